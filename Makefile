@@ -1,0 +1,130 @@
+# Every task of this repository. `make help` lists them; `.ci/run` calls them.
+
+PYTHON ?= python3
+
+VENV      := .venv
+BIN       := $(VENV)/bin
+WORKSPACE := direct_runtime/Cargo.toml
+CARGO     := cargo
+# rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+# A stamp is newer than all that the step was made from; a step whose stamp is fresh is not repeated.
+VENV_STAMP   := $(VENV)/.made
+DEPS_STAMP   := $(VENV)/.dependencies
+DIRECT_STAMP := $(VENV)/.direct
+RUST_FILES   := $(shell find direct_runtime -name target -prune -o \
+                  \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
+
+EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
+           --input country=DE --input user_age_days=400
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup build run test test-rust test-python test-nodes check check-python check-generated check-rust \
+        bench generate update fmt lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: build ## make .venv, install the locked tools, build the Rust engine (Python 3.11+, cargo)
+
+build: $(DIRECT_STAMP) ## the same, under the name that says what a change of Rust needs
+
+run: build ## run the example node on both engines
+	$(BIN)/vesper run $(EXAMPLE)
+
+test: test-rust test-python test-nodes ## all tests: Rust, Python, and both engines compared on every node
+	@echo
+	@echo "make test: passed"
+	@echo "  Rust     cargo test of the workspace"
+	@echo "  Python   pytest"
+	@echo "  nodes    vesper verify: the two engines agree on every node"
+
+# vesper-py is left out: it is an extension module, which only Python can load, and Python tests it.
+test-rust:
+	@$(call need_cargo)
+	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+
+test-python: build
+	$(BIN)/python -m pytest -q
+
+test-nodes: build
+	$(BIN)/vesper verify nodes --max-examples 2000 --seed 1
+
+check: check-python check-generated check-rust ## lint, format, types, layers, generated files; what CI asks for besides tests
+	@echo
+	@echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy)"
+
+check-python: build
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest vesper._direct --ignore-disjoint-bases
+	$(BIN)/lint-imports --no-logo --no-cache
+
+check-generated: $(DEPS_STAMP)
+	$(BIN)/python schemas/generate.py --check
+
+check-rust: $(VENV_STAMP)
+	@$(call need_cargo)
+	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
+	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
+
+bench: build ## measure both engines
+	$(BIN)/python tests/bench/run.py
+
+generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
+	$(BIN)/python schemas/generate.py
+
+update: build ## rewrite goldens and snapshots; read the diff before you commit it
+	$(BIN)/python -m pytest -q --update
+
+fmt: $(DEPS_STAMP) ## format Python and Rust, fix what ruff can fix
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(CARGO) fmt --manifest-path $(WORKSPACE) --all
+
+lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(call compile_lock,requirements)
+	$(call compile_lock,requirements-dev)
+	$(MAKE) setup
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f vesper/_direct*.so
+	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV_STAMP):
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "error: no $(PYTHON): install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $$($(PYTHON) --version) is too old: Vesper needs 3.11; name another with make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "error: $(PYTHON) has no venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@$(call need_cargo)
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# --no-deps: the lock is complete, and pip need not agree with every marker in the metadata of what it installs.
+$(DEPS_STAMP): requirements-dev.lock $(VENV_STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@
+
+# An editable install by the locked maturin: vesper/_direct*.so in release mode, and .venv/bin/vesper.
+$(DIRECT_STAMP): $(DEPS_STAMP) pyproject.toml requirements.lock $(RUST_FILES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --editable .
+	@touch $@
+
+define need_cargo
+command -v $(CARGO) >/dev/null || \
+  { echo "error: no cargo: install Rust with rustup (Debian's own package is too old)" >&2; exit 1; }
+endef
+
+define compile_lock
+CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/python -m piptools compile --quiet --upgrade --allow-unsafe --generate-hashes \
+  --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $(1).lock $(1).in
+endef

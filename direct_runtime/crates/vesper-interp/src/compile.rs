@@ -1,0 +1,300 @@
+//! Verified node to bytecode. The traced and the plain form come from this one function; marks are the difference.
+//!
+//! Registers are given out like a stack: a temporary lives until its user has read it, a step or a returned value until
+//! the end. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{MAX_ARITY, Node, Op, Type};
+
+use crate::bytecode::{Clause, Code, Instruction, Mention, Operand, Phase, Register};
+
+/// What cannot happen to a verified node; the message is for an engine fault.
+#[derive(Debug)]
+pub(crate) struct CompileFault(pub(crate) &'static str);
+
+type Compiled<T> = Result<T, CompileFault>;
+
+/// The bytecode of a node, with or without marks.
+pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
+    let mut compiler = Compiler::new(node, is_traced)?;
+    compiler.clauses(Phase::Constraint, &node.constraints)?;
+    compiler.clauses(Phase::Precondition, &node.preconditions)?;
+    for step in &node.steps {
+        let value = compiler.kept(step.value)?;
+        compiler.mark(step.value, value);
+        compiler.steps.push(value);
+    }
+    for value in &node.returns {
+        let value = compiler.kept(*value)?;
+        compiler.code.returns.push(value);
+    }
+    compiler.clauses(Phase::Postcondition, &node.postconditions)?;
+    Ok(compiler.code)
+}
+
+struct Compiler<'a> {
+    node: &'a Node,
+    is_traced: bool,
+    code: Code,
+    steps: Vec<Operand>,
+    /// The first register that is free.
+    top: u32,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(node: &'a Node, is_traced: bool) -> Compiled<Self> {
+        // The node's constants come first, so that a reference is its own place; literals are added as they come.
+        let constants = node
+            .constants
+            .iter()
+            .map(|constant| constant.value.clone())
+            .collect();
+        let code = Code {
+            instructions: Vec::with_capacity(node.expressions.len()),
+            registers: node.inputs.len(),
+            returns: Vec::with_capacity(node.returns.len()),
+            clauses: Vec::new(),
+            constants,
+        };
+        Ok(Self {
+            node,
+            is_traced,
+            code,
+            steps: Vec::new(),
+            top: place(node.inputs.len())?,
+        })
+    }
+
+    fn allocate(&mut self) -> Compiled<Register> {
+        let register = Register(self.top);
+        self.top = self
+            .top
+            .checked_add(1)
+            .ok_or(CompileFault("too many registers"))?;
+        self.code.registers = self
+            .code
+            .registers
+            .max(usize::try_from(self.top).unwrap_or(usize::MAX));
+        Ok(register)
+    }
+
+    fn emit(&mut self, instruction: Instruction) {
+        self.code.instructions.push(instruction);
+    }
+
+    fn here(&self) -> Compiled<u32> {
+        place(self.code.instructions.len())
+    }
+
+    fn mark(&mut self, expression: ExpressionIndex, value: Operand) {
+        if self.is_traced {
+            self.emit(Instruction::Mark { expression, value });
+        }
+    }
+
+    fn clauses(&mut self, phase: Phase, list: &[ExpressionIndex]) -> Compiled<()> {
+        for (number, holds) in (0..).zip(list) {
+            let top = self.top;
+            let condition = self.operand(*holds)?;
+            self.mark(*holds, condition);
+            let clause = place(self.code.clauses.len())?;
+            let mentions = self.mentions(*holds)?;
+            self.code.clauses.push(Clause {
+                phase,
+                number,
+                mentions,
+            });
+            self.emit(Instruction::Require { condition, clause });
+            self.top = top;
+        }
+        Ok(())
+    }
+
+    /// The names in a clause, in order of first mention; where an input and an output share one, the output's value
+    /// takes the input's place.
+    fn mentions(&self, holds: ExpressionIndex) -> Compiled<Vec<(Mention, Operand)>> {
+        let start = self.node.expression(holds).ok_or(MISSING)?.start;
+        let mut found: Vec<(Mention, Operand)> = Vec::new();
+        let mut by_name: HashMap<&Arc<str>, usize> = HashMap::new();
+        for index in start..=holds {
+            let expression = self.node.expression(index).ok_or(MISSING)?;
+            let (mention, name) = match &expression.kind {
+                ExpressionKind::Input(place) => (
+                    Mention::Input(*place),
+                    &self.node.inputs.get(*place).ok_or(MISSING)?.name,
+                ),
+                ExpressionKind::Constant(place) if !matches!(expression.ty, Type::Set(_)) => (
+                    Mention::Constant(*place),
+                    &self.node.constants.get(*place).ok_or(MISSING)?.name,
+                ),
+                ExpressionKind::Step(place) => (
+                    Mention::Step(*place),
+                    &self.node.steps.get(*place).ok_or(MISSING)?.name,
+                ),
+                ExpressionKind::Output(place) => (
+                    Mention::Output(*place),
+                    &self.node.outputs.get(*place).ok_or(MISSING)?.name,
+                ),
+                _ => continue,
+            };
+            let operand = self.reference(&expression.kind)?.ok_or(MISSING)?;
+            match by_name.get(name).and_then(|place| found.get_mut(*place)) {
+                None => {
+                    by_name.insert(name, found.len());
+                    found.push((mention, operand));
+                }
+                Some(earlier) if matches!(mention, Mention::Output(_)) => *earlier = (mention, operand),
+                Some(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where the value of an expression already is, if it needs no computing; a literal is not there yet.
+    fn reference(&self, kind: &ExpressionKind) -> Compiled<Option<Operand>> {
+        Ok(match kind {
+            ExpressionKind::Input(input) => Some(Operand::register(Register(place(*input)?))),
+            ExpressionKind::Constant(constant) => Some(Operand::constant(place(*constant)?)),
+            ExpressionKind::Step(step) => Some(*self.steps.get(*step).ok_or(MISSING)?),
+            ExpressionKind::Output(output) => Some(*self.code.returns.get(*output).ok_or(MISSING)?),
+            _ => None,
+        })
+    }
+
+    /// Computes an expression to where it may be read until `top` is put back.
+    fn operand(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+        let kind = &self.node.expression(index).ok_or(MISSING)?.kind;
+        if let Some(operand) = self.reference(kind)? {
+            return Ok(operand);
+        }
+        if let ExpressionKind::Literal(value) = kind {
+            let operand = Operand::constant(place(self.code.constants.len())?);
+            self.code.constants.push(value.clone());
+            return Ok(operand);
+        }
+        let out = self.allocate()?;
+        self.compute(index, out)?;
+        Ok(Operand::register(out))
+    }
+
+    /// Computes an expression to where it stays until the end; the temporaries are free again.
+    fn kept(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+        let top = self.top;
+        let operand = self.operand(index)?;
+        // `operand` takes the register of the result, if there is one, before any temporary.
+        self.top = if operand == Operand::register(Register(top)) {
+            top + 1
+        } else {
+            top
+        };
+        Ok(operand)
+    }
+
+    /// Computes an expression into a register. The depth of an expression is limited, and so is this recursion.
+    fn compute(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
+        let top = self.top;
+        match &self.node.expression(index).ok_or(MISSING)?.kind {
+            ExpressionKind::Call { op, args } => self.call(index, *op, args, out)?,
+            ExpressionKind::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                let decides = self.operand(*condition)?;
+                self.mark(*condition, decides);
+                self.top = top;
+                let to_else = self.jump(Instruction::JumpIfFalse {
+                    condition: decides,
+                    to: 0,
+                });
+                self.compute(*then, out)?;
+                let to_end = self.jump(Instruction::Jump { to: 0 });
+                self.land(to_else)?;
+                self.compute(*otherwise, out)?;
+                self.land(to_end)?;
+            }
+            ExpressionKind::And(left, right) => {
+                self.compute(*left, out)?;
+                let condition = Operand::register(out);
+                let to_end = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
+                self.compute(*right, out)?;
+                self.land(to_end)?;
+            }
+            ExpressionKind::Or(left, right) => {
+                self.compute(*left, out)?;
+                let condition = Operand::register(out);
+                let to_end = self.jump(Instruction::JumpIfTrue { condition, to: 0 });
+                self.compute(*right, out)?;
+                self.land(to_end)?;
+            }
+            ExpressionKind::Literal(_)
+            | ExpressionKind::Input(_)
+            | ExpressionKind::Constant(_)
+            | ExpressionKind::Step(_)
+            | ExpressionKind::Output(_) => {
+                let from = self.operand(index)?;
+                self.emit(Instruction::Move { out, from });
+            }
+        }
+        self.top = top;
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        index: ExpressionIndex,
+        op: Op,
+        args: &[ExpressionIndex],
+        out: Register,
+    ) -> Compiled<()> {
+        let mut operands: Option<[Operand; MAX_ARITY]> = None;
+        for (place, arg) in args.iter().enumerate() {
+            let operand = self.operand(*arg)?;
+            let slots = operands.get_or_insert([operand; MAX_ARITY]);
+            *slots.get_mut(place).ok_or(CompileFault("too many arguments"))? = operand;
+        }
+        let args = operands.ok_or(CompileFault("an operation without arguments"))?;
+        self.emit(Instruction::Call {
+            op,
+            out,
+            args,
+            expression: index,
+        });
+        Ok(())
+    }
+
+    /// Emits a jump whose target is not known yet.
+    fn jump(&mut self, jump: Instruction) -> usize {
+        self.emit(jump);
+        self.code.instructions.len().saturating_sub(1)
+    }
+
+    /// Lets an earlier jump come here.
+    fn land(&mut self, jump: usize) -> Compiled<()> {
+        let here = self.here()?;
+        match self.code.instructions.get_mut(jump) {
+            Some(
+                Instruction::Jump { to }
+                | Instruction::JumpIfTrue { to, .. }
+                | Instruction::JumpIfFalse { to, .. },
+            ) => {
+                *to = here;
+                Ok(())
+            }
+            _ => Err(CompileFault("a jump is not where it was")),
+        }
+    }
+}
+
+const MISSING: CompileFault = CompileFault("a verified node refers to something that is not there");
+
+fn place(length: usize) -> Compiled<u32> {
+    // Below the bit that marks constants.
+    u32::try_from(length)
+        .ok()
+        .filter(|place| *place < 1 << 31)
+        .ok_or(CompileFault("the node is too large"))
+}

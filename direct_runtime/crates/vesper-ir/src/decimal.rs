@@ -1,0 +1,281 @@
+//! Exact decimal numbers, as docs/spec/values.md defines them: a coefficient and a scale, nothing ever rounded.
+//!
+//! Nearly every decimal of a business node fits 128 bits, so that is the fast form; anything longer lives behind
+//! an `Arc` and takes the slow path through `num-bigint`. The form is chosen by the coefficient alone.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use num_bigint::{BigInt, BigUint, Sign};
+
+mod text;
+
+/// The most digits a coefficient may have.
+pub const MAX_DIGITS: usize = 1_000;
+/// The most digits after the point.
+pub const MAX_SCALE: u16 = 1_000;
+
+/// The powers of ten that an `i128` holds: 10^0 to 10^38.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where a panic is an error"
+)]
+const SMALL_POWERS: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut place = 1;
+    while place < powers.len() {
+        powers[place] = powers[place - 1] * 10;
+        place += 1;
+    }
+    powers
+};
+
+/// The smallest magnitude with one digit too many.
+static COEFFICIENT_BOUND: LazyLock<BigUint> = LazyLock::new(|| BigUint::from(10_u8).pow(1_000));
+
+/// A decimal number within the limits of the specification.
+///
+/// `==` is deliberately absent: numeric equality is [`Decimal::compare`], equality of text is [`Decimal::is_identical`].
+#[derive(Clone)]
+pub struct Decimal(Form);
+
+/// INVARIANT: `scale <= MAX_SCALE`; `Big` only where the coefficient does not fit `i128`, and then below the bound.
+#[derive(Clone)]
+enum Form {
+    Small { coefficient: i128, scale: u16 },
+    Big(Arc<Big>),
+}
+
+struct Big {
+    coefficient: BigInt,
+    scale: u16,
+}
+
+/// The exact result is longer than a decimal may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverLimit;
+
+/// Why a text is not a decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseDecimalError {
+    Malformed,
+    OutOfRange,
+}
+
+impl Decimal {
+    /// Reads the notation of the specification, exponent included, in time linear in the text.
+    pub fn parse(text: &str) -> Result<Self, ParseDecimalError> {
+        text::parse(text)
+    }
+
+    /// The number with this coefficient and scale, if it is within the limits.
+    pub fn new(coefficient: i128, scale: u16) -> Result<Self, OverLimit> {
+        if scale > MAX_SCALE {
+            return Err(OverLimit);
+        }
+        Ok(Self(Form::Small { coefficient, scale }))
+    }
+
+    /// The whole number in these bytes: two's complement, least significant first.
+    pub fn from_signed_bytes_le(bytes: &[u8]) -> Result<Self, OverLimit> {
+        Self::from_big(BigInt::from_signed_bytes_le(bytes), 0)
+    }
+
+    fn from_big(coefficient: BigInt, scale: u16) -> Result<Self, OverLimit> {
+        if scale > MAX_SCALE {
+            return Err(OverLimit);
+        }
+        if let Ok(coefficient) = i128::try_from(&coefficient) {
+            return Ok(Self(Form::Small { coefficient, scale }));
+        }
+        if *coefficient.magnitude() >= *COEFFICIENT_BOUND {
+            return Err(OverLimit);
+        }
+        Ok(Self(Form::Big(Arc::new(Big { coefficient, scale }))))
+    }
+
+    /// The number of digits after the point.
+    pub fn scale(&self) -> u16 {
+        match &self.0 {
+            Form::Small { scale, .. } => *scale,
+            Form::Big(big) => big.scale,
+        }
+    }
+
+    fn to_big_coefficient(&self) -> BigInt {
+        match &self.0 {
+            Form::Small { coefficient, .. } => BigInt::from(*coefficient),
+            Form::Big(big) => big.coefficient.clone(),
+        }
+    }
+
+    /// The coefficient this number would have at a larger scale; limits are for the caller to check.
+    fn big_coefficient_at(&self, scale: u16) -> BigInt {
+        let shift = scale.saturating_sub(self.scale());
+        let coefficient = self.to_big_coefficient();
+        if shift == 0 || coefficient.sign() == Sign::NoSign {
+            return coefficient;
+        }
+        coefficient * BigInt::from(10_u8).pow(u32::from(shift))
+    }
+
+    fn small_coefficient_at(&self, scale: u16) -> Option<i128> {
+        match &self.0 {
+            Form::Small {
+                coefficient,
+                scale: own,
+            } if *own == scale => Some(*coefficient),
+            Form::Small {
+                coefficient,
+                scale: own,
+            } => coefficient.checked_mul(*SMALL_POWERS.get(usize::from(scale.saturating_sub(*own)))?),
+            Form::Big(_) => None,
+        }
+    }
+
+    /// The exact sum, at the larger of the two scales.
+    pub fn add(&self, other: &Self) -> Result<Self, OverLimit> {
+        let scale = self.scale().max(other.scale());
+        if let (Some(left), Some(right)) = (
+            self.small_coefficient_at(scale),
+            other.small_coefficient_at(scale),
+        ) && let Some(coefficient) = left.checked_add(right)
+        {
+            return Ok(Self(Form::Small { coefficient, scale }));
+        }
+        Self::from_big(
+            self.big_coefficient_at(scale) + other.big_coefficient_at(scale),
+            scale,
+        )
+    }
+
+    /// The exact difference, at the larger of the two scales.
+    pub fn subtract(&self, other: &Self) -> Result<Self, OverLimit> {
+        let scale = self.scale().max(other.scale());
+        if let (Some(left), Some(right)) = (
+            self.small_coefficient_at(scale),
+            other.small_coefficient_at(scale),
+        ) && let Some(coefficient) = left.checked_sub(right)
+        {
+            return Ok(Self(Form::Small { coefficient, scale }));
+        }
+        Self::from_big(
+            self.big_coefficient_at(scale) - other.big_coefficient_at(scale),
+            scale,
+        )
+    }
+
+    /// The exact product, at the sum of the two scales.
+    pub fn multiply(&self, other: &Self) -> Result<Self, OverLimit> {
+        // Each scale is at most 1,000, so the sum cannot wrap.
+        let scale = self.scale().saturating_add(other.scale());
+        if scale > MAX_SCALE {
+            return Err(OverLimit);
+        }
+        if let (
+            Form::Small {
+                coefficient: left, ..
+            },
+            Form::Small {
+                coefficient: right, ..
+            },
+        ) = (&self.0, &other.0)
+            && let Some(coefficient) = left.checked_mul(*right)
+        {
+            return Ok(Self(Form::Small { coefficient, scale }));
+        }
+        Self::from_big(self.to_big_coefficient() * other.to_big_coefficient(), scale)
+    }
+
+    /// The number with its sign changed; zero stays zero.
+    #[must_use]
+    pub fn negate(&self) -> Self {
+        if let Form::Small { coefficient, scale } = self.0
+            && let Some(coefficient) = coefficient.checked_neg()
+        {
+            return Self(Form::Small { coefficient, scale });
+        }
+        // Only the sign changes, so the limits hold; i128::MIN becomes the one small number whose opposite is big,
+        // and the other way round.
+        Self::from_big(-self.to_big_coefficient(), self.scale()).unwrap_or_else(|OverLimit| self.clone())
+    }
+
+    /// Numeric order: `1.0` and `1.00` are equal.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let signs = self.signum().cmp(&other.signum());
+        if signs != Ordering::Equal || self.signum() == 0 {
+            return signs;
+        }
+        let scale = self.scale().max(other.scale());
+        match (
+            self.small_coefficient_at(scale),
+            other.small_coefficient_at(scale),
+        ) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            // At most 2,000 digits a side, whatever the two numbers are.
+            _ => self
+                .big_coefficient_at(scale)
+                .cmp(&other.big_coefficient_at(scale)),
+        }
+    }
+
+    fn signum(&self) -> i8 {
+        match &self.0 {
+            Form::Small { coefficient, .. } => match coefficient.cmp(&0) {
+                Ordering::Less => -1,
+                Ordering::Equal => 0,
+                Ordering::Greater => 1,
+            },
+            Form::Big(big) if big.coefficient.sign() == Sign::Minus => -1,
+            Form::Big(_) => 1,
+        }
+    }
+
+    /// True when the two have the same text: number and scale.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        self.scale() == other.scale() && self.compare(other) == Ordering::Equal
+    }
+}
+
+impl From<i64> for Decimal {
+    fn from(value: i64) -> Self {
+        Self(Form::Small {
+            coefficient: i128::from(value),
+            scale: 0,
+        })
+    }
+}
+
+/// Plain notation with exactly *scale* digits after the point.
+impl fmt::Display for Decimal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Small {
+                coefficient,
+                scale: 0,
+            } => write!(formatter, "{coefficient}"),
+            Form::Small { coefficient, scale } => text::write_plain(
+                formatter,
+                *coefficient < 0,
+                &coefficient.unsigned_abs().to_string(),
+                *scale,
+            ),
+            Form::Big(big) => {
+                let is_negative = big.coefficient.sign() == Sign::Minus;
+                text::write_plain(
+                    formatter,
+                    is_negative,
+                    &big.coefficient.magnitude().to_string(),
+                    big.scale,
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Decimal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Decimal({self})")
+    }
+}

@@ -1,0 +1,9 @@
+//! What `schemas/generate.py` derives from the declared operations and error codes.
+#![allow(
+    clippy::too_many_lines,
+    clippy::match_same_arms,
+    reason = "these are tables, one entry an operation, however many there are and however alike"
+)]
+
+pub(crate) mod kernels;
+pub(crate) mod ops;

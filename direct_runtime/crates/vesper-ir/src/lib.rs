@@ -1,0 +1,43 @@
+//! The bottom of the direct runtime: values, types, and the way from bytes to a verified node.
+//!
+//! `canonical` reads tokens, `decode` shapes them into a document, `verify` turns a document into a [`Node`] in which
+//! every name is resolved and every expression has a type. The crates above see only that last form.
+
+pub mod canonical;
+pub mod decimal;
+pub mod decode;
+mod fit;
+mod generated;
+pub mod limits;
+pub mod node;
+pub mod types;
+pub mod value;
+mod verify;
+
+pub use decimal::Decimal;
+// Everything: a new family must not need an edit here.
+pub use generated::kernels::*;
+pub use generated::ops::*;
+pub use node::Node;
+pub use types::{EnumType, Signature, Type};
+pub use value::{Key, Member, Set, Value};
+
+/// The version of the IR format that this build reads.
+pub const IR_VERSION: i64 = 1;
+
+/// The bytes are not a well-formed IR document; the message says what and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected(pub String);
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// Reads and verifies an IR document: the one way to get a [`Node`].
+pub fn load(bytes: &[u8]) -> Result<Node, Rejected> {
+    verify::verify(decode::decode(bytes)?)
+}

@@ -1,0 +1,16 @@
+//! The limits of docs/spec/ir.md, checked while reading, before anything is kept.
+
+/// The longest document, in bytes.
+pub const DOCUMENT_BYTES: usize = 8 * 1024 * 1024;
+/// The most expressions in a document.
+pub const EXPRESSIONS: usize = 65_536;
+/// The most of anything else that is listed.
+pub const LISTED: usize = 4_096;
+/// The most clauses: there are three lists of them.
+pub const CLAUSES: usize = 3 * LISTED;
+/// How deep one expression may be; one without operands has depth 1.
+pub const DEPTH: u16 = 512;
+/// The longest name, in bytes.
+pub const NAME_BYTES: usize = 128;
+/// The longest string literal, in bytes.
+pub const LITERAL_BYTES: usize = 64 * 1024;

@@ -1,0 +1,191 @@
+//! A node, in the two forms it has on the way in: as decoded (names as written) and as verified (places and types).
+
+use std::sync::Arc;
+
+use crate::generated::ops::Op;
+use crate::types::Type;
+use crate::value::Value;
+
+/// A place in the table of expressions.
+pub type ExpressionIndex = u32;
+
+/// An IR document whose shape is right; nothing is known yet about its meaning.
+#[derive(Debug)]
+pub struct Document {
+    pub semantics: Semantics,
+    pub source: Source,
+    /// sha256 over the canonical bytes of version and semantics, in hexadecimal.
+    pub semantic_hash: String,
+}
+
+/// What the hash covers, field by field as the document has it.
+#[derive(Debug)]
+pub struct Semantics {
+    pub body: Vec<Statement>,
+    pub constants: Vec<RawConstant>,
+    pub constraints: Vec<RawConstraint>,
+    pub expressions: Vec<RawExpression>,
+    pub inputs: Vec<RawInput>,
+    pub node_id: Arc<str>,
+    pub outputs: Vec<Output>,
+    pub postconditions: Vec<ExpressionIndex>,
+    pub preconditions: Vec<ExpressionIndex>,
+}
+
+/// A value as JSON has it, before a type gives it a meaning.
+#[derive(Debug)]
+pub enum RawValue {
+    Boolean(bool),
+    Integer(i64),
+    Text(Arc<str>),
+    List(Vec<RawValue>),
+}
+
+#[derive(Debug)]
+pub struct RawInput {
+    pub default: Option<RawValue>,
+    pub name: Arc<str>,
+    pub ty: Type,
+}
+
+#[derive(Debug)]
+pub struct RawConstant {
+    pub name: Arc<str>,
+    pub ty: Type,
+    pub value: RawValue,
+}
+
+#[derive(Debug)]
+pub struct RawConstraint {
+    pub holds: ExpressionIndex,
+    pub input: Arc<str>,
+}
+
+#[derive(Debug)]
+pub enum Statement {
+    Step {
+        name: Arc<str>,
+        value: ExpressionIndex,
+    },
+    Return {
+        success: Vec<(Arc<str>, ExpressionIndex)>,
+    },
+}
+
+#[derive(Debug)]
+pub enum RawExpression {
+    Literal {
+        ty: Type,
+        value: RawValue,
+    },
+    Input(Arc<str>),
+    Constant(Arc<str>),
+    Step(Arc<str>),
+    Output(Arc<str>),
+    Call {
+        op: String,
+        args: Vec<ExpressionIndex>,
+        of: Option<Vec<Type>>,
+    },
+    If {
+        condition: ExpressionIndex,
+        then: ExpressionIndex,
+        otherwise: ExpressionIndex,
+    },
+    And(ExpressionIndex, ExpressionIndex),
+    Or(ExpressionIndex, ExpressionIndex),
+}
+
+/// Where things stand in the `.vsp` file. Engines carry it and read no meaning from it.
+#[derive(Debug)]
+pub struct Source {
+    pub clauses: Vec<(String, String)>,
+    pub intent: String,
+    pub path: String,
+    pub sha256: String,
+    pub spans: Vec<Span>,
+    pub steps: Vec<(String, Span)>,
+}
+
+/// Line, column, end line, end column.
+pub type Span = [u32; 4];
+
+/// A verified node: every name is a place, every expression has a type, and all rules of docs/spec/ir.md hold.
+#[derive(Debug)]
+pub struct Node {
+    pub node_id: Arc<str>,
+    pub semantic_hash: String,
+    pub source: Source,
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<Output>,
+    pub constants: Vec<Constant>,
+    pub expressions: Vec<Expression>,
+    pub constraints: Vec<ExpressionIndex>,
+    pub preconditions: Vec<ExpressionIndex>,
+    pub steps: Vec<Step>,
+    /// One for each output, in declared order.
+    pub returns: Vec<ExpressionIndex>,
+    pub postconditions: Vec<ExpressionIndex>,
+}
+
+#[derive(Debug)]
+pub struct Input {
+    pub name: Arc<str>,
+    pub ty: Type,
+    pub default: Option<Value>,
+}
+
+#[derive(Debug)]
+pub struct Output {
+    pub name: Arc<str>,
+    pub ty: Type,
+}
+
+#[derive(Debug)]
+pub struct Constant {
+    pub name: Arc<str>,
+    pub ty: Type,
+    pub value: Value,
+}
+
+#[derive(Debug)]
+pub struct Step {
+    pub name: Arc<str>,
+    pub value: ExpressionIndex,
+}
+
+#[derive(Debug)]
+pub struct Expression {
+    pub ty: Type,
+    pub kind: ExpressionKind,
+    /// The first expression of the subtree; the subtree is everything from there to the expression itself.
+    pub start: ExpressionIndex,
+}
+
+/// What an expression does; inputs, constants, steps and outputs by their places.
+#[derive(Debug)]
+pub enum ExpressionKind {
+    Literal(Value),
+    Input(usize),
+    Constant(usize),
+    Step(usize),
+    Output(usize),
+    Call {
+        op: Op,
+        args: Vec<ExpressionIndex>,
+    },
+    If {
+        condition: ExpressionIndex,
+        then: ExpressionIndex,
+        otherwise: ExpressionIndex,
+    },
+    And(ExpressionIndex, ExpressionIndex),
+    Or(ExpressionIndex, ExpressionIndex),
+}
+
+impl Node {
+    /// The expression at this place of the table.
+    pub fn expression(&self, index: ExpressionIndex) -> Option<&Expression> {
+        self.expressions.get(usize::try_from(index).ok()?)
+    }
+}

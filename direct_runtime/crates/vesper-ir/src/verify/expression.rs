@@ -1,0 +1,252 @@
+//! Resolves and types one expression after the other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::Rejected;
+use crate::fit::fit;
+use crate::generated::ops::Op;
+use crate::node::{Constant, Expression, ExpressionIndex, ExpressionKind, Input, Output, RawExpression};
+use crate::types::Type;
+
+use super::Named;
+
+/// What an expression may refer to, besides inputs and constants.
+#[derive(Clone, Copy)]
+pub(super) struct Scope {
+    /// How many steps stand above it.
+    steps: usize,
+    sees_outputs: bool,
+}
+
+impl Scope {
+    pub(super) const BEFORE_BODY: Self = Self {
+        steps: 0,
+        sees_outputs: false,
+    };
+    pub(super) const AFTER_BODY: Self = Self {
+        steps: 0,
+        sees_outputs: true,
+    };
+
+    pub(super) fn in_body(steps: usize) -> Self {
+        Self {
+            steps,
+            sees_outputs: false,
+        }
+    }
+}
+
+/// Everything that has a name.
+pub(super) struct Names<'a> {
+    pub(super) by_name: HashMap<Arc<str>, Named>,
+    pub(super) outputs_by_name: HashMap<Arc<str>, usize>,
+    pub(super) inputs: &'a [Input],
+    pub(super) constants: &'a [Constant],
+    pub(super) outputs: &'a [Output],
+}
+
+/// The table as far as it is typed.
+pub(super) struct Typing<'a> {
+    names: Names<'a>,
+    steps: Vec<Type>,
+    done: Vec<Expression>,
+}
+
+impl<'a> Typing<'a> {
+    pub(super) fn new(names: Names<'a>, expressions: usize) -> Self {
+        Self {
+            names,
+            steps: Vec::new(),
+            done: Vec::with_capacity(expressions),
+        }
+    }
+
+    /// The index of the expression that comes next.
+    pub(super) fn next_index(&self) -> ExpressionIndex {
+        ExpressionIndex::try_from(self.done.len()).unwrap_or(ExpressionIndex::MAX)
+    }
+
+    pub(super) fn type_of(&self, index: ExpressionIndex) -> Option<&Type> {
+        self.done
+            .get(usize::try_from(index).ok()?)
+            .map(|expression| &expression.ty)
+    }
+
+    /// From here on there is one step more, with the type of this expression.
+    pub(super) fn define_step(&mut self, value: ExpressionIndex) {
+        if let Some(ty) = self.type_of(value).cloned() {
+            self.steps.push(ty);
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<Expression> {
+        self.done
+    }
+
+    pub(super) fn push(
+        &mut self,
+        raw: RawExpression,
+        start: ExpressionIndex,
+        scope: Scope,
+    ) -> Result<(), Rejected> {
+        let (ty, kind) = self
+            .resolve(raw, scope)
+            .map_err(|what| Rejected(format!("expression {}: {what}", self.next_index())))?;
+        self.done.push(Expression { ty, kind, start });
+        Ok(())
+    }
+
+    fn resolve(&self, raw: RawExpression, scope: Scope) -> Result<(Type, ExpressionKind), String> {
+        match raw {
+            RawExpression::Literal { ty, value } => {
+                let value = fit(&ty, &value)?;
+                Ok((ty, ExpressionKind::Literal(value)))
+            }
+            RawExpression::Input(name) => match self.names.by_name.get(&name) {
+                Some(Named::Input(place)) => {
+                    let input = self
+                        .names
+                        .inputs
+                        .get(*place)
+                        .ok_or_else(|| absent("input", &name))?;
+                    Ok((input.ty.clone(), ExpressionKind::Input(*place)))
+                }
+                _ => Err(absent("input", &name)),
+            },
+            RawExpression::Constant(name) => match self.names.by_name.get(&name) {
+                Some(Named::Constant(place)) => {
+                    let constant = self
+                        .names
+                        .constants
+                        .get(*place)
+                        .ok_or_else(|| absent("constant", &name))?;
+                    Ok((constant.ty.clone(), ExpressionKind::Constant(*place)))
+                }
+                _ => Err(absent("constant", &name)),
+            },
+            RawExpression::Step(name) => match self.names.by_name.get(&name) {
+                Some(Named::Step(place)) if *place < scope.steps => {
+                    let ty = self.steps.get(*place).ok_or_else(|| absent("step", &name))?;
+                    Ok((ty.clone(), ExpressionKind::Step(*place)))
+                }
+                Some(Named::Step(_)) => Err(format!("step `{name}` cannot be referred to here")),
+                _ => Err(absent("step", &name)),
+            },
+            RawExpression::Output(name) if !scope.sees_outputs => Err(format!(
+                "output `{name}` can be referred to only in postconditions"
+            )),
+            RawExpression::Output(name) => {
+                let place = self
+                    .names
+                    .outputs_by_name
+                    .get(&name)
+                    .ok_or_else(|| absent("output", &name))?;
+                let output = self
+                    .names
+                    .outputs
+                    .get(*place)
+                    .ok_or_else(|| absent("output", &name))?;
+                Ok((output.ty.clone(), ExpressionKind::Output(*place)))
+            }
+            RawExpression::Call { op, args, of } => self.call(&op, args, of),
+            RawExpression::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                self.wants_boolean("the condition of `if`", condition)?;
+                let ty = self.operand(then)?;
+                let other = self.operand(otherwise)?;
+                if ty != other {
+                    return Err(format!("`then` is {ty}, but `else` is {other}"));
+                }
+                Ok((
+                    ty.clone(),
+                    ExpressionKind::If {
+                        condition,
+                        then,
+                        otherwise,
+                    },
+                ))
+            }
+            RawExpression::And(left, right) => {
+                self.wants_boolean("the left operand of `and`", left)?;
+                self.wants_boolean("the right operand of `and`", right)?;
+                Ok((Type::Boolean, ExpressionKind::And(left, right)))
+            }
+            RawExpression::Or(left, right) => {
+                self.wants_boolean("the left operand of `or`", left)?;
+                self.wants_boolean("the right operand of `or`", right)?;
+                Ok((Type::Boolean, ExpressionKind::Or(left, right)))
+            }
+        }
+    }
+
+    fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {
+        self.type_of(index)
+            .ok_or_else(|| format!("its operand {index} does not stand before it"))
+    }
+
+    fn wants_boolean(&self, what: &str, index: ExpressionIndex) -> Result<(), String> {
+        match self.operand(index)? {
+            Type::Boolean => Ok(()),
+            other => Err(format!("{what} is boolean, not {other}")),
+        }
+    }
+
+    fn call(
+        &self,
+        name: &str,
+        args: Vec<ExpressionIndex>,
+        of: Option<Vec<Type>>,
+    ) -> Result<(Type, ExpressionKind), String> {
+        let op =
+            Op::from_name(name).ok_or_else(|| format!("no operation is named `{}`", name.escape_debug()))?;
+        let signature = op.signature();
+        if of.is_some() == signature.type_params.is_empty() {
+            let wanted = if of.is_some() {
+                "has no type parameters, but `of` is given"
+            } else {
+                "wants `of`"
+            };
+            return Err(format!("`{name}` {wanted}"));
+        }
+        let of = of.unwrap_or_default();
+        if of.len() != signature.type_params.len() {
+            let wanted = signature.type_params.len();
+            return Err(format!(
+                "`{name}` has {wanted} type parameters, but `of` has {}",
+                of.len()
+            ));
+        }
+        for ((parameter, bound), given) in signature.type_params.iter().zip(&of) {
+            if !bound.admits(given) {
+                return Err(format!("`{name}` wants {bound} for `{parameter}`, got {given}"));
+            }
+        }
+        if args.len() != signature.params.len() {
+            return Err(format!(
+                "`{name}` takes {} arguments, got {}",
+                signature.params.len(),
+                args.len()
+            ));
+        }
+        let unknown = || format!("`{name}` is declared with a type parameter it does not have");
+        for ((parameter, pattern), arg) in signature.params.iter().zip(&args) {
+            let wanted = pattern.instantiate(&of).ok_or_else(unknown)?;
+            let given = self.operand(*arg)?;
+            if wanted != *given {
+                return Err(format!(
+                    "`{name}` wants {wanted} as its `{parameter}` argument, got {given}"
+                ));
+            }
+        }
+        let returns = signature.returns.instantiate(&of).ok_or_else(unknown)?;
+        Ok((returns, ExpressionKind::Call { op, args }))
+    }
+}
+
+fn absent(kind: &str, name: &str) -> String {
+    format!("no {kind} is named `{name}`")
+}

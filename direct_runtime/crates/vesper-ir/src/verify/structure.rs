@@ -1,0 +1,118 @@
+//! The shape of the table of expressions: operands before users, each used once, program order, bounded depth.
+
+use crate::Rejected;
+use crate::limits::DEPTH;
+use crate::node::{ExpressionIndex, RawExpression};
+
+use super::expression::Scope;
+
+/// An expression that a clause or a statement uses.
+pub(super) struct Root {
+    pub(super) index: ExpressionIndex,
+    pub(super) scope: Scope,
+    pub(super) owner: Owner,
+}
+
+/// What a root belongs to, by its place.
+#[derive(Clone, Copy)]
+pub(super) enum Owner {
+    Clause(&'static str, u32),
+    Step(usize),
+    Return(usize),
+}
+
+/// Where the subtree of each expression starts. A subtree is the run of expressions from there to its own top.
+pub(super) fn check(expressions: &[RawExpression], roots: &[Root]) -> Result<Vec<ExpressionIndex>, Rejected> {
+    used_once(expressions, roots)?;
+    let mut starts: Vec<ExpressionIndex> = Vec::with_capacity(expressions.len());
+    let mut depths: Vec<u16> = Vec::with_capacity(expressions.len());
+    for (index, expression) in (0..).zip(expressions) {
+        let mut depth = 0;
+        let mut start = index;
+        // From the last operand back: each must end right before what follows it.
+        for operand in operands(expression).into_iter().rev() {
+            if operand.checked_add(1) != Some(start) {
+                return Err(out_of_order(operand));
+            }
+            let place = usize::try_from(operand).unwrap_or(usize::MAX);
+            start = starts.get(place).copied().unwrap_or(operand);
+            depth = depth.max(depths.get(place).copied().unwrap_or(0));
+        }
+        if depth >= DEPTH {
+            return Err(Rejected(format!(
+                "expression {index}: it is more than {DEPTH} deep"
+            )));
+        }
+        starts.push(start);
+        depths.push(depth + 1);
+    }
+    let mut next = 0;
+    for root in roots {
+        let start = usize::try_from(root.index)
+            .ok()
+            .and_then(|place| starts.get(place));
+        if start != Some(&next) {
+            return Err(out_of_order(root.index));
+        }
+        next = root.index.saturating_add(1);
+    }
+    Ok(starts)
+}
+
+fn out_of_order(index: ExpressionIndex) -> Rejected {
+    Rejected(format!("expression {index}: it does not stand in program order"))
+}
+
+fn used_once(expressions: &[RawExpression], roots: &[Root]) -> Result<(), Rejected> {
+    let mut is_used = vec![false; expressions.len()];
+    let mut mark = |index: ExpressionIndex| {
+        let used = usize::try_from(index)
+            .ok()
+            .and_then(|place| is_used.get_mut(place));
+        match used {
+            None => Err(Rejected(format!(
+                "expression {index} is used, but the table ends before it"
+            ))),
+            Some(true) => Err(Rejected(format!("expression {index} is used twice"))),
+            Some(used) => {
+                *used = true;
+                Ok(())
+            }
+        }
+    };
+    for (index, expression) in (0..).zip(expressions) {
+        for operand in operands(expression) {
+            if operand >= index {
+                return Err(Rejected(format!(
+                    "expression {index}: its operand {operand} does not stand before it"
+                )));
+            }
+            mark(operand)?;
+        }
+    }
+    for root in roots {
+        mark(root.index)?;
+    }
+    match is_used.iter().position(|used| !used) {
+        Some(index) => Err(Rejected(format!("expression {index} is not used"))),
+        None => Ok(()),
+    }
+}
+
+/// The operands in the order in which they are evaluated.
+fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
+    match expression {
+        RawExpression::Call { args, .. } => args.clone(),
+        RawExpression::If {
+            condition,
+            then,
+            otherwise,
+        } => vec![*condition, *then, *otherwise],
+        RawExpression::And(left, right) | RawExpression::Or(left, right) => vec![*left, *right],
+        RawExpression::Literal { .. }
+        | RawExpression::Input(_)
+        | RawExpression::Constant(_)
+        | RawExpression::Step(_)
+        | RawExpression::Output(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,118 @@
+//! Runs every example of every declared operation; the table is generated from schemas/ops.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+use std::sync::Arc;
+
+use vesper_ir::decode::decode_type;
+use vesper_ir::{CallError, Decimal, ErrorCode, MAX_ARITY, Op, Set, Type, Value, dispatch};
+use vesper_kernels::Native;
+
+mod table;
+
+/// One example, with values as the declaration writes them.
+pub(crate) struct Example {
+    op: Op,
+    of: &'static [&'static str],
+    args: &'static [Given],
+    expected: Expected,
+}
+
+#[derive(Debug)]
+pub(crate) enum Given {
+    Boolean(bool),
+    Integer(i64),
+    Text(&'static str),
+    List(&'static [Given]),
+}
+
+pub(crate) enum Expected {
+    Returns(Given),
+    Raises(ErrorCode),
+}
+
+fn value(ty: &Type, given: &Given) -> Value {
+    match (ty, given) {
+        (Type::Boolean, Given::Boolean(value)) => Value::Boolean(*value),
+        (Type::Integer, Given::Integer(value)) => Value::Integer(*value),
+        (Type::Decimal, Given::Text(text)) => Value::Decimal(Decimal::parse(text).unwrap()),
+        (Type::Text, Given::Text(text)) => Value::Text(Arc::from(*text)),
+        (Type::Enum(of), Given::Text(text)) => Value::Member(of.member(text).unwrap()),
+        (Type::Set(of), Given::List(items)) => {
+            let members: Vec<Value> = items.iter().map(|item| value(of, item)).collect();
+            Value::Set(Arc::new(Set::from_values(of, &members).unwrap()))
+        }
+        _ => panic!("{given:?} is not a {ty}"),
+    }
+}
+
+#[test]
+fn every_example_holds() {
+    for example in table::EXAMPLES {
+        let signature = example.op.signature();
+        let of: Vec<Type> = example.of.iter().map(|json| decode_type(json).unwrap()).collect();
+        let params = signature
+            .params
+            .iter()
+            .map(|(_, pattern)| pattern.instantiate(&of).unwrap());
+        let args: Vec<Value> = params
+            .zip(example.args)
+            .map(|(ty, given)| value(&ty, given))
+            .collect();
+        let mut slots = [&args[0]; MAX_ARITY];
+        for (slot, arg) in slots.iter_mut().zip(&args) {
+            *slot = arg;
+        }
+        let result = dispatch(&Native, example.op, &slots);
+        let name = example.op.name();
+        match (&example.expected, result) {
+            (Expected::Returns(expected), Ok(result)) => {
+                let expected = value(&signature.returns.instantiate(&of).unwrap(), expected);
+                assert!(
+                    result.is_identical(&expected),
+                    "{name}{:?}: {result:?}, not {expected:?}",
+                    example.args
+                );
+            }
+            (Expected::Raises(expected), Err(CallError::Failed(code))) => {
+                assert_eq!(code, *expected, "{name}{:?}", example.args);
+                assert!(
+                    signature.raises.contains(&code),
+                    "{name} does not declare {code:?}"
+                );
+            }
+            (_, result) => panic!("{name}{:?}: {result:?}", example.args),
+        }
+    }
+}
+
+#[test]
+fn every_operation_has_an_example_and_a_name_of_its_own() {
+    for op in Op::ALL {
+        assert!(
+            table::EXAMPLES.iter().any(|example| example.op == *op),
+            "{op:?} has no example"
+        );
+        assert_eq!(Op::from_name(op.name()), Some(*op));
+    }
+    assert_eq!(Op::from_name("integer.divide_by_magic"), None);
+}
+
+#[test]
+fn mistyped_arguments_are_a_fault_and_not_a_panic() {
+    let wrong = Value::Boolean(true);
+    for op in Op::ALL.iter().filter(|op| !op.name().starts_with("boolean.")) {
+        assert!(
+            matches!(
+                dispatch(&Native, *op, &[&wrong; MAX_ARITY]),
+                Err(CallError::Mistyped(_))
+            ),
+            "{op:?}"
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Python objects to values and back, as docs/spec/values.md has it.
+//!
+//! An object of a subclass counts as its base value, and no method it overrides is called: types are told apart by
+//! their layout (`PyLong_Check` and the like) and, for `Decimal`, by the real type; values are read through the C API
+//! or through functions taken from the base type.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyString, PyType};
+use vesper_interp::inputs::{Given, ProblemKind, convert};
+use vesper_ir::{Decimal, Type, Value};
+
+/// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
+const DECIMAL_BITS: u64 = 3_322;
+
+/// What is needed of Python's `decimal`, looked up once.
+struct DecimalType {
+    class: Py<PyType>,
+    /// `Decimal.__str__`, from the base type.
+    to_text: Py<PyAny>,
+}
+
+fn decimal_type(py: Python<'_>) -> PyResult<&'static DecimalType> {
+    static DECIMAL: PyOnceLock<DecimalType> = PyOnceLock::new();
+    DECIMAL.get_or_try_init(py, || {
+        let class = py.import("decimal")?.getattr("Decimal")?.cast_into::<PyType>()?;
+        let to_text = class.getattr("__str__")?.unbind();
+        Ok(DecimalType {
+            class: class.unbind(),
+            to_text,
+        })
+    })
+}
+
+/// The value of an input, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
+pub(crate) fn to_value(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
+    if let Ok(boolean) = object.cast::<PyBool>() {
+        return Ok(convert(ty, Given::Boolean(boolean.is_true())));
+    }
+    if let Ok(integer) = object.cast::<PyInt>() {
+        return Ok(convert(ty, integer_given(ty, integer)?));
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        // Fails only for lone surrogates, which have no UTF-8 form.
+        return Ok(convert(ty, text.to_str().map_or(Given::BrokenText, Given::Text)));
+    }
+    if matches!(ty, Type::Decimal) && !object.is_exact_instance_of::<PyFloat>() {
+        let decimal = decimal_type(object.py())?;
+        let class = object.get_type();
+        // Not `isinstance`: an object may claim any `__class__`.
+        if class.is(&decimal.class) || class.is_subclass(decimal.class.bind(object.py()))? {
+            let text = decimal
+                .to_text
+                .bind(object.py())
+                .call1((object,))?
+                .cast_into::<PyString>()?;
+            return Ok(convert(ty, Given::DecimalText(text.to_str()?)));
+        }
+    }
+    Ok(convert(ty, Given::Other))
+}
+
+fn integer_given(ty: &Type, integer: &Bound<'_, PyInt>) -> PyResult<Given<'static>> {
+    // Reads the digits of the object itself: `__index__` is called only on objects that are no integers.
+    if let Ok(value) = integer.extract::<i64>() {
+        return Ok(Given::Integer(value));
+    }
+    if !matches!(ty, Type::Decimal) {
+        return Ok(Given::WideInteger(None));
+    }
+    let py = integer.py();
+    let class = py.get_type::<PyInt>();
+    let bits: u64 = class
+        .call_method1(intern!(py, "bit_length"), (integer,))?
+        .extract()?;
+    if bits > DECIMAL_BITS {
+        return Ok(Given::WideInteger(None));
+    }
+    // One bit more than the magnitude, for the sign.
+    let length = bits / 8 + 1;
+    let signed = [("signed", true)].into_py_dict(py)?;
+    let bytes = class.call_method(
+        intern!(py, "to_bytes"),
+        (integer, length, "little"),
+        Some(&signed),
+    )?;
+    Ok(Given::WideInteger(
+        Decimal::from_signed_bytes_le(bytes.cast::<PyBytes>()?.as_bytes()).ok(),
+    ))
+}
+
+/// The Python form of a value.
+pub(crate) fn to_python<'py>(py: Python<'py>, ty: &Type, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Value::Decimal(value) => decimal_type(py)?.class.bind(py).call1((value.to_string(),))?,
+        Value::Text(value) => PyString::new(py, value).into_any(),
+        Value::Member(member) => match ty {
+            Type::Enum(of) => PyString::new(py, of.name(*member).map_or("", |name| name)).into_any(),
+            // Only a mistyped value gets here, and the verifier lets none through.
+            _ => py.None().into_bound(py),
+        },
+        Value::Set(set) => {
+            let of = if let Type::Set(of) = ty { of } else { ty };
+            let members = set.to_values();
+            let members = members
+                .iter()
+                .map(|member| to_python(py, of, member))
+                .collect::<PyResult<Vec<_>>>()?;
+            PyFrozenSet::new(py, members)?.into_any()
+        }
+    })
+}

@@ -1,0 +1,43 @@
+//! A panic in the engine becomes an engine fault, a value like any other outcome, and prints nothing.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::Once;
+
+thread_local! {
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Replaces the panic hook by one that leaves guarded panics unprinted and every other panic as it was.
+pub(crate) fn quiet_guarded_panics() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if IS_GUARDED.get() {
+                LAST_PANIC.replace(describe(info));
+            } else {
+                previous(info);
+            }
+        }));
+    });
+}
+
+fn describe(info: &PanicHookInfo<'_>) -> String {
+    let what = info.payload_as_str().unwrap_or("a panic without a message");
+    match info.location() {
+        Some(place) => format!("{what} ({}:{})", place.file(), place.line()),
+        None => what.to_owned(),
+    }
+}
+
+/// The result of `run`, or what it panicked with.
+///
+/// What `run` borrows is either immutable (a loaded program) or its own, so nothing half-changed is seen afterwards.
+pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    let outer = IS_GUARDED.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    IS_GUARDED.set(outer);
+    result.map_err(|_| LAST_PANIC.take())
+}

@@ -1,0 +1,46 @@
+//! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
+//!
+//! `convert` carries values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from crossing
+//! into Python. No meaning lives here.
+
+mod convert;
+mod guard;
+mod program;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use vesper_ir::Op;
+
+pyo3::create_exception!(
+    vesper._direct,
+    IrRejected,
+    PyValueError,
+    "The bytes are not a well-formed IR document; the message says what and where."
+);
+
+/// Every operation this build implements, sorted.
+#[pyfunction]
+fn operation_names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Op::ALL.iter().map(|op| op.name()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The Rust engine. Only `vesper.engines.direct_engine` imports this module.
+#[pymodule(gil_used = true)]
+mod _direct {
+    #[pymodule_export]
+    use super::IrRejected;
+    #[pymodule_export]
+    use super::operation_names;
+    #[pymodule_export]
+    use super::program::Program;
+
+    #[pymodule_export]
+    const IR_VERSION: i64 = vesper_ir::IR_VERSION;
+
+    #[pymodule_init]
+    fn init() {
+        super::guard::quiet_guarded_panics();
+    }
+}

@@ -1,0 +1,48 @@
+"""Every operation that is declared is known everywhere, and nothing is known that is not declared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from vesper import _direct
+from vesper.spec.operations import OPERATIONS
+
+ROOT = Path(__file__).parents[2]
+
+
+def declared() -> dict[str, int]:
+    """Operations by full name, with the number of their examples, straight from the TOML files."""
+    found = {}
+    for path in sorted((ROOT / "schemas" / "ops").glob("*.toml")):
+        for family, operations in tomllib.loads(path.read_text(encoding="utf-8"))["op"].items():
+            for name, entry in operations.items():
+                found[f"{family}.{name}"] = len(entry["examples"])
+    return found
+
+
+def test_generated_files_are_fresh() -> None:
+    run = subprocess.run(
+        [sys.executable, "schemas/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_checker_knows_every_operation() -> None:
+    assert set(OPERATIONS) == set(declared())
+
+
+def test_the_direct_engine_knows_every_operation() -> None:
+    assert sorted(_direct.operation_names()) == sorted(declared())
+
+
+def test_every_example_is_a_conformance_case() -> None:
+    cases: dict[str, int] = {}
+    for path in (ROOT / "tests" / "conformance" / "generated").glob("*.yaml"):
+        for case in yaml.safe_load(path.read_text(encoding="utf-8")):
+            cases[case["op"]] = cases.get(case["op"], 0) + 1
+    assert cases == declared()

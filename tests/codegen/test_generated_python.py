@@ -1,0 +1,119 @@
+"""Generated Python: golden files that are read in review, and the relation between the plain and the traced form."""
+
+from __future__ import annotations
+
+import ast
+from decimal import Context, Decimal, getcontext, localcontext
+from pathlib import Path
+
+import pytest
+
+from tests.support.goldens import Golden
+from tests.support.nodes import PAYMENT_DECISION, compiled, small_node, worked_nodes
+from vesper.codegen.module import HEADER, generate_module
+from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
+from vesper.engines.outcome import Failed, Returned
+from vesper.engines.registry import ENGINES
+from vesper.spec.errors import ErrorCode
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+def test_golden(path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = path.parents[len(path.parts) - path.parts.index("nodes") - 1]
+    monkeypatch.chdir(root)
+    node = compiled(path.relative_to(root)).node
+    text = generate_module(node).text
+    assert text.startswith(HEADER)
+    golden.check(HERE / "golden" / f"{path.stem}.py", text)
+
+
+class _WithoutMarks(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return node.args[1] if isinstance(node.func, ast.Name) and node.func.id == "mark" else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.args.kwonlyargs = [each for each in node.args.kwonlyargs if each.arg != "mark"]
+        node.args.kw_defaults = node.args.kw_defaults[: len(node.args.kwonlyargs)]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if node.module == "vesper.kernels.trace" else node
+
+
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+def test_the_traced_form_without_its_marks_is_the_plain_form(path: Path) -> None:
+    node = compiled(path).node
+    plain, traced = generate_module(node).text, generate_module(node, traced=True).text
+    assert "mark(" in traced
+    stripped = _WithoutMarks().visit(ast.parse(traced))
+    assert ast.unparse(stripped) == ast.unparse(ast.parse(plain))
+
+
+def test_every_line_fits() -> None:
+    text = generate_module(compiled(PAYMENT_DECISION).node).text
+    assert max(len(line) for line in text.splitlines()) <= 88
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
+def test_the_ambient_decimal_context_does_not_matter() -> None:
+    inputs = {"a": Decimal("0.1234567890123456789"), "b": Decimal("9.87654321098765432109")}
+    program = ENGINES["python"].load(
+        small_node(
+            "a: decimal\nb: decimal",
+            "- {step: result, operation: compute, value: a * b}\n- {operation: return, success: [result]}",
+        )
+    )
+    expected = program.call(inputs)
+    with localcontext(Context(prec=3, traps=[])) as ambient:
+        assert program.call(inputs) == expected
+        assert getcontext() is ambient, "the caller's context is given back"
+    assert isinstance(expected, Returned)
+    assert expected.value["result"] == Decimal(1234567890123456789 * 987654321098765432109).scaleb(
+        -39, Context(prec=50)
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
+    """Three operations on one line; only one of them overflows, and it is named by its own place."""
+    node = small_node(
+        "a: integer\nb: integer",
+        "- {step: result, operation: compute, value: (a - b) + (a * b) + 1}\n- {operation: return, success: [result]}",
+        outputs="result: integer",
+    )
+    program = ENGINES[engine].load(node)
+    for inputs, wanted in (
+        ({"a": 2**62, "b": 4}, "a * b"),
+        ({"a": -(2**63), "b": 1}, "a - b"),
+        ({"a": 2**63 - 1, "b": 1}, "(a - b) + (a * b)"),
+    ):
+        outcome = program.call(inputs)
+        assert isinstance(outcome, Failed)
+        assert outcome.code is ErrorCode.INTEGER_OVERFLOW
+        assert outcome.at is not None
+        place = node.node.expressions()[outcome.at].place
+        line = node.source.line_text(place.line)
+        assert line[place.column - 1 : place.end_column - 1].strip("()") == wanted.strip("()")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "from os import path",
+        "x = ().__class__",
+        "x = eval('1')",
+        "x = [y for y in z]",
+        "f()",
+        "x = lambda: 1",
+        "x = f'{y}'",
+        "while x: pass",
+    ],
+)
+def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
+    with pytest.raises(VocabularyError):
+        check_vocabulary(text, set())

@@ -1,0 +1,21 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from tests.support.goldens import Golden
+
+settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=200, print_blob=True)
+settings.load_profile("vesper")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite goldens and snapshots instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares text with a file of the repository; `make update` rewrites the file."""
+    return Golden(update=bool(request.config.getoption("--update")))

@@ -1,0 +1,24 @@
+"""The two engines on every worked node: its own cases, then drawn inputs. Prints the smallest input that tells them
+apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.nodes import compiled, worked_nodes
+from vesper.cli.verify import difference_text
+from vesper.engines.registry import ENGINES
+from vesper.verify.differential import Verifier
+
+
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+def test_engines_agree(path: Path) -> None:
+    node = compiled(path)
+    report = Verifier(node, ENGINES, seed=20261115).run(3000)
+    texts = [difference_text(node, difference, None) for difference in report.differences]
+    assert not texts, "\n\n" + "\n\n".join(texts)
+    assert not report.case_failures
+    assert report.not_comparable == 0
+    assert len(report.guards) == report.guards_total, "some branch was never taken: the inputs do not reach it"

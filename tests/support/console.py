@@ -1,0 +1,95 @@
+"""Console sessions as tests: `$ command` and what it prints, as a person would paste it.
+
+`…` in an expected line stands for anything on that line; a line that is only `...` stands for any lines. Output is
+standard output and standard error together. A session runs in a copy of the repository's `nodes/`, so nothing it
+writes stays.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Command:
+    text: str
+    line: int
+    expected: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    """Asked for by a line `exit N` at the end; None when the session does not say."""
+
+
+def parse_session(text: str, first_line: int = 1) -> list[Command]:
+    commands: list[Command] = []
+    continues = False
+    for number, line in enumerate(text.split("\n"), start=first_line):
+        if continues:
+            commands[-1].text += " " + line.strip().removesuffix("\\")
+        elif line.startswith("$ "):
+            commands.append(Command(line[2:].removesuffix("\\"), number))
+        elif commands and re.fullmatch(r"exit [0-9]+", line):
+            commands[-1].exit_code = int(line[5:])
+            continue
+        elif commands:
+            commands[-1].expected.append(line)
+        continues = line.endswith("\\")
+    for command in commands:
+        while command.expected and not command.expected[-1]:
+            command.expected.pop()
+    return commands
+
+
+def markdown_sessions(path: Path) -> list[list[Command]]:
+    """The ```console blocks of a page."""
+    found = []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    start: int | None = None
+    for number, line in enumerate(lines, start=1):
+        if line == "```console":
+            start = number
+        elif line == "```" and start is not None:
+            found.append(parse_session("\n".join(lines[start : number - 1]), start + 1))
+            start = None
+    return found
+
+
+def run_session(commands: list[Command], folder: Path) -> None:
+    shutil.copytree(ROOT / "nodes", folder / "nodes")
+    for command in commands:
+        words = shlex.split(command.text, comments=True)
+        if words[0] == "make":
+            continue  # what `make` does is what runs these tests
+        assert words[0] in {"vesper", "sed", "cat"}, f"line {command.line}: a session runs vesper, not `{words[0]}`"
+        run = [sys.executable, "-m", "vesper", *words[1:]] if words[0] == "vesper" else words
+        done = subprocess.run(
+            run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
+        )
+        printed = [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")]
+        pattern = "\n".join(_pattern(line) for line in command.expected)
+        pattern = pattern.replace("\n" + _ANY_LINES, "(?:\n.*)*").replace(_ANY_LINES + "\n", "(?:.*\n)*")
+        if command.expected:
+            assert re.fullmatch(pattern, "\n".join(printed)), (
+                f"line {command.line}: `{command.text}` printed\n{done.stdout}\ninstead of\n"
+                + "\n".join(command.expected)
+            )
+        wanted = command.exit_code if command.exit_code is not None else 0
+        assert done.returncode == wanted, (
+            f"line {command.line}: `{command.text}` ended with {done.returncode}\n{done.stdout}"
+        )
+
+
+_ANY_LINES = "(?:any lines)"
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == "...":
+        return _ANY_LINES
+    return ".*".join(re.escape(part) for part in line.rstrip().split("…"))

@@ -1,0 +1,86 @@
+"""Nodes for tests: the worked ones, small ones from text, and ones built around a single operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from vesper.compiler import Compiled, compile_file, compile_source
+from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.source import SourceFile
+from vesper.ir import nodes as ir
+from vesper.ir.encode import encode, semantic_hash
+from vesper.spec.operations import OPERATIONS
+from vesper.spec.types import SetOf, Type, match_parameter, substitute
+from vesper.spec.values import Value
+
+ROOT = Path(__file__).parents[2]
+PAYMENT_DECISION = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
+_HERE = ir.Place(1, 1, 1, 1)
+
+
+def worked_nodes() -> list[Path]:
+    return sorted((ROOT / "nodes").rglob("*.vsp"))
+
+
+def compiled(path: Path) -> Compiled:
+    node, bag = compile_file(path)
+    assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
+    return node
+
+
+def compiled_text(text: str) -> Compiled:
+    node, bag = compile_source(SourceFile("test.vsp", text))
+    assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
+    return node
+
+
+def small_node(inputs: str, flow: str, outputs: str = "result: decimal", rest: str = "") -> Compiled:
+    """A node from the parts that a test is about."""
+    indent = "\n".join
+    return compiled_text(
+        indent(
+            [
+                "node_id: small_v1",
+                "type: function",
+                "intent: Test",
+                "inputs:",
+                *(f"  {line}" for line in inputs.splitlines()),
+                "outputs:",
+                "  success:",
+                *(f"    {line}" for line in outputs.splitlines()),
+                "flow:",
+                *(f"  {line}" for line in flow.splitlines()),
+                rest,
+            ]
+        )
+    )
+
+
+def compiled_ir(node: ir.Node) -> Compiled:
+    """Compiled IR without a source; for nodes that are built and not written."""
+    numbered = ir.numbered(node)
+    return Compiled(SourceFile("test.vsp", ""), numbered, (), encode(numbered), semantic_hash(numbered))
+
+
+def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value]]) -> Compiled:
+    """A node whose one step is one operation; its arguments are the inputs, apart from sets, which are literals."""
+    spec = OPERATIONS[op]
+    bindings: dict[str, Type] = dict(zip((name for name, _ in spec.type_params), of, strict=True))
+    inputs: list[ir.Input] = []
+    operands: list[ir.Expression] = []
+    for (name, pattern), (type_, value) in zip(spec.params, args, strict=True):
+        assert match_parameter(pattern, type_, bindings), f"{op}: {name} is {type_}, declared {pattern}"
+        if isinstance(type_, SetOf):
+            operands.append(ir.Literal(type_, value, _HERE))
+        else:
+            inputs.append(ir.Input(name, type_, None))
+            operands.append(ir.Ref("input", name, type_, _HERE))
+    result = substitute(spec.returns, bindings)
+    call = ir.Call(op, tuple(of), tuple(operands), result, _HERE)
+    body = (ir.Step("step", call, _HERE), ir.Return((("result", ir.Ref("step", "step", result, _HERE)),)))
+    source = ir.Source("test.vsp", "0" * 64, "Test one operation")
+    node = ir.Node(
+        "operation_v1", "function", tuple(inputs), (ir.Output("result", result),), (), (), (), body, (), source
+    )
+    return compiled_ir(node)

@@ -1,0 +1,54 @@
+"""The shrinker: smaller, same failure, and it ends."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tests.support.nodes import PAYMENT_DECISION, compiled
+from vesper.verify.shrink import shrink, simpler_values
+
+NODE = compiled(PAYMENT_DECISION).node
+START: dict[str, object] = {
+    "amount": Decimal("98765.4321"),
+    "balance": Decimal("-123456789.123456789"),
+    "currency": "GBP",
+    "country": "KP\x00é",
+    "user_age_days": 8_765_432,
+    "flagged": True,
+}
+
+
+def test_everything_shrinks_to_the_simplest() -> None:
+    small = shrink(NODE, START, lambda _: True)
+    assert small == {
+        "amount": Decimal(0),
+        "balance": Decimal(0),
+        "currency": "USD",
+        "country": "",
+        "user_age_days": 0,
+    }
+
+
+def test_what_the_failure_needs_stays() -> None:
+    def still_fails(inputs: dict[str, object]) -> bool:
+        amount, age = inputs["amount"], inputs["user_age_days"]
+        assert isinstance(amount, Decimal)
+        assert isinstance(age, int)
+        return amount > 1000 and age >= 30 and inputs.get("flagged") is True and len(str(inputs["country"])) == 2
+
+    start = START | {"country": "zz"}
+    small = shrink(NODE, start, still_fails)
+    assert still_fails(small)
+    assert small["amount"] == Decimal(1001)
+    assert small["user_age_days"] == 30
+    assert small["country"] == "aa"
+    assert small["flagged"] is True
+
+
+@pytest.mark.parametrize("value", [True, -7, 2**63, Decimal("-12.50"), "zebra", None, b"x", 0.5])
+def test_a_simpler_value_has_the_same_type(value: object) -> None:
+    for simpler in simpler_values(value):
+        assert type(simpler) is type(value)
+        assert simpler != value or str(simpler) != str(value)

@@ -1,0 +1,5 @@
+"""`python -m vesper`."""
+
+from vesper.cli.main import main
+
+main()

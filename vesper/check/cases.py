@@ -1,0 +1,69 @@
+"""Test cases read by the declared types: inputs as given, expected outputs or the clause that must break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vesper.check.literals import read_literal
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir import nodes as ir
+from vesper.spec.types import Type
+from vesper.spec.values import Value
+from vesper.syntax import ast
+from vesper.syntax.yaml_tree import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    inputs: dict[str, Value]
+    expect: dict[str, Value] | None
+    """The outputs, or None where a clause must break."""
+    breaks: tuple[str, int] | None
+    """Phase and index of the clause that must break."""
+
+
+def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticBag) -> tuple[Case, ...]:
+    inputs = {each.name: each.type for each in node.inputs}
+    outputs = {each.name: each.type for each in node.outputs}
+    clauses = {
+        _squeezed(clause.text): (phase, index)
+        for phase, clauses in reversed(node.phases())
+        for index, clause in enumerate(clauses)
+    }
+    found = []
+    for case in cases:
+        given = _values(case.inputs, inputs, "no input", bag)
+        if case.breaks is None:
+            expect = _values(case.expect, outputs, "no output", bag)
+            found.append(Case(case.name.text, given, expect, None))
+            continue
+        clause = clauses.get(_squeezed(case.breaks.text))
+        if clause is None:
+            kinds = "no constraint, precondition or postcondition"
+            help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
+            bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
+            continue
+        found.append(Case(case.name.text, given, None, clause))
+    return tuple(found)
+
+
+def _values(
+    given: tuple[tuple[ast.Word, Scalar], ...], declared: dict[str, Type], kinds: str, bag: DiagnosticBag
+) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for word, scalar in given:
+        if word.text not in declared:
+            help_ = did_you_mean(word.text, declared)
+            bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
+            continue
+        value = read_literal(declared[word.text], scalar, word.text, bag)
+        if value is not None:
+            values[word.text] = value
+    return values
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,80 @@
+"""Input constraints as clauses: `{min: 0}` on `age` means `age >= 0`, `{length: 2}` on a string means two code
+points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vesper.check.expressions import place_of
+from vesper.check.literals import read_literal
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir import nodes as ir
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Type
+from vesper.spec.values import Value, parse_decimal
+from vesper.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    verb: str
+    """The comparison, in the family of what is compared."""
+    of_length: bool = False
+    fixed_bound: int | None = None
+    """The bound of a constraint that is a word of its own; None where the author gives it."""
+
+
+_NUMERIC = {
+    "min": _Meaning("greater_or_equal"),
+    "max": _Meaning("less_or_equal"),
+    "positive": _Meaning("greater", fixed_bound=0),
+    "non_negative": _Meaning("greater_or_equal", fixed_bound=0),
+}
+_TEXT = {
+    "length": _Meaning("equal", of_length=True),
+    "min_length": _Meaning("greater_or_equal", of_length=True),
+    "max_length": _Meaning("less_or_equal", of_length=True),
+    "non_empty": _Meaning("greater", of_length=True, fixed_bound=0),
+}
+_BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, STRING: _TEXT}
+_SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
+
+
+def constraint_clause(
+    constraint: ast.Constraint, input_: ast.Input, type_: Type, bag: DiagnosticBag
+) -> ir.Clause | None:
+    """The clause that a constraint stands for, or None after reporting why it stands for none."""
+    known = _BY_TYPE.get(type_, {})
+    meaning = known.get(constraint.name.text)
+    has_bound = constraint.bound is not None
+    if meaning is None or has_bound != (meaning.fixed_bound is None):
+        text = f"{constraint.name.text}: …" if has_bound else constraint.name.text
+        help_ = did_you_mean(constraint.name.text, known) if meaning is None else _usage(constraint.name.text, meaning)
+        bag.error(Code.BAD_CONSTRAINT, constraint.span, constraint=text, type=type_, help=help_)
+        return None
+    compared = INTEGER if meaning.of_length else type_
+    bound = _bound(constraint, meaning, compared, bag)
+    if bound is None:
+        return None
+    place = place_of(bag.source, constraint.span)
+    subject: ir.Expression = ir.Ref("input", input_.name.text, type_, place)
+    shown = input_.name.text
+    if meaning.of_length:
+        subject = ir.Call("text.length", (), (subject,), INTEGER, place)
+        shown = f"length({shown})"
+    family = "decimal" if compared == DECIMAL else "integer"
+    arguments = (subject, ir.Literal(compared, bound, place))
+    holds = ir.Call(f"{family}.{meaning.verb}", (), arguments, BOOLEAN, place)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {bound}", input_.name.text)
+
+
+def _usage(name: str, meaning: _Meaning) -> str:
+    return f"write `{{{name}: …}}`" if meaning.fixed_bound is None else f"write `{name}` alone"
+
+
+def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:
+    if constraint.bound is not None:
+        return read_literal(type_, constraint.bound, constraint.name.text, bag)
+    fixed = meaning.fixed_bound
+    return parse_decimal(str(fixed)) if type_ == DECIMAL else fixed

@@ -1,0 +1,57 @@
+"""The `vesper` command. Each subcommand is a module of its own and is imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+
+import click
+
+from vesper import __version__
+from vesper.cli.exits import OUR_BUG
+
+COMMANDS = {
+    "check": "Check nodes and say what is wrong with them.",
+    "compile": "Write a node as Python, or as IR.",
+    "run": "Run a node on one engine or on both.",
+    "verify": "Show that the engines agree on a node.",
+}
+
+
+class LazyCommands(click.Group):
+    """Knows the names and one line of help; loads a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}"), "command", None)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="vesper")
+def vesper() -> None:
+    """Business logic written once, run on two engines that are shown to agree.
+
+    NODE is a path, an id such as payment_decision_v1, or a name without its version.
+
+    Exit codes: 0 fine, 1 something is wrong with the node or its inputs, 2 usage, 3 a bug in Vesper.
+    """
+
+
+def main() -> None:
+    try:
+        vesper(prog_name="vesper")
+    except Exception:  # noqa: BLE001  # the last line of defence: whatever it is, it is reported as ours
+        traceback.print_exc()
+        print("\nThis is a bug in Vesper, not in your node. Please report it with the lines above.", file=sys.stderr)
+        sys.exit(OUR_BUG)

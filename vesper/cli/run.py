@@ -1,0 +1,154 @@
+"""`vesper run`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from vesper.check.literals import value_from_text
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.loading import compile_or_exit, find_node, nodes_option
+from vesper.cli.show import outcome_json, outcome_lines
+from vesper.compiler import Compiled
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.compare import same_outcome
+from vesper.engines.engine import Program
+from vesper.engines.outcome import EngineFault, Outcome, Returned
+from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.spec.values import ValueProblem
+
+_TIMED_CALLS = 200
+
+
+@click.command("run")
+@click.argument("node")
+@nodes_option
+@click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="An input; give one for each.")
+@click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
+@click.option(
+    "--engine",
+    type=click.Choice([*ENGINES, "both"]),
+    default=REFERENCE,
+    show_default=True,
+    help="Where to run it; `both` also says whether they agree and how long each took.",
+)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(node: str, root: Path, pairs: tuple[str, ...], json_file: TextIO | None, engine: str, style: str) -> None:
+    """Run a node and print its outcome."""
+    compiled = compile_or_exit(find_node(node, root))
+    inputs = _inputs(compiled, pairs, json_file)
+    names = list(ENGINES) if engine == "both" else [engine]
+    programs = {name: ENGINES[name].load(compiled) for name in names}
+    outcomes = {name: program.call(inputs) for name, program in programs.items()}
+    if style == "json":
+        _print_json(compiled, outcomes)
+    elif engine == "both":
+        _print_both(compiled, programs, outcomes, inputs)
+    else:
+        outcome = outcomes[engine]
+        click.echo(outcome_lines(compiled, outcome, inputs), err=not isinstance(outcome, Returned))
+    sys.exit(_exit_code(outcomes))
+
+
+def _agree(outcomes: Mapping[str, Outcome]) -> bool:
+    first, *others = outcomes.values()
+    return all(same_outcome(first, other) for other in others)
+
+
+def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
+    if not _agree(outcomes) or any(isinstance(outcome, EngineFault) for outcome in outcomes.values()):
+        return OUR_BUG
+    return FINE if all(isinstance(outcome, Returned) for outcome in outcomes.values()) else WRONG_INPUT
+
+
+# -- inputs ---------------------------------------------------------------------------------------
+
+
+def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None) -> dict[str, object]:
+    inputs: dict[str, object] = {} if json_file is None else _from_json(json_file)
+    types = {each.name: each.type for each in compiled.node.inputs}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"--input {pair}: write NAME=VALUE")
+        if name not in types:
+            hint = did_you_mean(name, types)
+            raise click.UsageError(
+                f"--input {pair}: {compiled.node.node_id} has no input `{name}`; "
+                + (hint or f"it has {', '.join(types)}")
+            )
+        if name in inputs:
+            raise click.UsageError(f"--input {pair}: `{name}` is given twice")
+        try:
+            inputs[name] = value_from_text(types[name], text)
+        except ValueProblem as problem:
+            reason = problem.kind.value.replace("_", " ")
+            raise click.UsageError(f"--input {pair}: `{text}` is not {types[name]} ({reason})") from None
+    return inputs
+
+
+def _from_json(file: TextIO) -> dict[str, object]:
+    """A JSON object. Numbers with a point are read exactly as they stand, so `9.99` is a decimal and never a float."""
+
+    def unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in entries:
+            if key in found:
+                raise ValueError(f"`{key}` stands twice")
+            found[key] = value
+        return found
+
+    def no_constant(text: str) -> Any:
+        raise ValueError(f"{text} is not JSON")
+
+    try:
+        inputs = json.load(file, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--json {file.name}: {error}") from None
+    if not isinstance(inputs, dict):
+        raise click.UsageError(f"--json {file.name}: the inputs must be a JSON object")
+    return inputs
+
+
+# -- output ---------------------------------------------------------------------------------------
+
+
+def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
+    document: dict[str, Any] = {
+        "node": compiled.node.node_id,
+        "semantic_hash": compiled.semantic_hash,
+        "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
+    }
+    if len(outcomes) > 1:
+        document["agree"] = _agree(outcomes)
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _print_both(
+    compiled: Compiled, programs: Mapping[str, Program], outcomes: Mapping[str, Outcome], inputs: dict[str, object]
+) -> None:
+    click.echo(f"{compiled.node.node_id}  semantic hash {compiled.semantic_hash[:12]}\n")
+    for name, outcome in outcomes.items():
+        click.echo(f"{name}:")
+        click.echo(outcome_lines(compiled, outcome, inputs) + "\n")
+    click.echo("the engines agree" if _agree(outcomes) else "THE ENGINES DISAGREE; this is a bug in Vesper")
+    times = {name: _median_seconds(program, inputs) for name, program in programs.items()}
+    shown = ", ".join(f"{name} {seconds * 1e6:.1f} µs" for name, seconds in times.items())
+    click.echo(f"{shown} a call (median of {_TIMED_CALLS})")
+
+
+def _median_seconds(program: Program, inputs: dict[str, object]) -> float:
+    samples = []
+    for _ in range(_TIMED_CALLS):
+        start = time.perf_counter()
+        program.call(inputs)
+        samples.append(time.perf_counter() - start)
+    return statistics.median(samples)

@@ -1,0 +1,144 @@
+"""Outcomes and values as people and as tools read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vesper.compiler import Compiled
+from vesper.diagnostics.diagnostic import Label
+from vesper.diagnostics.excerpt import render_excerpt
+from vesper.diagnostics.source import SourceFile, Span
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
+from vesper.ir.nodes import Node, Place
+from vesper.spec.types import DECIMAL, Enum
+from vesper.spec.values import Problem, ProblemKind, decimal_text, show
+
+
+def span_of(source: SourceFile, place: Place) -> Span:
+    return Span(source.offset(place.line, place.column), source.offset(place.end_line, place.end_column))
+
+
+def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object]) -> str:
+    """An outcome for a person, several lines."""
+    node, source = compiled.node, compiled.source
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return "\n".join(table({name: _plain(each) for name, each in value.items()}))
+        case ContractBroken(phase, index, values):
+            clause = dict(node.phases())[phase][index]
+            footer = [f"{name} is {show(value)}" for name, value in values.items()]
+            label = Label(span_of(source, clause.holds.place), "does not hold")
+            return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
+        case Failed(code, None, problems):
+            lines = [f"error: {code.value}: the inputs do not fit {node.node_id}"]
+            return "\n".join([*lines, *(f"  {line}" for line in problem_lines(node, problems, inputs))])
+        case Failed(code, at, _):
+            assert at is not None
+            place = node.expressions()[at].place
+            return render_excerpt(source, f"error: {code.value}", Label(span_of(source, place), "fails here"))
+        case Denied(capability):
+            return f"error: denied: `{capability}` is not granted"
+        case LimitHit(limit):
+            return f"error: limit hit: {limit}"
+        case EngineFault(message):
+            return f"engine fault: {message}"
+
+
+def one_line(node: Node, outcome: Outcome) -> str:
+    """An outcome on one line, for two answers side by side."""
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return f"{outcome.kind} " + ", ".join(f"{name}={_plain(each)}" for name, each in value.items())
+        case ContractBroken(phase, index, values):
+            shown = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
+            return f"{phase} {index + 1} broken: `{dict(node.phases())[phase][index].text}` ({shown})"
+        case Failed(code, at, problems):
+            where = "" if at is None else f" at line {node.expressions()[at].place.line}"
+            return f"failed {code.value}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
+        case Denied(capability):
+            return f"denied {capability}"
+        case LimitHit(limit):
+            return f"limit hit: {limit}"
+        case EngineFault(message):
+            return f"engine fault: {message}"
+
+
+def problem_lines(node: Node, problems: tuple[Problem, ...], inputs: Mapping[str, object]) -> list[str]:
+    """Every offending input: what was expected and what came."""
+    types = {each.name: each.type for each in node.inputs}
+    lines = []
+    for problem in problems:
+        type_ = types.get(problem.path)
+        given = inputs.get(problem.path)
+        came = f"{type(given).__name__} {_short(given)}"
+        match problem.kind:
+            case ProblemKind.MISSING:
+                text = f"missing; expected {type_}"
+            case ProblemKind.UNKNOWN:
+                text = f"no such input; the inputs are {', '.join(types)}"
+            case ProblemKind.NOT_A_MEMBER:
+                members = type_.members if isinstance(type_, Enum) else ()
+                text = f"expected one of {', '.join(members)}, got {_short(given)}"
+            case _:
+                text = f"expected {type_}, got {came} ({problem.kind.value.replace('_', ' ')})"
+                if type_ == DECIMAL and isinstance(given, float):
+                    text += f'; give it as text, "{given!r}", because a float is not exact'
+        lines.append(f"{problem.path}: {text}")
+    return lines
+
+
+def _short(value: object) -> str:
+    shown = show(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def table(rows: Mapping[str, str]) -> list[str]:
+    width = max((len(name) for name in rows), default=0)
+    return [f"  {name:<{width}}  {text}" for name, text in rows.items()]
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else show(value)
+
+
+def json_value(value: object) -> Any:
+    """A value in its JSON form; what is none (a wrong input) as text."""
+    if hasattr(value, "as_tuple") and getattr(value, "is_finite", lambda: False)():
+        return decimal_text(value)  # type: ignore[arg-type]  # a finite Decimal
+    return value if isinstance(value, bool | int | str) else repr(value)
+
+
+def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return {"kind": outcome.kind, "value": {name: json_value(each) for name, each in value.items()}}
+        case ContractBroken(phase, index, values):
+            clause = dict(node.phases())[phase][index]
+            return {
+                "kind": outcome.kind,
+                "phase": phase,
+                "index": index,
+                "clause": clause.text,
+                "line": clause.holds.place.line,
+                "values": {name: json_value(each) for name, each in values.items()},
+            }
+        case Failed(code, at, problems):
+            line = None if at is None else node.expressions()[at].place.line
+            listed = [{"path": each.path, "kind": each.kind.value} for each in problems]
+            return {"kind": outcome.kind, "code": code.value, "line": line, "problems": listed}
+        case Denied(capability):
+            return {"kind": outcome.kind, "capability": capability}
+        case LimitHit(limit):
+            return {"kind": outcome.kind, "limit": limit}
+        case EngineFault(message):
+            return {"kind": outcome.kind, "message": message}

@@ -1,0 +1,161 @@
+"""`vesper verify`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.loading import compile_or_exit, find_nodes, nodes_option
+from vesper.cli.show import json_value, one_line, outcome_json, span_of
+from vesper.compiler import Compiled
+from vesper.diagnostics.diagnostic import Label
+from vesper.diagnostics.excerpt import render_excerpt
+from vesper.diagnostics.source import Span
+from vesper.engines.registry import ENGINES
+from vesper.ir.nodes import Step
+from vesper.spec.values import show
+from vesper.verify.differential import Difference, Report, Verifier
+from vesper.verify.regressions import save_regression
+
+
+@click.command("verify")
+@click.argument("paths", nargs=-1)
+@nodes_option
+@click.option(
+    "--max-examples", type=click.IntRange(min=1), default=10_000, show_default=True, help="Inputs for each node."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--save-to",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("tests/conformance/regressions"),
+    show_default=True,
+    help="Where a disagreement is kept as a conformance case.",
+)
+def command(paths: tuple[str, ...], root: Path, max_examples: int, seed: int, style: str, save_to: Path) -> None:
+    """Show that the engines agree on nodes.
+
+    Runs each node's own test cases, then inputs drawn from its types, constraints and literals, on every engine, and
+    compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and kept as a case.
+    PATHS are files, folders or node names.
+    """
+    compiled_nodes = [compile_or_exit(path) for path in find_nodes(paths, root)]
+    if not compiled_nodes:
+        raise click.UsageError("there are no .vsp files here")
+    reports: list[tuple[Compiled, Report, list[Path]]] = []
+    for compiled in compiled_nodes:
+        report = _verify(compiled, max_examples, seed, show_progress=style == "text")
+        saved = [save_regression(save_to, compiled, difference) for difference in report.differences]
+        reports.append((compiled, report, saved))
+        if style == "text":
+            _print_text(compiled, report, saved)
+    if style == "json":
+        click.echo(
+            json.dumps(_json([(compiled, report) for compiled, report, _ in reports]), ensure_ascii=False, indent=2)
+        )
+    disagree = any(report.differences for _, report, _ in reports)
+    passed = all(report.passed for _, report, _ in reports)
+    sys.exit(FINE if passed else OUR_BUG if disagree else WRONG_INPUT)
+
+
+def _verify(compiled: Compiled, max_examples: int, seed: int, show_progress: bool) -> Report:
+    verifier = Verifier(compiled, ENGINES, seed)
+    if not show_progress or not sys.stderr.isatty():
+        return verifier.run(max_examples)
+    with click.progressbar(length=max_examples, label=compiled.node.node_id, file=sys.stderr) as bar:
+        return verifier.run(max_examples, lambda _: bar.update(1))
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
+    for failure in report.case_failures:
+        wanted = f"a broken {failure.case.breaks[0]}" if failure.case.breaks else "the expected outputs"
+        answer = one_line(compiled.node, failure.outcome)
+        click.echo(f"case `{failure.case.name}` wants {wanted}; {failure.engine} gave: {answer}", err=True)
+    for difference, path in zip(report.differences, saved, strict=True):
+        click.echo(difference_text(compiled, difference, path) + "\n", err=True)
+    verdict = "agree" if report.passed else "FAILED"
+    outcomes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(report.outcomes.items()))
+    click.echo(
+        f"{report.node_id}: {' = '.join(report.engines)}: {verdict}; "
+        f"{report.executions} inputs compared ({outcomes}), {report.not_comparable} not comparable, "
+        f"{len(report.differences)} disagreements, {report.cases} cases; "
+        f"{len(report.guards)} of {report.guards_total} branches on {len(report.paths)} paths; seed {report.seed}"
+    )
+
+
+def difference_text(compiled: Compiled, difference: Difference, saved: Path | None) -> str:
+    """A disagreement for a person: the place, the smallest input, what each engine said."""
+    node, source = compiled.node, compiled.source
+    if difference.place is None:
+        span, label = Span(0, len(source.line_text(1))), "every observed value agrees; the outcomes do not"
+    else:
+        place = node.expressions()[difference.place].place
+        what = f"step `{difference.step}`" if difference.step else "this clause"
+        span, label = span_of(source, place), f"{what}: the first value that differs"
+    inputs = ", ".join(f"{name}={show(value)}" for name, value in difference.inputs.items())
+    footer = [f"input:  {inputs}  (smallest; found after {difference.tried} inputs)"]
+    for name, done in difference.answers.items():
+        value = next((v for index, v in reversed(done.marks) if index == difference.place), None)
+        here = f"{show(value)} here, then " if value is not None else ""
+        footer.append(f"{name + ':':<7} {here}{one_line(node, done.outcome)}")
+    if saved is not None:
+        footer.append(f"note: saved as {saved.as_posix()}")
+    title = f"error: the engines disagree on `{node.node_id}`"
+    if difference.step is not None:
+        title += f" at step `{difference.step}`"
+        steps = [each.name for each in node.body if isinstance(each, Step)]
+        before = steps.index(difference.step)
+        footer.append(
+            f"note: the {before} step{'s' if before != 1 else ''} before it agree"
+            if before
+            else "note: it is the first step"
+        )
+    return render_excerpt(source, title, Label(span, label), (), footer)
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def _json(reports: list[tuple[Compiled, Report]]) -> dict[str, Any]:
+    return {
+        "executions": sum(report.executions for _, report in reports),
+        "disagreements": sum(len(report.differences) for _, report in reports),
+        "not_comparable": sum(report.not_comparable for _, report in reports),
+        "engines": list(ENGINES),
+        "passed": all(report.passed for _, report in reports),
+        "nodes": [_node_json(compiled, report) for compiled, report in reports],
+    }
+
+
+def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
+    return {
+        "node": report.node_id,
+        "semantic_hash": report.semantic_hash,
+        "seed": report.seed,
+        "executions": report.executions,
+        "not_comparable": report.not_comparable,
+        "cases": report.cases,
+        "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
+        "branches_covered": len(report.guards),
+        "branches_total": report.guards_total,
+        "paths_covered": len(report.paths),
+        "disagreements": [_difference_json(compiled, difference) for difference in report.differences],
+    }
+
+
+def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, Any]:
+    return {
+        "inputs": {name: json_value(value) for name, value in difference.inputs.items()},
+        "step": difference.step,
+        "line": None if difference.place is None else compiled.node.expressions()[difference.place].place.line,
+        "answers": {name: outcome_json(compiled.node, done.outcome) for name, done in difference.answers.items()},
+    }

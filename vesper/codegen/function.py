@@ -1,0 +1,206 @@
+"""One node as one Python function: contracts where a person would write them, steps by name, in written order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import libcst as cst
+from libcst.helpers import parse_template_statement
+
+from vesper.codegen import templates
+from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
+from vesper.codegen.layout import break_arguments, break_chain, break_dict, break_parameters, fits
+from vesper.codegen.naming import Naming
+from vesper.codegen.negative_zero import may_be_negative_zero
+from vesper.ir import nodes as ir
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type
+from vesper.spec.values import Value
+
+_BODY_INDENT = 4
+_BLANK = cst.EmptyLine(indent=False)
+
+
+def python_type(type_: Type) -> cst.BaseExpression:
+    """The annotation of a value's Python form."""
+    if isinstance(type_, Enum):
+        members = [cst.Element(cst.SimpleString(string_literal(member))) for member in type_.members]
+        elements = [cst.SubscriptElement(cst.Index(element.value)) for element in members]
+        return cst.Subscript(cst.Name("Literal"), elements)
+    names: dict[Type, str] = {BOOLEAN: "bool", INTEGER: "int", DECIMAL: "Decimal", STRING: "str"}
+    return cst.Name(names[type_])
+
+
+def comment(text: str) -> cst.EmptyLine:
+    """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
+
+
+class FunctionWriter:
+    def __init__(self, node: ir.Node, naming: Naming, traced: bool) -> None:
+        self._node = node
+        self._naming = naming
+        self._traced = traced
+        self.expressions = ExpressionWriter(naming, traced)
+
+    def function(self) -> cst.FunctionDef:
+        node = self._node
+        names = {each.name: self._naming.name("input", each.name) for each in node.inputs}
+        for constant in node.constants:
+            self._naming.name("constant", constant.name)
+        body: list[cst.BaseStatement] = [
+            *self._clauses("constraint", node.constraints),
+            *self._clauses("precondition", node.preconditions),
+        ]
+        for statement in node.body:
+            body += self._step(statement) if isinstance(statement, ir.Step) else self._return(statement)
+        return self._definition(names, body)
+
+    def _definition(self, names: dict[str, str], body: list[cst.BaseStatement]) -> cst.FunctionDef:
+        shell = parse_template_statement(
+            templates.FUNCTION,
+            name=cst.Name(self._node.node_id),
+            docstring=cst.SimpleString(docstring(self._node.source.intent)),
+        )
+        assert isinstance(shell, cst.FunctionDef)
+        assert isinstance(shell.body, cst.IndentedBlock)
+        parameters = self._parameters(names)
+        head = shell.with_changes(params=parameters, body=cst.SimpleStatementSuite([cst.Pass()]), decorators=[])
+        if not fits(head, 0):
+            parameters, before = break_parameters(parameters)
+            shell = shell.with_changes(whitespace_before_params=before)
+        lines = [*shell.body.body[:1], *body]  # of the template's body the docstring stays
+        return shell.with_changes(params=parameters, body=cst.IndentedBlock(lines))
+
+    def _parameters(self, names: dict[str, str]) -> cst.Parameters:
+        params = [
+            cst.Param(
+                cst.Name(names[each.name]),
+                annotation=cst.Annotation(python_type(each.type)),
+                default=None if each.default is None else self._default(each.type, each.default),
+            )
+            for each in self._node.inputs
+        ]
+        # After an input with a default come others without: then all are keyword-only, in declared order.
+        in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
+        mark = [cst.Param(cst.Name("mark"), annotation=cst.Annotation(cst.Name("Mark")))] if self._traced else []
+        if in_order:
+            return cst.Parameters(params=params, kwonly_params=mark)
+        return cst.Parameters(kwonly_params=[*params, *mark])
+
+    def _default(self, type_: Type, value: Value) -> cst.BaseExpression:
+        literal = ir.Literal(type_, value, ir.Place(1, 1, 1, 1))
+        return self.expressions.value(value, literal).node
+
+    # -- contracts --------------------------------------------------------------------------------
+
+    def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
+        return [self._clause(phase, index, clause) for index, clause in enumerate(clauses)]
+
+    def _clause(self, phase: str, index: int, clause: ir.Clause) -> cst.BaseStatement:
+        statement = parse_template_statement(
+            templates.CONTRACT_CHECK,
+            condition=cst.Name("condition"),
+            phase=cst.SimpleString(string_literal(phase)),
+            index=cst.Integer(str(index)),
+            values=self._mentioned(clause),
+        )
+        assert isinstance(statement, cst.If)
+        assert isinstance(statement.test, cst.UnaryOperation)
+        written = self.expressions.condition(clause.holds)
+        condition = written.node
+        if isinstance(condition, cst.BooleanOperation | cst.IfExp):
+            wrapped = condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            self.expressions.moved(condition, wrapped)
+            condition = wrapped
+        line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
+        return self._fit_raise(statement).with_changes(
+            test=statement.test.with_changes(expression=condition), leading_lines=[_BLANK, comment(line)]
+        )
+
+    def _fit_raise(self, statement: cst.If) -> cst.If:
+        """The `raise` of a clause, its arguments one a line where they are too long for one."""
+        assert isinstance(statement.body, cst.IndentedBlock)
+        line = statement.body.body[0]
+        assert isinstance(line, cst.SimpleStatementLine)
+        raising = line.body[0]
+        assert isinstance(raising, cst.Raise)
+        assert isinstance(raising.exc, cst.Call)
+        if fits(raising, 2 * _BODY_INDENT):
+            return statement
+        broken = line.with_changes(body=[raising.with_changes(exc=break_arguments(raising.exc))])
+        return statement.with_changes(body=cst.IndentedBlock([broken]))
+
+    def _mentioned(self, clause: ir.Clause) -> cst.Dict:
+        return self._dict([(ref.name, self.expressions.write(ref).node) for ref in ir.mentioned(clause)])
+
+    def _dict(self, entries: Sequence[tuple[str, cst.BaseExpression]]) -> cst.Dict:
+        return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), value) for key, value in entries])
+
+    # -- flow -------------------------------------------------------------------------------------
+
+    def _step(self, step: ir.Step) -> list[cst.BaseStatement]:
+        target = self._naming.name("step", step.name)
+        heading = [_BLANK, comment(f"step {step.name}, line {step.place.line}")]
+        before: list[cst.BaseStatement] = []
+        if isinstance(step.value.type, Enum):
+            # Without it a type checker would take the members for any string.
+            annotation = cst.AnnAssign(cst.Name(target), cst.Annotation(python_type(step.value.type)))
+            before.append(cst.SimpleStatementLine([annotation], leading_lines=heading))
+            heading = []
+        if isinstance(step.value, ir.If) and isinstance(step.value.otherwise, ir.If):
+            # Two conditions or more: a person would write statements, not nested conditional expressions.
+            return [*before, self._chain(target, step.value, step.value).with_changes(leading_lines=heading)]
+        return [*before, self._assign(target, step.value, 1, heading, mark_as=step.value)]
+
+    def _chain(self, target: str, chain: ir.If, whole: ir.Expression) -> cst.If:
+        """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
+        test = self.expressions.condition(chain.condition).node
+        body = cst.IndentedBlock([self._assign(target, chain.then, 2, mark_as=whole)])
+        orelse: cst.If | cst.Else
+        if isinstance(chain.otherwise, ir.If):
+            orelse = self._chain(target, chain.otherwise, whole)
+        else:
+            orelse = cst.Else(cst.IndentedBlock([self._assign(target, chain.otherwise, 2, mark_as=whole)]))
+        return cst.If(test=test, body=body, orelse=orelse)
+
+    def _assign(
+        self, target: str, value: ir.Expression, depth: int, heading: Sequence[cst.EmptyLine] = (),
+        mark_as: ir.Expression | None = None,
+    ) -> cst.SimpleStatementLine:  # fmt: skip
+        written = self.expressions.write(value)
+        if value.type == DECIMAL and may_be_negative_zero(value):
+            written = Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
+        if mark_as is not None:
+            written = self.expressions.marked(mark_as, written)
+        node = written.node
+        if not fits(node, depth * _BODY_INDENT + len(f"{target} = ")):
+            node = break_chain(node, self.expressions.moved)
+        assignment = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
+        return cst.SimpleStatementLine([assignment], leading_lines=heading)
+
+    def _return(self, statement: ir.Return) -> list[cst.BaseStatement]:
+        before: list[cst.BaseStatement] = []
+        entries: list[tuple[str, cst.BaseExpression]] = []
+        for name, value in statement.values:
+            if isinstance(value, ir.Ref):
+                self._naming.alias("output", name, self._naming.name(value.kind, value.name))
+            else:
+                target = self._naming.name("output", name)
+                heading = [_BLANK, comment(f"output {name}, line {value.place.line}")]
+                before.append(self._assign(target, value, 1, heading))
+            entries.append((name, cst.Name(self._naming.name("output", name))))
+        result = self._dict(entries)
+        if not fits(result, _BODY_INDENT + len("return ")):
+            result = break_dict(result)
+        returning = cst.SimpleStatementLine([cst.Return(result)], leading_lines=[_BLANK])
+        return [*before, *self._clauses("postcondition", self._node.postconditions), returning]
+
+
+def docstring(text: str) -> str:
+    """A docstring that says this, as a sentence."""
+    escaped = "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+    return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'

@@ -1,0 +1,87 @@
+"""Line breaks for long lines, the way a formatter would put them, so that generated code reads like written code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import libcst as cst
+
+WIDTH = 88
+_INDENT = "    "
+_EMPTY = cst.Module([])
+
+Moved: TypeAlias = Callable[[cst.BaseExpression, cst.BaseExpression], None]
+"""Told of every expression that is replaced by one that only looks different."""
+
+
+def code_of(node: cst.CSTNode) -> str:
+    return _EMPTY.code_for_node(node)
+
+
+def fits(node: cst.CSTNode, column: int) -> bool:
+    return column + len(code_of(node)) <= WIDTH
+
+
+def _new_line(indent: str) -> cst.ParenthesizedWhitespace:
+    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))
+
+
+def break_chain(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
+    """A row of operators, one operand a line, in parentheses; anything else as it is."""
+    if not isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
+        return node
+    broken = _broken(node, moved)
+    wrapped = broken.with_changes(
+        lpar=[cst.LeftParen(whitespace_after=_new_line(_INDENT))],
+        rpar=[cst.RightParen(whitespace_before=_new_line(""))],
+    )
+    moved(broken, wrapped)
+    return wrapped
+
+
+def _broken(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
+    if not isinstance(node, cst.BinaryOperation | cst.BooleanOperation) or node.lpar:
+        return node
+    operator = node.operator.with_changes(whitespace_before=_new_line(_INDENT))
+    broken = node.with_changes(left=_broken(node.left, moved), operator=operator)
+    moved(node, broken)
+    return broken
+
+
+def break_arguments(call: cst.Call) -> cst.Call:
+    """Each argument of a call on a line of its own, with a comma after the last."""
+    last = len(call.args) - 1
+    args = [
+        argument.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
+        for position, argument in enumerate(call.args)
+    ]
+    return call.with_changes(args=args, whitespace_before_args=_new_line(_INDENT))
+
+
+def break_parameters(parameters: cst.Parameters) -> tuple[cst.Parameters, cst.ParenthesizedWhitespace]:
+    """Each parameter on a line of its own, and the white space that goes before the first."""
+    everything = [*parameters.params, *parameters.kwonly_params]
+    last = everything[-1]
+
+    def on_its_line(parameter: cst.Param) -> cst.Param:
+        end = "" if parameter is last else _INDENT
+        return parameter.with_changes(comma=cst.Comma(whitespace_after=_new_line(end)))
+
+    star = cst.ParamStar(comma=cst.Comma(whitespace_after=_new_line(_INDENT)))
+    broken = parameters.with_changes(
+        params=[on_its_line(parameter) for parameter in parameters.params],
+        star_arg=star if parameters.kwonly_params else cst.MaybeSentinel.DEFAULT,
+        kwonly_params=[on_its_line(parameter) for parameter in parameters.kwonly_params],
+    )
+    return broken, _new_line(_INDENT)
+
+
+def break_dict(display: cst.Dict) -> cst.Dict:
+    """Each entry of a dict on a line of its own."""
+    last = len(display.elements) - 1
+    elements = [
+        element.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
+        for position, element in enumerate(display.elements)
+    ]
+    return display.with_changes(elements=elements, lbrace=cst.LeftCurlyBrace(whitespace_after=_new_line(_INDENT)))

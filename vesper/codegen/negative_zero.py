@@ -1,0 +1,31 @@
+"""Where Python's `decimal` could give a zero with a sign, which Vesper does not have.
+
+Only a product can: zero times a negative number. Every name holds an unsigned zero, because step values are put right
+when they are assigned; so what remains is a question about one expression.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from vesper.ir.nodes import Call, Expression, If, Literal
+
+
+def may_be_negative_zero(expression: Expression) -> bool:
+    match expression:
+        case If(then=then, otherwise=otherwise):
+            return may_be_negative_zero(then) or may_be_negative_zero(otherwise)
+        case Call(op="decimal.multiply", args=(left, right)):
+            if _is_positive_literal(left):
+                return may_be_negative_zero(right)
+            return not _is_positive_literal(right) or may_be_negative_zero(left)
+        case Call(op="decimal.add", args=(left, right)):
+            return may_be_negative_zero(left) and may_be_negative_zero(right)
+        case Call(op="decimal.subtract", args=(left, _)):
+            return may_be_negative_zero(left)
+        case _:
+            return False  # a name, a literal, a conversion, or unary minus: `decimal` gives +0 for minus zero
+
+
+def _is_positive_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and isinstance(expression.value, Decimal) and expression.value > 0

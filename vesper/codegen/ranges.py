@@ -1,0 +1,54 @@
+"""Which integers an expression can be, so that a check that cannot fail need not be written.
+
+Only what is certain from the expression itself counts: literals, the two sides of an `if`, sums and products of
+those. A name may be any integer. This keeps `(30 if flagged else 0) + …` readable and every real overflow check in
+place.
+"""
+
+from __future__ import annotations
+
+from vesper.ir.nodes import Call, Expression, If, Literal
+from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+
+Range = tuple[int, int]
+_ANY: Range = (MIN_INTEGER, MAX_INTEGER)
+
+
+def cannot_overflow(call: Call) -> bool:
+    """True when the exact result of this integer operation fits 64 bits for all operands it can have."""
+    low, high = _result(call)
+    return MIN_INTEGER <= low and high <= MAX_INTEGER
+
+
+def integer_range(expression: Expression) -> Range:
+    """The smallest and the largest integer the expression can be."""
+    match expression:
+        case Literal(value=int(value)):
+            return value, value
+        case If(then=then, otherwise=otherwise):
+            (a, b), (c, d) = integer_range(then), integer_range(otherwise)
+            return min(a, c), max(b, d)
+        case Call(op="text.length"):
+            return 0, MAX_INTEGER
+        case Call():
+            low, high = _result(expression)
+            return max(low, MIN_INTEGER), min(high, MAX_INTEGER)
+        case _:
+            return _ANY
+
+
+def _result(call: Call) -> Range:
+    """The range of the exact result, before any check."""
+    operands = [integer_range(argument) for argument in call.args]
+    match call.op, operands:
+        case "integer.add", [(a, b), (c, d)]:
+            return a + c, b + d
+        case "integer.subtract", [(a, b), (c, d)]:
+            return a - d, b - c
+        case "integer.multiply", [(a, b), (c, d)]:
+            products = (a * c, a * d, b * c, b * d)
+            return min(products), max(products)
+        case "integer.negate", [(a, b)]:
+            return -b, -a
+        case _:
+            return _ANY

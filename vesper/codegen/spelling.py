@@ -1,0 +1,60 @@
+"""How an operation is written inline, where an operator or a builtin says exactly what its kernel does.
+
+An operation that is not here is written as a call of its kernel. `tests/unit/codegen/test_spelling.py` holds every
+entry against the kernel on generated values, so an entry can make generated code shorter but never give it another
+meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Infix:
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+
+
+Spelling: TypeAlias = Infix | Prefix | Function
+
+_COMPARISONS = {
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_or_equal": "<=",
+    "greater": ">",
+    "greater_or_equal": ">=",
+}
+_ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
+
+SPELLINGS: Final[dict[str, Spelling]] = {
+    **{f"{family}.{verb}": Infix(sign) for family in ("integer", "decimal") for verb, sign in _COMPARISONS.items()},
+    **{
+        f"{family}.{verb}": Infix(_COMPARISONS[verb])
+        for family in ("text", "boolean", "enum")
+        for verb in ("equal", "not_equal")
+    },
+    **{f"{family}.{verb}": Infix(sign) for family in ("integer", "decimal") for verb, sign in _ARITHMETIC.items()},
+    "integer.negate": Prefix("-"),
+    "decimal.negate": Prefix("-"),
+    "decimal.from_integer": Function("Decimal"),
+    "boolean.not": Prefix("not"),
+    "text.length": Function("len"),
+    "set.is_member": Infix("in"),
+}
+
+# SEMANTICS: an inline operator gives more than the operation does, and the rest must be put right around it:
+# integers must be checked for 64 bits (ranges.py says where that is proven), and a product of decimals may be -0
+# (negative_zero.py says where it cannot be).
+CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply", "integer.negate"})

@@ -1,0 +1,40 @@
+"""A second look at generated code: only known forms, no attributes, no calls but of known names.
+
+The writer builds trees and never text, so nothing in a node can become code by itself. This check does not trust
+that: it parses what was written and refuses every form that is not on the list.
+"""
+
+from __future__ import annotations
+
+import ast
+
+_FORMS: tuple[type[ast.AST], ...] = (
+    ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.FunctionDef, ast.arguments, ast.arg,
+    ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr,
+    ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
+    ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
+    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In,
+)  # fmt: skip
+_CALLS = frozenset({"Decimal", "frozenset", "len", "checked", "unsigned_zero", "mark", "ContractBroken"})
+_MODULES = frozenset({"decimal", "typing"})
+
+
+class VocabularyError(Exception):
+    """Generated code has a form that no writer should produce. This is a bug in Vesper."""
+
+
+def check_vocabulary(text: str, kernels: set[str]) -> None:
+    calls = _CALLS | kernels
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, _FORMS):
+            raise VocabularyError(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__}")
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in calls):
+            raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
+        if isinstance(node, ast.ImportFrom) and not _may_import(node.module or ""):
+            raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            raise VocabularyError(f"line {node.lineno}: a statement that only computes")
+
+
+def _may_import(module: str) -> bool:
+    return module in _MODULES or module.startswith("vesper.kernels.")

@@ -1,0 +1,55 @@
+"""Lines of a source file with something pointed out in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vesper.diagnostics.diagnostic import Label
+from vesper.diagnostics.source import SourceFile
+
+_TAB_WIDTH = 4
+_MAX_LINE = 160
+
+
+def render_excerpt(
+    source: SourceFile, title: str, primary: Label, secondary: Sequence[Label] = (), footer: Sequence[str] = ()
+) -> str:
+    """A title, where it is, the lines with carets under them, and what there is to add."""
+    line, column = source.position(primary.span.start)
+    marks = [(primary, "^"), *((label, "-") for label in secondary)]
+    numbered = sorted((source.position(label.span.start)[0], index) for index, (label, _) in enumerate(marks))
+    gutter = " " * len(str(numbered[-1][0]))
+    out = [title, f"{gutter}--> {source.path}:{line}:{column}"]
+    if source.text:
+        out.append(f"{gutter} |")
+        last_line = None
+        for number, index in numbered:
+            label, sign = marks[index]
+            if number != last_line:
+                if last_line is not None and number > last_line + 1:
+                    out.append("...")
+                out.append(f"{number:>{len(gutter)}} | {visible(source.line_text(number))}".rstrip())
+                last_line = number
+            out.append(f"{gutter} | {_underline(source, label, sign)}".rstrip())
+    if footer:
+        out.append(f"{gutter} |")
+        out += [f"{gutter} = {line}" for line in footer]
+    return "\n".join(out)
+
+
+def _underline(source: SourceFile, label: Label, sign: str) -> str:
+    line, column = source.position(label.span.start)
+    text = source.line_text(line)
+    before = len(visible(text[: column - 1]))
+    # A span that goes on to further lines is underlined to the end of its first.
+    width = max(1, len(visible(text[column - 1 : column - 1 + label.span.end - label.span.start].rstrip())))
+    return f"{' ' * min(before, _MAX_LINE)}{sign * min(width, _MAX_LINE)} {label.text}"
+
+
+def visible(text: str) -> str:
+    """A line as it can be shown: tabs widened, what a terminal would act on made visible, very long lines cut."""
+    shown = "".join(
+        " " * _TAB_WIDTH if character == "\t" else character if character.isprintable() else f"\\u{ord(character):04x}"
+        for character in text
+    )
+    return shown if len(shown) <= _MAX_LINE else shown[: _MAX_LINE - 3] + "..."

@@ -1,0 +1,61 @@
+"""A source file and places in it. Offsets count code points; lines and columns start at 1."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source text: `text[start:end]`."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The stretch from the start of this one to the end of the other."""
+        return Span(self.start, other.end)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """The text of one `.vsp` file and the name that messages give it."""
+
+    path: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        position = self.text.find("\n")
+        while position != -1:
+            starts.append(position + 1)
+            position = self.text.find("\n", position + 1)
+        return starts
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and column."""
+        return self._line_starts[line - 1] + column - 1
+
+    def line_text(self, line: int) -> str:
+        """The text of a line, without its end."""
+        if line > len(self._line_starts):
+            return ""
+        start = self._line_starts[line - 1]
+        end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r")
+
+    def slice(self, span: Span) -> str:
+        return self.text[span.start : span.end]

@@ -1,0 +1,80 @@
+"""Do two engines agree? Three answers: agree, disagree and where, not comparable and why.
+
+Outcomes are compared by value and text, failures by code and place, broken contracts by clause and values; never by
+message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TypeAlias
+
+from vesper.engines.engine import Done, Marks
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
+from vesper.spec.values import same
+
+
+@dataclass(frozen=True, slots=True)
+class Agree:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Disagree:
+    """`mark` is the position of the first mark that differs, None where only the outcomes do."""
+
+    what: str
+    mark: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotComparable:
+    why: str
+
+
+Comparison: TypeAlias = Agree | Disagree | NotComparable
+
+
+def compare(left: Done, right: Done) -> Comparison:
+    """Compare two traced executions of one node on the same inputs."""
+    if isinstance(left.outcome, EngineFault) and isinstance(right.outcome, EngineFault):
+        return NotComparable("both engines are at fault")
+    if isinstance(left.outcome, LimitHit) or isinstance(right.outcome, LimitHit):
+        return NotComparable("a limit was hit")
+    first = first_difference(left.marks, right.marks)
+    if first is not None:
+        return Disagree("an intermediate value", first)
+    if not same_outcome(left.outcome, right.outcome):
+        return Disagree("the outcome", None)
+    return Agree()
+
+
+def first_difference(left: Marks, right: Marks) -> int | None:
+    """The position of the first mark in which two executions differ."""
+    for position, (a, b) in enumerate(zip_longest(left, right)):
+        if a is None or b is None or a[0] != b[0] or not same(a[1], b[1]):
+            return position
+    return None
+
+
+def same_outcome(left: Outcome, right: Outcome) -> bool:
+    match left, right:
+        case (Returned(a), Returned(b)) | (DeclaredError(a), DeclaredError(b)):
+            return same(dict(a), dict(b))
+        case (Failed(), Failed()) | (Denied(), Denied()):
+            return left == right
+        case ContractBroken(), ContractBroken():
+            same_clause = (left.phase, left.index) == (right.phase, right.index)
+            return same_clause and same(dict(left.values), dict(right.values))
+        case _:
+            return False

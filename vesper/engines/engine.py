@@ -1,0 +1,103 @@
+"""The Engine protocol: what the verifier, the controller, the debugger and the commands know of an engine, and all
+they know.
+
+A program is `call`ed when only its outcome counts, and `start`ed when somebody watches: an execution is advanced with
+the completions of what it asked for until it is done. An engine never performs an effect; it asks. The nodes of this
+version are pure, so their executions never block and end at the first `advance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.engines.outcome import Outcome
+from vesper.spec.values import Value
+
+Marks: TypeAlias = tuple[tuple[int, Value], ...]
+"""`(index, value)` of every observed expression, in the order in which they were evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An effect that an execution asks for. Only the Host performs it."""
+
+    id: int
+    effect: str
+    arguments: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came of a request."""
+
+    id: int
+    result: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The execution waits for these requests."""
+
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The execution has ended."""
+
+    outcome: Outcome
+    marks: Marks
+
+
+class Execution(Protocol):
+    """One run of a program, advanced from outside."""
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done: ...
+
+
+class Program(Protocol):
+    """One node, loaded by one engine. Immutable; safe to use from several threads."""
+
+    @property
+    def semantic_hash(self) -> str: ...
+
+    def call(self, inputs: Mapping[str, object]) -> Outcome:
+        """Run a pure program to the end; nothing is observed."""
+        ...
+
+    def start(self, inputs: Mapping[str, object]) -> Execution:
+        """Begin an observed execution."""
+        ...
+
+
+class Engine(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def load(self, compiled: Compiled) -> Program: ...
+
+
+class PureExecution:
+    """The execution of a program without effects: one `advance` runs it to the end."""
+
+    def __init__(self, run: Callable[[], Done]) -> None:
+        self._run: Callable[[], Done] | None = run
+
+    def advance(self, completions: Sequence[Completion]) -> Done:
+        if self._run is None:
+            raise ValueError("this execution has ended")
+        if completions:
+            raise ValueError("a pure program asked for nothing that could be completed")
+        run, self._run = self._run, None
+        return run()
+
+
+def run_observed(program: Program, inputs: Mapping[str, object]) -> Done:
+    """The outcome and the marks of one execution of a pure program."""
+    step = program.start(inputs).advance(())
+    if isinstance(step, Blocked):
+        raise ValueError(f"the program asks for {step.requests[0].effect} and there is no host to perform it")
+    return step

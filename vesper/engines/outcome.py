@@ -1,0 +1,70 @@
+"""What an execution comes to. One closed list for every engine: a declared error is a value, an engine fault is our
+bug."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from vesper.spec.errors import ErrorCode
+from vesper.spec.values import Problem, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    value: Mapping[str, Value]
+    kind: ClassVar[str] = "returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run-time error of the closed list, at an expression of the IR. Bad inputs fail before there is one."""
+
+    code: ErrorCode
+    at: int | None
+    problems: tuple[Problem, ...] = ()
+    kind: ClassVar[str] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ContractBroken:
+    phase: str
+    index: int
+    values: Mapping[str, Value]
+    kind: ClassVar[str] = "contract_broken"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredError:
+    """An error of the node's own `outputs.error`."""
+
+    value: Mapping[str, Value]
+    kind: ClassVar[str] = "declared_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A capability that was needed and not granted."""
+
+    capability: str
+    kind: ClassVar[str] = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """A limit on time, fuel, memory or depth."""
+
+    limit: str
+    kind: ClassVar[str] = "limit_hit"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFault:
+    """The engine itself broke. Never a property of the node or its inputs."""
+
+    message: str
+    kind: ClassVar[str] = "engine_fault"
+
+
+Outcome: TypeAlias = Returned | DeclaredError | Failed | ContractBroken | Denied | LimitHit | EngineFault

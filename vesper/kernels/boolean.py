@@ -1,0 +1,15 @@
+"""Booleans. `AND` and `OR` are not here: they decide what is evaluated, so they are part of the IR itself."""
+
+from __future__ import annotations
+
+
+def not_(value: bool) -> bool:
+    return not value
+
+
+def equal(left: bool, right: bool) -> bool:
+    return left == right
+
+
+def not_equal(left: bool, right: bool) -> bool:
+    return left != right

@@ -1,0 +1,11 @@
+"""Members of an enum; in Python they are plain strings."""
+
+from __future__ import annotations
+
+
+def equal(left: str, right: str) -> bool:
+    return left == right
+
+
+def not_equal(left: str, right: str) -> bool:
+    return left != right

@@ -1,0 +1,121 @@
+"""Which fields each mapping of a node has, and reading them: unknown, missing and later fields are reported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.source import Span
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The fields of one kind of mapping. `later` are fields of the language that this version refuses by name."""
+
+    where: str
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+
+
+NODE = Shape(
+    "a node",
+    required=("node_id", "type", "intent", "outputs", "flow"),
+    optional=("inputs", "constants", "contracts", "testing"),
+    later=("metadata", "types", "functions", "state_machines", "policies", "observability", "performance", "security"),
+)
+INPUT = Shape("an input", required=("type",), optional=("constraints", "default"), later=("required",))
+CONSTANT = Shape("a constant", required=("type", "value"))
+OUTPUTS = Shape("`outputs`", required=("success",), later=("error",))
+CONTRACTS = Shape("`contracts`", optional=("preconditions", "postconditions"), later=("invariants",))
+TESTING = Shape("`testing`", optional=("test_cases",), later=("properties",))
+TEST_CASE = Shape("a test case", required=("name", "inputs", "expect"))
+ROW = Shape("a row", required=("when", "then"))
+OTHERWISE = Shape("the last row", required=("otherwise",))
+_LATER_IN_STEPS = ("when", "guards", "on_error", "error_handling", "parameters")
+STEPS = {
+    "compute": Shape(
+        "a compute step", required=("step", "operation", "value"), later=("compute", *_LATER_IN_STEPS)
+    ),
+    "decision_table": Shape(
+        "a decision table", required=("step", "operation", "rows"), later=("hit", *_LATER_IN_STEPS)
+    ),
+    "return": Shape("a return", required=("operation", "success"), later=("error", *_LATER_IN_STEPS)),
+}  # fmt: skip
+LATER_OPERATIONS = (
+    "validation", "conditional", "match", "loop", "data_transform", "string_template", "call_node", "raise",
+    "state_machine_transition", "database_query", "database_write", "database_update", "external_api_call", "cache",
+    "event_publish", "secret", "file", "clock", "random", "uuid",
+)  # fmt: skip
+
+
+class Fields:
+    """The entries of one mapping, checked against its shape."""
+
+    def __init__(self, mapping: Mapping, shape: Shape, bag: DiagnosticBag) -> None:
+        self._bag = bag
+        self._shape = shape
+        self._entries: dict[str, Tree] = {}
+        self.span = mapping.entries[0][0].span if mapping.entries else mapping.span
+        for key, value in mapping.entries:
+            self._take(key, value)
+        for name in shape.required:
+            if name not in self._entries:
+                bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name)
+
+    def _take(self, key: Scalar, value: Tree) -> None:
+        shape = self._shape
+        if key.text in shape.required or key.text in shape.optional:
+            self._entries[key.text] = value
+        elif key.text in shape.later:
+            self._bag.error(Code.NOT_IN_THIS_VERSION, key.span, what=f"`{key.text}` in {shape.where}")
+        else:
+            help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
+            self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
+
+    def get(self, name: str) -> Tree | None:
+        return self._entries.get(name)
+
+    def scalar(self, name: str) -> Scalar | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_scalar(tree, name, self._bag)
+
+    def sequence(self, name: str) -> Sequence | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_sequence(tree, name, self._bag)
+
+    def mapping(self, name: str) -> Mapping | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_mapping(tree, name, self._bag)
+
+
+def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
+    if isinstance(tree, Scalar) and describe(tree) == "text":
+        return tree
+    help_ = None
+    if isinstance(tree, Mapping | Sequence):
+        help_ = "if this is meant as text, put it in quotes: YAML reads `: `, `{` and `[` as structure"
+    wrong_kind(tree, key, "text", bag, help_)
+    return None
+
+
+def expect_sequence(tree: Tree, key: str, bag: DiagnosticBag) -> Sequence | None:
+    if isinstance(tree, Sequence):
+        return tree
+    wrong_kind(tree, key, "a list", bag)
+    return None
+
+
+def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
+    if isinstance(tree, Mapping):
+        return tree
+    wrong_kind(tree, key, "a mapping", bag)
+    return None
+
+
+def wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
+    span = tree.span if tree.span.end > tree.span.start else Span(tree.span.start, tree.span.start + 1)
+    bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

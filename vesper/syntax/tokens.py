@@ -1,0 +1,120 @@
+"""Expression text to tokens, each with its place in the file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.source import Span
+from vesper.syntax.scalar_text import PlacedText
+
+
+class TokenKind(Enum):
+    NAME = "a name"
+    WORD = "a word of the language"
+    NUMBER = "a number"
+    STRING = "a string"
+    SIGN = "a sign"
+    END = "the end"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: TokenKind
+    text: str
+    """For a string, what is between its quotes."""
+    span: Span
+
+    def describe(self) -> str:
+        if self.kind is TokenKind.END:
+            return "the end of the expression"
+        return f"the string '{self.text}'" if self.kind is TokenKind.STRING else f"`{self.text}`"
+
+
+WORDS = frozenset({"AND", "OR", "NOT", "IN", "IF", "THEN", "ELSE", "true", "false"})
+# Known words and signs of the whole language that this version does not have: named, so that the message is not a
+# riddle.
+LATER_WORDS = frozenset(
+    [
+        "CONTAINS",
+        "IS",
+        "NULL",
+        "FORALL",
+        "EXISTS",
+        "SATISFIES",
+        "LET",
+        "FOR",
+        "WHERE",
+        "WITH",
+        "SUM",
+        "COUNT",
+        "MIN",
+        "MAX",
+        "AVG",
+        "null",
+    ],
+)
+LATER_SIGNS = frozenset({"/", "=>", "??", "{", "}"})
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+)
+      | (?P<number>[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+      | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<sign>==|!=|<=|>=|=>|\?\?|[-+*/<>()\[\],.{}])
+      | (?P<string>'[^'\r\n]*'|"[^"\r\n]*")
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
+    """The tokens, ending with one END; None after reporting what is no token."""
+    tokens: list[Token] = []
+    position = 0
+    errors = bag.error_count
+    while position < len(placed.text):
+        match = _TOKEN.match(placed.text, position)
+        if match is None:
+            _report_character(placed, position, bag)
+            position += 1
+            continue
+        kind, text = str(match.lastgroup), match[0]
+        span = placed.span(position, match.end())
+        position = match.end()
+        if kind == "space":
+            continue
+        tokens.append(_token(kind, text, span, bag))
+    if bag.error_count > errors:
+        return None
+    end = placed.span(len(placed.text), len(placed.text))
+    return [*tokens, Token(TokenKind.END, "", end)]
+
+
+def _token(kind: str, text: str, span: Span, bag: DiagnosticBag) -> Token:
+    if kind == "string":
+        return Token(TokenKind.STRING, text[1:-1], span)
+    if kind == "number":
+        if "_" in text:
+            bag.error(Code.BAD_NUMBER, span, text=text, problem="has an underscore in it")
+        elif "e" in text.lower():
+            bag.error(Code.BAD_NUMBER, span, text=text, problem="has an exponent; write it out")
+        return Token(TokenKind.NUMBER, text, span)
+    if text in LATER_WORDS or text in LATER_SIGNS:
+        bag.error(Code.NOT_IN_THIS_VERSION, span, what=f"`{text}` in an expression")
+    if kind == "sign":
+        return Token(TokenKind.SIGN, text, span)
+    return Token(TokenKind.WORD if text in WORDS else TokenKind.NAME, text, span)
+
+
+def _report_character(placed: PlacedText, position: int, bag: DiagnosticBag) -> None:
+    character = placed.text[position]
+    span = placed.span(position, position + 1)
+    if character in "'\"":
+        bag.error(Code.BAD_CHARACTER, span, "this string does not end on its line", what="an open string")
+        return
+    help_ = {"=": "compare with `==`", "&": "write `AND`", "|": "write `OR`", "!": "write `NOT`"}.get(character)
+    shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
+    bag.error(Code.BAD_CHARACTER, span, help=help_, what=shown)

@@ -1,0 +1,261 @@
+"""YAML tree to AST: shape only. Unknown keys, wrong kinds, names that cannot be names, text that is no expression.
+
+What a name means and whether types fit is asked in `vesper.check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.syntax import ast, fields
+from vesper.syntax.expression_parser import parse_expression, parse_type
+from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+
+MAX_ROWS = 100
+MAX_NAME = 64
+RESERVED = frozenset({"input", "output", "true", "false", "null", "enum", "set", "old", "breaks"})
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_NODE_ID = re.compile(r"[a-z][a-z0-9_]*_v[1-9][0-9]*", re.ASCII)
+_Item = TypeVar("_Item")
+
+
+def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
+    """The document, or None when the bag has errors."""
+    root = expect_mapping(tree, "a node", bag)
+    document = None if root is None else _Builder(bag).document(root)
+    return None if bag.has_errors else document
+
+
+class _Builder:
+    def __init__(self, bag: DiagnosticBag) -> None:
+        self._bag = bag
+
+    def document(self, root: Mapping) -> ast.Document | None:
+        node = Fields(root, fields.NODE, self._bag)
+        node_id = self._node_id(node.scalar("node_id"))
+        type_ = self._node_type(node.scalar("type"))
+        intent = node.scalar("intent")
+        inputs = self._each(node.mapping("inputs"), self._input)
+        outputs = self._outputs(node.mapping("outputs"))
+        constants = self._each(node.mapping("constants"), self._constant)
+        contracts = self._fields(node.mapping("contracts"), fields.CONTRACTS)
+        preconditions = self._clauses(contracts, "preconditions")
+        postconditions = self._clauses(contracts, "postconditions")
+        flow = node.sequence("flow")
+        steps = tuple(step for item in (flow.items if flow else ()) if (step := self._step(item)))
+        cases = self._cases(self._fields(node.mapping("testing"), fields.TESTING))
+        if node_id is None or type_ is None or intent is None or flow is None:
+            return None
+        return ast.Document(
+            source=self._bag.source,
+            node_id=node_id,
+            type=type_,
+            intent=ast.Word(" ".join(intent.text.split()), intent.span),
+            inputs=inputs,
+            outputs=outputs,
+            constants=constants,
+            preconditions=preconditions,
+            postconditions=postconditions,
+            flow=steps,
+            flow_span=flow.span,
+            cases=cases,
+        )
+
+    # -- small parts ------------------------------------------------------------------------------
+
+    def _fields(self, mapping: Mapping | None, shape: fields.Shape) -> Fields | None:
+        return None if mapping is None else Fields(mapping, shape, self._bag)
+
+    def _each(self, mapping: Mapping | None, read: Callable[[ast.Word, Tree], _Item | None]) -> tuple[_Item, ...]:
+        """Read every entry of a mapping whose keys are names."""
+        found = []
+        for key, value in mapping.entries if mapping else ():
+            name = self._name(key, "this")
+            item = read(name, value)
+            if item is not None:
+                found.append(item)
+        return tuple(found)
+
+    def _name(self, scalar: Scalar, what: str) -> ast.Word:
+        name = scalar.text
+        if not _NAME.fullmatch(name) or len(name) > MAX_NAME or name in RESERVED:
+            help_ = "names are lower-case letters, digits and underscores, and start with a letter"
+            self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
+        return ast.Word(name, scalar.span)
+
+    def _node_id(self, scalar: Scalar | None) -> ast.Word | None:
+        if scalar is None:
+            return None
+        if not _NODE_ID.fullmatch(scalar.text) or len(scalar.text) > MAX_NAME:
+            help_ = "write a name and a version, such as `payment_decision_v1`"
+            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=help_)
+        return ast.Word(scalar.text, scalar.span)
+
+    def _node_type(self, scalar: Scalar | None) -> ast.Word | None:
+        if scalar is None:
+            return None
+        if scalar.text != "function":
+            self._bag.error(Code.NOT_IN_THIS_VERSION, scalar.span, what=f"the node type `{scalar.text}`")
+        return ast.Word(scalar.text, scalar.span)
+
+    # -- declarations -----------------------------------------------------------------------------
+
+    def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
+        return None if scalar is None else parse_type(scalar, self._bag)
+
+    def _input(self, name: ast.Word, tree: Tree) -> ast.Input | None:
+        if isinstance(tree, Scalar):
+            scalar = expect_scalar(tree, name.text, self._bag)
+            type_ = self._type(scalar)
+            return None if type_ is None else ast.Input(name, type_, (), None)
+        mapping = expect_mapping(tree, name.text, self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, fields.INPUT, self._bag)
+        type_ = self._type(entry.scalar("type"))
+        listed = entry.sequence("constraints")
+        constraints = tuple(c for item in (listed.items if listed else ()) if (c := self._constraint(item)))
+        return None if type_ is None else ast.Input(name, type_, constraints, entry.get("default"))
+
+    def _constraint(self, tree: Tree) -> ast.Constraint | None:
+        if isinstance(tree, Scalar):
+            return ast.Constraint(ast.Word(tree.text, tree.span), None, tree.span)
+        if not isinstance(tree, Mapping) or len(tree.entries) != 1:
+            fields.wrong_kind(tree, "constraints", "names or mappings with one key, such as `{min: 0}`", self._bag)
+            return None
+        key, value = tree.entries[0]
+        bound = expect_scalar(value, key.text, self._bag)
+        return None if bound is None else ast.Constraint(ast.Word(key.text, key.span), bound, key.span.to(bound.span))
+
+    def _outputs(self, mapping: Mapping | None) -> tuple[ast.Field, ...]:
+        outputs = self._fields(mapping, fields.OUTPUTS)
+        return () if outputs is None else self._each(outputs.mapping("success"), self._output)
+
+    def _output(self, name: ast.Word, tree: Tree) -> ast.Field | None:
+        type_ = self._type(expect_scalar(tree, name.text, self._bag))
+        return None if type_ is None else ast.Field(name, type_)
+
+    def _constant(self, name: ast.Word, tree: Tree) -> ast.Constant | None:
+        mapping = expect_mapping(tree, name.text, self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, fields.CONSTANT, self._bag)
+        type_, value = self._type(entry.scalar("type")), entry.get("value")
+        return None if type_ is None or value is None else ast.Constant(name, type_, value)
+
+    # -- contracts and flow -----------------------------------------------------------------------
+
+    def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
+        return None if scalar is None else parse_expression(scalar, self._bag)
+
+    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Expression, ...]:
+        listed = None if contracts is None else contracts.sequence(key)
+        scalars = [expect_scalar(item, key, self._bag) for item in (listed.items if listed else ())]
+        return tuple(clause for scalar in scalars if (clause := self._expression(scalar)))
+
+    def _step(self, tree: Tree) -> ast.Step | None:
+        mapping = expect_mapping(tree, "a step", self._bag)
+        if mapping is None:
+            return None
+        operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
+        if operation is None:
+            self._bag.error(Code.MISSING_KEY, mapping.entries[0][0].span, where="a step", key="operation")
+            return None
+        scalar = expect_scalar(operation, "operation", self._bag)
+        if scalar is None:
+            return None
+        if scalar.text in fields.LATER_OPERATIONS:
+            self._bag.error(Code.NOT_IN_THIS_VERSION, scalar.span, what=f"the operation `{scalar.text}`")
+            return None
+        if scalar.text not in fields.STEPS:
+            help_ = did_you_mean(scalar.text, (*fields.STEPS, *fields.LATER_OPERATIONS))
+            self._bag.error(Code.UNKNOWN_KEY, scalar.span, where="the flow", key=scalar.text, help=help_)
+            return None
+        entry = Fields(mapping, fields.STEPS[scalar.text], self._bag)
+        if scalar.text == "return":
+            return self._return(entry, scalar)
+        name_scalar = entry.scalar("step")
+        name = None if name_scalar is None else self._name(name_scalar, "a step")
+        if scalar.text == "compute":
+            value = self._expression(entry.scalar("value"))
+            return None if name is None or value is None else ast.Compute(name, value)
+        return self._decision_table(name, entry)
+
+    def _decision_table(self, name: ast.Word | None, entry: Fields) -> ast.DecisionTable | None:
+        listed = entry.sequence("rows")
+        items = listed.items if listed else ()
+        if len(items) > MAX_ROWS:
+            self._bag.error(Code.TOO_DEEP, items[MAX_ROWS].span, limit=MAX_ROWS, what="rows in this table")
+            return None
+        rows = [row for item in items[:-1] if (row := self._row(item))]
+        if not items or len(rows) < len(items) - 1:
+            return None
+        last = expect_mapping(items[-1], "a row", self._bag)
+        if last is None:
+            return None
+        otherwise = self._expression(Fields(last, fields.OTHERWISE, self._bag).scalar("otherwise"))
+        return None if name is None or otherwise is None else ast.DecisionTable(name, tuple(rows), otherwise)
+
+    def _row(self, tree: Tree) -> ast.Row | None:
+        mapping = expect_mapping(tree, "a row", self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, fields.ROW, self._bag)
+        when, then = self._expression(entry.scalar("when")), self._expression(entry.scalar("then"))
+        return None if when is None or then is None else ast.Row(when, then)
+
+    def _return(self, entry: Fields, operation: Scalar) -> ast.Return | None:
+        success = entry.get("success")
+        if isinstance(success, Sequence):
+            scalars = [expect_scalar(item, "success", self._bag) for item in success.items]
+            words = [self._name(scalar, "an output") for scalar in scalars if scalar]
+            return ast.Return(tuple((word, ast.Name(word.text, word.span)) for word in words), operation.span)
+        if success is None:
+            return None
+        mapping = expect_mapping(success, "success", self._bag)
+        return None if mapping is None else ast.Return(self._each(mapping, self._returned), operation.span)
+
+    def _returned(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, ast.Expression] | None:
+        value = self._expression(expect_scalar(tree, name.text, self._bag))
+        return None if value is None else (name, value)
+
+    # -- test cases -------------------------------------------------------------------------------
+
+    def _cases(self, testing: Fields | None) -> tuple[ast.TestCase, ...]:
+        listed = None if testing is None else testing.sequence("test_cases")
+        return tuple(case for item in (listed.items if listed else ()) if (case := self._case(item)))
+
+    def _case(self, tree: Tree) -> ast.TestCase | None:
+        mapping = expect_mapping(tree, "a test case", self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, fields.TEST_CASE, self._bag)
+        name = entry.scalar("name")
+        inputs = self._words(entry.mapping("inputs"))
+        expect = entry.mapping("expect")
+        if name is None or expect is None:
+            return None
+        breaks = next((value for key, value in expect.entries if key.text == "breaks"), None)
+        title = ast.Word(name.text, name.span)
+        if breaks is None:
+            return ast.TestCase(title, inputs, self._words(expect), None)
+        clause = expect_scalar(breaks, "breaks", self._bag)
+        for key, _ in expect.entries:
+            if key.text != "breaks":
+                help_ = "a case that breaks a clause has no outputs"
+                self._bag.error(Code.UNKNOWN_KEY, key.span, where="`expect` with `breaks`", key=key.text, help=help_)
+        return None if clause is None else ast.TestCase(title, inputs, (), ast.Word(clause.text, clause.span))
+
+    def _words(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, Scalar], ...]:
+        found = []
+        for key, value in mapping.entries if mapping else ():
+            scalar = value if isinstance(value, Scalar) else expect_scalar(value, key.text, self._bag)
+            if scalar is not None:
+                found.append((ast.Word(key.text, key.span), scalar))
+        return tuple(found)

@@ -1,0 +1,171 @@
+"""Inputs at which a comparison is on edge.
+
+`new_balance < 0` parts from `new_balance <= 0` only where balance, amount and fee cancel out exactly: random inputs
+never get there. So for every comparison of numbers in a node there is a probe, a small program of its own that
+returns the two sides; from an input and the probe's answers for it and for a neighbour, one step of the secant method
+goes to where the sides are equal.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from vesper.compiler import Compiled
+from vesper.diagnostics.source import SourceFile
+from vesper.engines.engine import Program
+from vesper.engines.outcome import Returned
+from vesper.engines.python_engine import PythonEngine
+from vesper.ir.encode import encode, semantic_hash
+from vesper.ir.nodes import (
+    Call,
+    Expression,
+    If,
+    Logical,
+    Node,
+    Output,
+    Ref,
+    Return,
+    Statement,
+    Step,
+    children,
+    numbered,
+    walk,
+)
+from vesper.spec.types import DECIMAL, INTEGER
+from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"})
+_TRIES = 4
+_MORE_PLACES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Returns the two sides of one comparison as `left` and `right`."""
+
+    program: Program
+    inputs: tuple[str, ...]
+    """The numeric inputs that the sides depend on."""
+
+
+class BoundarySeeker:
+    def __init__(self, node: Node, source: random.Random) -> None:
+        self._random = source
+        self._probes = [probe for comparison in _comparisons(node) if (probe := _probe(node, comparison))]
+
+    def seek(self, inputs: dict[str, object]) -> dict[str, object] | None:
+        """The inputs with one number moved so that some comparison is on edge; None where that did not work out."""
+        for _ in range(_TRIES if self._probes else 0):
+            probe = self._random.choice(self._probes)
+            name = self._random.choice(probe.inputs)
+            moved = self._to_edge(probe, name, inputs)
+            if moved is not None:
+                return inputs | {name: moved}
+        return None
+
+    @staticmethod
+    def _to_edge(probe: Probe, name: str, inputs: dict[str, object]) -> int | Decimal | None:
+        given = inputs.get(name)
+        if not isinstance(given, int | Decimal) or isinstance(given, bool):
+            return None
+        here = _gap(probe.program, inputs)
+        there = _gap(probe.program, inputs | {name: _like(given, Fraction(given) + 1)})
+        if here is None or there is None or here == there:
+            return None
+        return _like(given, Fraction(given) - here / (there - here))
+
+
+def _like(given: int | Decimal, number: Fraction) -> int | Decimal | None:
+    """The number in the type of another: exact where a few more places than it has are enough, else close to it."""
+    if isinstance(given, int):
+        rounded = round(number)
+        return rounded if MIN_INTEGER <= rounded <= MAX_INTEGER else None
+    exponent = given.as_tuple().exponent
+    assert isinstance(exponent, int)
+    for places in range(-exponent, -exponent + _MORE_PLACES):
+        scaled = number * 10**places
+        if scaled.denominator == 1:
+            break
+    # Built from digits: arithmetic would round to whatever context is in force.
+    coefficient = round(number * 10**places)
+    return Decimal((int(coefficient < 0), tuple(int(digit) for digit in str(abs(coefficient))), -places))
+
+
+def _gap(program: Program, inputs: Mapping[str, object]) -> Fraction | None:
+    outcome = program.call(inputs)
+    if not isinstance(outcome, Returned):
+        return None
+    left, right = outcome.value["left"], outcome.value["right"]
+    assert isinstance(left, int | Decimal)
+    assert isinstance(right, int | Decimal)
+    return Fraction(left) - Fraction(right)
+
+
+def _comparisons(node: Node) -> list[Call]:
+    return [
+        each
+        for each in node.expressions()
+        if isinstance(each, Call)
+        and each.op.partition(".")[2] in _COMPARISONS
+        and each.args[0].type in (INTEGER, DECIMAL)
+    ]
+
+
+def _probe(node: Node, comparison: Call) -> Probe | None:
+    """A program with the steps above the comparison, in which nothing but the two sides is asked for."""
+    steps: list[Step] = []
+    returned: dict[str, Expression] = {}
+    for statement in node.body:
+        if isinstance(statement, Return):
+            returned = dict(statement.values)
+        elif any(part is comparison for part in walk(statement.value)):
+            break
+        else:
+            steps.append(statement)
+    sides = [_without_outputs(side, returned) for side in comparison.args]
+    used = _inputs_of(sides, steps)
+    numeric = tuple(i.name for i in node.inputs if i.name in used and i.type in (INTEGER, DECIMAL))
+    if not numeric:
+        return None
+    outputs = (Output("left", sides[0].type), Output("right", sides[1].type))
+    body: tuple[Statement, ...] = (*steps, Return((("left", sides[0]), ("right", sides[1]))))
+    probe = numbered(replace(node, outputs=outputs, constraints=(), preconditions=(), body=body, postconditions=()))
+    compiled = Compiled(SourceFile(node.source.path, ""), probe, (), encode(probe), semantic_hash(probe))
+    return Probe(PythonEngine().load(compiled), numeric)
+
+
+def _without_outputs(expression: Expression, returned: Mapping[str, Expression]) -> Expression:
+    """An expression of a postcondition as one over steps and inputs."""
+    match expression:
+        case Ref(kind="output", name=name):
+            return returned[name]
+        case Call():
+            return replace(expression, args=tuple(_without_outputs(each, returned) for each in expression.args))
+        case If():
+            condition, then, otherwise = (_without_outputs(each, returned) for each in children(expression))
+            return replace(expression, condition=condition, then=then, otherwise=otherwise)
+        case Logical():
+            left, right = (_without_outputs(each, returned) for each in children(expression))
+            return replace(expression, left=left, right=right)
+        case _:
+            return expression
+
+
+def _inputs_of(sides: list[Expression], steps: list[Step]) -> set[str]:
+    """The inputs that the sides depend on, through the steps too."""
+    values = {step.name: step.value for step in steps}
+    found: set[str] = set()
+    waiting = list(sides)
+    seen: set[str] = set()
+    while waiting:
+        for part in walk(waiting.pop()):
+            if isinstance(part, Ref) and part.kind == "input":
+                found.add(part.name)
+            elif isinstance(part, Ref) and part.kind == "step" and part.name not in seen:
+                seen.add(part.name)
+                waiting.append(values[part.name])
+    return found

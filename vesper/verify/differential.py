@@ -1,0 +1,184 @@
+"""Draw, run on every engine, compare, shrink, report: the verifier.
+
+In: a compiled node and the engines. Out: a report that counts what was really compared, with the smallest input of
+each kind of disagreement. The reference is the python engine; the report says what each engine answered and takes no
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from vesper.check.cases import Case
+from vesper.compiler import Compiled
+from vesper.engines.compare import Agree, Disagree, NotComparable, compare
+from vesper.engines.engine import Done, Engine, Program, run_observed
+from vesper.engines.outcome import ContractBroken, Outcome, Returned
+from vesper.ir.nodes import If, Node, Step, children
+from vesper.spec.values import same
+from vesper.verify.inputs import InputGenerator
+from vesper.verify.shrink import shrink
+
+MAX_DISAGREEMENTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One disagreement, shrunk."""
+
+    inputs: dict[str, object]
+    tried: int
+    """How many inputs were drawn until it was found."""
+    answers: dict[str, Done]
+    place: int | None
+    """Index of the first expression whose values differ; None where only the outcomes do."""
+    step: str | None
+    """The step that the place belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFailure:
+    case: Case
+    engine: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Report:
+    node_id: str
+    semantic_hash: str
+    engines: tuple[str, ...]
+    seed: int
+    executions: int = 0
+    not_comparable: int = 0
+    cases: int = 0
+    case_failures: list[CaseFailure] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    paths: set[tuple[tuple[int, bool], ...]] = field(default_factory=set)
+    outcomes: dict[str, int] = field(default_factory=dict)
+    guards: set[tuple[int, bool]] = field(default_factory=set)
+    guards_total: int = 0
+
+    @property
+    def passed(self) -> bool:
+        too_many_lost = self.not_comparable * 100 > self.executions
+        return not self.differences and not self.case_failures and not too_many_lost
+
+
+class Verifier:
+    def __init__(self, compiled: Compiled, engines: Mapping[str, Engine], seed: int) -> None:
+        self._node = compiled.node
+        self._cases = compiled.cases
+        self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
+        self._generator = InputGenerator(compiled.node, seed)
+        self._conditions = {each.condition.index for each in compiled.node.expressions() if isinstance(each, If)}
+        self._places = _steps_by_expression(compiled.node)
+        self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
+        self.report.guards_total = 2 * len(self._conditions)
+        self._seen: set[tuple[int | None, str | None]] = set()
+
+    def run(
+        self, max_examples: int, progress: Callable[[int], None] = lambda _: None, stop_after: int = MAX_DISAGREEMENTS
+    ) -> Report:
+        """The node's own cases, then drawn inputs until there are enough or enough is wrong."""
+        self._run_cases()
+        for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
+            self._compare_on(inputs, number)
+            progress(number)
+            if len(self.report.differences) >= stop_after:
+                break
+        return self.report
+
+    def _inputs(self) -> Iterator[dict[str, object]]:
+        for case in self._cases:
+            yield dict(case.inputs)
+        while True:
+            yield self._generator.draw()
+
+    def _run_cases(self) -> None:
+        for case in self._cases:
+            self.report.cases += 1
+            for name, program in self._programs.items():
+                outcome = program.call(dict(case.inputs))
+                if not meets(case, outcome):
+                    self.report.case_failures.append(CaseFailure(case, name, outcome))
+
+    def _compare_on(self, inputs: dict[str, object], number: int) -> None:
+        answers = self._answers(inputs)
+        self.report.executions += 1
+        reference = next(iter(answers.values()))
+        self._cover(reference)
+        result = _first_that_differs(answers)
+        if isinstance(result, NotComparable):
+            self.report.not_comparable += 1
+        elif isinstance(result, Disagree):
+            self._report_difference(inputs, number)
+
+    def _answers(self, inputs: Mapping[str, object]) -> dict[str, Done]:
+        return {name: run_observed(program, dict(inputs)) for name, program in self._programs.items()}
+
+    def _cover(self, done: Done) -> None:
+        path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
+        self.report.paths.add(path)
+        self.report.guards.update(path)
+        kind = done.outcome.kind
+        self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
+
+    def _report_difference(self, inputs: dict[str, object], number: int) -> None:
+        fingerprint = self._fingerprint(inputs)
+        assert fingerprint is not None
+        if fingerprint in self._seen:
+            return
+        self._seen.add(fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate) == fingerprint)
+        place, step = fingerprint
+        self.report.differences.append(Difference(small, number, self._answers(small), place, step))
+
+    def _fingerprint(self, inputs: dict[str, object]) -> tuple[int | None, str | None] | None:
+        """Where the engines part on these inputs: the expression and its step; None where they agree."""
+        answers = self._answers(inputs)
+        result = _first_that_differs(answers)
+        if not isinstance(result, Disagree):
+            return None
+        if result.mark is None:
+            return None, None
+        for done in answers.values():
+            if result.mark < len(done.marks):
+                index = done.marks[result.mark][0]
+                return index, self._places.get(index)
+        return None, None
+
+
+def meets(case: Case, outcome: Outcome) -> bool:
+    """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
+    if case.breaks is not None:
+        return isinstance(outcome, ContractBroken) and (outcome.phase, outcome.index) == case.breaks
+    assert case.expect is not None
+    return isinstance(outcome, Returned) and all(
+        same(outcome.value[name], expected) for name, expected in case.expect.items()
+    )
+
+
+def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+    """Each engine against the first; the first result that is not agreement."""
+    reference, *others = answers.values()
+    for other in others:
+        result = compare(reference, other)
+        if not isinstance(result, Agree):
+            return result
+    return Agree()
+
+
+def _steps_by_expression(node: Node) -> dict[int, str]:
+    """The step that each expression of the body belongs to."""
+    places: dict[int, str] = {}
+    for statement in node.body:
+        if isinstance(statement, Step):
+            waiting = [statement.value]
+            while waiting:
+                expression = waiting.pop()
+                places[expression.index] = statement.name
+                waiting.extend(children(expression))
+    return places

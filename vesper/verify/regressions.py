@@ -1,0 +1,50 @@
+"""Disagreements kept as conformance cases: once found, an input is tried for ever."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from vesper.compiler import Compiled
+from vesper.ir.encode import canonical_json
+from vesper.spec.values import decimal_text
+from vesper.verify.differential import Difference
+
+
+def typed_value(value: object) -> dict[str, object]:
+    """A value with its type, so that no case depends on how YAML guesses."""
+    match value:
+        case bool():
+            return {"boolean": value}
+        case int():
+            return {"integer": value} if -(2**63) <= value < 2**63 else {"python": repr(value)}
+        case Decimal():
+            return {"decimal": decimal_text(value)} if value.is_finite() else {"python": repr(value)}
+        case str() if value.isprintable():
+            return {"string": value}
+        case _:
+            return {"python": repr(value)}
+
+
+def save_regression(folder: Path, compiled: Compiled, difference: Difference) -> Path:
+    """Write a case that asks for agreement on the shrunk input; an input that is kept already is not kept twice."""
+    lines = [
+        f"- why: the engines disagreed {'at step ' + difference.step if difference.step else 'here'}",
+        f"  node: {compiled.node.node_id}",
+        "  inputs:",
+        *(f"    {name}: {_flow(typed_value(value))}" for name, value in difference.inputs.items()),
+        "  engines: agree",
+    ]
+    text = "\n".join(lines) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while (path := folder / f"{compiled.node.node_id}_{number:02}.yaml").exists():
+        if path.read_text(encoding="utf-8") == text:
+            return path
+        number += 1
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _flow(value: object) -> str:
+    return canonical_json(value).decode("utf-8")

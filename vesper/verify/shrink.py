@@ -1,0 +1,120 @@
+"""A failing input made as small as it gets while it still fails the same way.
+
+It starts from the input that failed, which a generator-driven shrinker cannot be handed (docs/adr/0005). Greedy:
+every input in turn is replaced by the simplest value that keeps the failure, until a whole round changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+
+from vesper.ir.nodes import Node
+from vesper.spec.types import Enum
+from vesper.spec.values import decimal_text
+
+MAX_TRIES = 5000
+
+
+def shrink(
+    node: Node, inputs: Mapping[str, object], still_fails: Callable[[dict[str, object]], bool]
+) -> dict[str, object]:
+    """The smallest input found for which `still_fails` holds; it must hold for the given one."""
+    current = dict(inputs)
+    tries = 0
+    improved = True
+    while improved:
+        improved = False
+        for name in list(current):
+            for candidate in _candidates(node, name, current):
+                tries += 1
+                if tries > MAX_TRIES:
+                    return current
+                if still_fails(candidate):
+                    current = candidate
+                    improved = True
+                    break
+    return current
+
+
+def _candidates(node: Node, name: str, current: dict[str, object]) -> Iterator[dict[str, object]]:
+    """Simpler inputs, simplest first: without this one, then with simpler values of it."""
+    if all(each.name != name or each.default is not None for each in node.inputs):
+        yield {key: value for key, value in current.items() if key != name}
+    members: tuple[str, ...] = next(
+        (each.type.members for each in node.inputs if each.name == name and isinstance(each.type, Enum)), ()
+    )
+    for simpler in simpler_values(current[name], members):
+        yield current | {name: simpler}
+
+
+def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[object]:
+    """Values that a reader would call simpler, simplest first. Always of the same type, so a wrong type stays wrong."""
+    match value:
+        case bool():
+            if value:
+                yield False
+        case int():
+            yield from (each for each in _simpler_integers(value) if _size(each) < _size(value))
+        case Decimal():
+            if value.is_finite():
+                yield from _simpler_decimals(value)
+        case str() if members:
+            yield from members[: members.index(value)] if value in members else members
+        case str():
+            yield from (each for each in _simpler_strings(value) if _text_size(each) < _text_size(value))
+
+
+def _size(number: int) -> tuple[int, int]:
+    return abs(number), int(number < 0)
+
+
+def _simpler_integers(value: int) -> Iterator[int]:
+    yield from (0, 1, abs(value))
+    digits = str(abs(value))
+    sign = -1 if value < 0 else 1
+    for kept in range(1, len(digits)):
+        yield sign * int(digits[0] + "0" * kept if kept < len(digits) - 1 else digits[:-1])
+    yield sign * int(digits[0] + "0" * (len(digits) - 1))
+    for step in (1000, 100, 10, 1):
+        yield value - sign * step
+
+
+def _decimal_size(number: Decimal) -> tuple[int, Decimal, int, int]:
+    """Fewer digits first, then the smaller number, then fewer places, then the positive one."""
+    text = decimal_text(abs(number))
+    return len(text.replace(".", "")), abs(number), len(text.partition(".")[2]), int(number < 0)
+
+
+def _simpler_decimals(value: Decimal) -> Iterator[Decimal]:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    found = {Decimal(0), Decimal(1), Decimal(10), Decimal("0.1"), Decimal("0.01"), abs(value)}
+    if len(digits) > 1:
+        found.add(Decimal((sign, digits[:-1], min(exponent + 1, 0))))
+        found.add(Decimal((sign, digits[1:], exponent)))
+        found.add(Decimal((sign, digits[: (len(digits) + 1) // 2], min(exponent, 0))))
+        found.add(Decimal((sign, digits[len(digits) // 2 :], exponent)))
+    if exponent < 0:
+        found.add(Decimal((sign, digits, exponent + 1)))
+        found.add(Decimal((sign, digits, 0)))
+        found.add(Decimal((sign, digits, exponent // 2)))
+    for position, digit in enumerate(digits):
+        if digit > 0:
+            found |= {
+                Decimal((sign, (*digits[:position], lower, *digits[position + 1 :]), exponent))
+                for lower in {0, 1, digit - 1}
+                if lower < digit
+            }
+    smaller = [each for each in found if _decimal_size(each) < _decimal_size(value)]
+    yield from sorted(smaller, key=_decimal_size)
+
+
+def _text_size(text: str) -> tuple[int, list[int]]:
+    return len(text), [ord(character) for character in text]
+
+
+def _simpler_strings(value: str) -> Iterator[str]:
+    yield from ("", "a", "a" * len(value), value[: len(value) // 2], value[len(value) // 2 :], value[1:], value[:-1])
+    for position in range(min(len(value), 64)):
+        yield value[:position] + "a" + value[position + 1 :]
