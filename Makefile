@@ -35,12 +35,18 @@ build: $(DIRECT_STAMP) ## the same, under the name that says what a change of Ru
 run: build ## run the example node on both engines
 	$(BIN)/vesper run $(EXAMPLE)
 
-test: test-rust test-python test-nodes ## all tests: Rust, Python, and both engines compared on every node
-	@echo
-	@echo "make test: passed"
-	@echo "  Rust     cargo test of the workspace"
-	@echo "  Python   pytest"
-	@echo "  nodes    vesper verify: the two engines agree on every node"
+# Every part runs, also after one has failed: a wrong kernel should be shown by the verifier's smallest input too,
+# not only by the first test that trips over it.
+test: build ## all tests: Rust, Python, and both engines compared on every node
+	@failed=; for part in test-rust test-python test-nodes; do \
+	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	done; \
+	echo; \
+	if [ -n "$$failed" ]; then echo "make test: FAILED:$$failed"; exit 1; fi; \
+	echo "make test: passed"; \
+	echo "  Rust     cargo test of the workspace"; \
+	echo "  Python   pytest"; \
+	echo "  nodes    vesper verify: the two engines agree on every node"
 
 # vesper-py is left out: it is an extension module, which only Python can load, and Python tests it.
 test-rust:

@@ -89,29 +89,33 @@ def _decimal_size(number: Decimal) -> tuple[int, Decimal, int, int]:
 def _simpler_decimals(value: Decimal) -> Iterator[Decimal]:
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    found = {Decimal(0), Decimal(1), Decimal(10), Decimal("0.1"), Decimal("0.01"), abs(value)}
-    if len(digits) > 1:
-        found.add(Decimal((sign, digits[:-1], min(exponent + 1, 0))))
-        found.add(Decimal((sign, digits[1:], exponent)))
-        found.add(Decimal((sign, digits[: (len(digits) + 1) // 2], min(exponent, 0))))
-        found.add(Decimal((sign, digits[len(digits) // 2 :], exponent)))
-    if exponent < 0:
-        found.add(Decimal((sign, digits, exponent + 1)))
-        found.add(Decimal((sign, digits, 0)))
-        found.add(Decimal((sign, digits, exponent // 2)))
-    for position, digit in enumerate(digits):
-        if digit > 0:
-            found |= {
-                Decimal((sign, (*digits[:position], lower, *digits[position + 1 :]), exponent))
-                for lower in {0, 1, digit - 1}
-                if lower < digit
-            }
-    smaller = [each for each in found if _decimal_size(each) < _decimal_size(value)]
+    half = len(digits) // 2
+    shapes = [
+        (0, digits, exponent),
+        (sign, digits[:-1], min(exponent + 1, 0)),
+        (sign, digits[1:], exponent),
+        (sign, digits[: half + 1], exponent),
+        (sign, digits[half:], exponent),
+        (sign, digits, min(exponent + 1, 0)),
+        (sign, digits, exponent // 2),
+        (sign, digits, 0),
+    ]
+    shapes += [
+        (sign, (*digits[:position], lower, *digits[position + 1 :]), exponent)
+        for position, digit in enumerate(digits)
+        for lower in {0, 1, digit - 1}
+        if 0 <= lower < digit
+    ]
+    constants = [Decimal(text) for text in ("0", "1", "10", "0.1", "0.01")]
+    # By text: to a set 100.0 and 100.00 are one number, to a reader they are not.
+    found = {decimal_text(each): each for each in (*constants, *(Decimal(shape) for shape in shapes if shape[1]))}
+    smaller = [each for each in found.values() if _decimal_size(each) < _decimal_size(value)]
     yield from sorted(smaller, key=_decimal_size)
 
 
 def _text_size(text: str) -> tuple[int, list[int]]:
-    return len(text), [ord(character) for character in text]
+    """Shorter first; then letters that a reader can see before the rest, `a` before all."""
+    return len(text), [ord(c) - ord("a") if "a" <= c <= "z" else 1000 + ord(c) for c in text]
 
 
 def _simpler_strings(value: str) -> Iterator[str]:

@@ -47,6 +47,11 @@ def test_what_the_failure_needs_stays() -> None:
     assert small["flagged"] is True
 
 
+def test_needless_places_go() -> None:
+    start = START | {"amount": Decimal("100.00")}
+    assert str(shrink(NODE, start, lambda inputs: inputs["amount"] == 100)["amount"]) == "100"
+
+
 @pytest.mark.parametrize("value", [True, -7, 2**63, Decimal("-12.50"), "zebra", None, b"x", 0.5])
 def test_a_simpler_value_has_the_same_type(value: object) -> None:
     for simpler in simpler_values(value):
