@@ -1,13 +1,15 @@
 """The types of the language as values: equality, text, and what fits where.
 
-A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that
-text; the front end has its own parser for nodes, because there every part needs a span.
+A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that text. The front end has
+its own parser for nodes, because there every part needs a span; the one here reads the declarations.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 
@@ -28,6 +30,14 @@ class Enum:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayOf:
+    element: Type
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
 class SetOf:
     element: Type
 
@@ -35,39 +45,216 @@ class SetOf:
         return f"set<{self.element}>"
 
 
-Type: TypeAlias = Primitive | Enum | SetOf
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalOf:
+    """The only type that has null. INVARIANT: never of another optional."""
+
+    inner: Type
+
+    def __str__(self) -> str:
+        return f"optional<{self.inner}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Named fields in declared order. Structural: two records with the same fields are the same type.
+
+    `name` is how messages call a record that a node declares; it takes no part in equality.
+    """
+
+    fields: tuple[tuple[str, Type], ...]
+    name: str | None = None
+
+    def field(self, name: str) -> Type | None:
+        return next((type_ for field, type_ in self.fields if field == name), None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+    def __str__(self) -> str:
+        return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A type parameter of a declared operation; never the type of a value."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a binder of a declared operation computes for each item; never the type of a value."""
+
+    parameters: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        return f"fn({', '.join(str(each) for each in self.parameters)}) -> {self.result}"
+
+
+Type: TypeAlias = Primitive | Enum | ArrayOf | SetOf | MapOf | OptionalOf | Record | Parameter | Function
 
 BOOLEAN = Primitive("boolean")
 INTEGER = Primitive("integer")
 DECIMAL = Primitive("decimal")
+FLOAT = Primitive("float")
 STRING = Primitive("string")
-PRIMITIVES: Mapping[str, Primitive] = {t.name: t for t in (BOOLEAN, INTEGER, DECIMAL, STRING)}
+BYTES = Primitive("bytes")
+TIMESTAMP = Primitive("timestamp")
+DATE = Primitive("date")
+DURATION = Primitive("duration")
+JSON = Primitive("json")
+NULL = Primitive("null")
+"""The type of the literal `null` alone; it fits every optional and nothing else."""
+
+PRIMITIVES: Mapping[str, Primitive] = {
+    each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
+}
+_KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
+_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION)
+_NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
 def is_key(type_: Type) -> bool:
-    """True for the types a set may hold: those with one obvious equality and order."""
-    return type_ in (STRING, INTEGER, BOOLEAN) or isinstance(type_, Enum)
+    """True for the types of map keys and set elements: those with one obvious equality and order."""
+    return type_ in _KEYS or isinstance(type_, Enum)
+
+
+def is_ordered(type_: Type) -> bool:
+    """True for the types that `<` compares and that have a smallest and a largest."""
+    return type_ in _ORDERED
 
 
 def fits_bound(type_: Type, bound: str) -> bool:
-    """True when the type may stand for a type parameter with this bound (`key`, `enum`)."""
-    return is_key(type_) if bound == "key" else isinstance(type_, Enum)
+    """True when the type may stand for a type parameter with this bound."""
+    match bound:
+        case "key":
+            return is_key(type_)
+        case "enum":
+            return isinstance(type_, Enum)
+        case "ordered":
+            return is_ordered(type_)
+        case "number":
+            return type_ in _NUMBERS
+        case "any":
+            return True
+        case _:
+            raise ValueError(f"no bound is called `{bound}`")
 
 
-def match_parameter(pattern: str, actual: Type, bindings: dict[str, Type]) -> bool:
-    """Match a type against the text of a declared parameter, filling in type parameters as it goes.
+def without_null(type_: Type) -> Type:
+    return type_.inner if isinstance(type_, OptionalOf) else type_
 
-    `match_parameter("set<T>", SetOf(STRING), {})` is true and binds `T` to string.
+
+def optional(type_: Type) -> Type:
+    """The type with null; one that has it already stays as it is."""
+    return type_ if isinstance(type_, OptionalOf) else OptionalOf(type_)
+
+
+# -- types of declarations ------------------------------------------------------------------------
+
+_WORD = re.compile(r"\s*(->|[A-Za-z_][A-Za-z0-9_]*|[<>\[\](),])")
+
+
+@cache
+def declared_type(text: str) -> Type:
+    """The type that the text of a declaration means; a single word that is no type is a type parameter."""
+    words = _WORD.findall(text)
+    type_, rest = _read(tuple(words))
+    if rest or "".join(words) != "".join(text.split()):
+        raise ValueError(f"not a type: {text}")
+    return type_
+
+
+def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    head, rest = words[0], words[1:]
+    if head == "enum":
+        members, rest = _read_names(rest[1:])
+        return Enum(members), rest[1:]
+    if head == "fn":
+        parameters, rest = _read_list(rest[1:], ")")
+        result, rest = _read(rest[2:])
+        return Function(parameters, result), rest
+    if head in ("array", "set", "map", "optional"):
+        inner, rest = _read_list(rest[1:], ">")
+        return _applied(head, inner), rest[1:]
+    return PRIMITIVES.get(head, Parameter(head)), rest
+
+
+def _applied(head: str, inner: tuple[Type, ...]) -> Type:
+    match head, inner:
+        case "array", (element,):
+            return ArrayOf(element)
+        case "set", (element,):
+            return SetOf(element)
+        case "map", (key, value):
+            return MapOf(key, value)
+        case "optional", (element,):
+            return OptionalOf(element)
+        case _:
+            raise ValueError(f"{head} with {len(inner)} types")
+
+
+def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tuple[str, ...]]:
+    found: list[Type] = []
+    while words[0] != end:
+        type_, words = _read(words)
+        found.append(type_)
+        words = words[1:] if words[0] == "," else words
+    return tuple(found), words
+
+
+def _read_names(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    end = words.index("]")
+    return tuple(word for word in words[:end] if word != ","), words[end:]
+
+
+def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bool:
+    """Match a type against a declared one, filling in type parameters as it goes.
+
+    `match_declared(declared_type("set<T>"), SetOf(STRING), {})` is true and binds `T` to string.
     """
-    if pattern.startswith("set<"):
-        return isinstance(actual, SetOf) and match_parameter(pattern[4:-1], actual.element, bindings)
-    if pattern in PRIMITIVES:
-        return actual == PRIMITIVES[pattern]
-    return bindings.setdefault(pattern, actual) == actual
+    match pattern, actual:
+        case Parameter(name), _:
+            return bindings.setdefault(name, actual) == actual
+        case (ArrayOf(a), ArrayOf(b)) | (SetOf(a), SetOf(b)) | (OptionalOf(a), OptionalOf(b)):
+            return match_declared(a, b, bindings)
+        case MapOf(k, v), MapOf(other_k, other_v):
+            return match_declared(k, other_k, bindings) and match_declared(v, other_v, bindings)
+        case _:
+            return pattern == actual
 
 
-def substitute(pattern: str, bindings: Mapping[str, Type]) -> Type:
-    """The type that a declared text means once its type parameters are known."""
-    if pattern.startswith("set<"):
-        return SetOf(substitute(pattern[4:-1], bindings))
-    return PRIMITIVES[pattern] if pattern in PRIMITIVES else bindings[pattern]
+def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
+    """A declared type once its type parameters are known."""
+    match pattern:
+        case Parameter(name):
+            return bindings[name]
+        case ArrayOf(element):
+            return ArrayOf(substitute(element, bindings))
+        case SetOf(element):
+            return SetOf(substitute(element, bindings))
+        case MapOf(key, value):
+            return MapOf(substitute(key, bindings), substitute(value, bindings))
+        case OptionalOf(inner):
+            return optional(substitute(inner, bindings))
+        case Function(parameters, result):
+            return Function(tuple(substitute(each, bindings) for each in parameters), substitute(result, bindings))
+        case _:
+            return pattern

@@ -27,15 +27,6 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """`input.amount`, `output.fee`."""
-
-    scope: Word
-    name: Word
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Number:
     """Digits as written; a point makes it a decimal."""
 
@@ -56,6 +47,11 @@ class Boolean:
 
 
 @dataclass(frozen=True, slots=True)
+class Null:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Prefix:
     operator: Word
     operand: Expression
@@ -71,6 +67,13 @@ class Infix:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    is_negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expression
     then: Expression
@@ -78,7 +81,154 @@ class If:
     span: Span
 
 
-Expression: TypeAlias = Name | Member | Number | String | Boolean | Prefix | Infix | If
+@dataclass(frozen=True, slots=True)
+class Let:
+    name: Word
+    value: Expression
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`line.qty`; with a base of `input` or `output`, one of the node's own."""
+
+    base: Expression
+    name: Word
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    base: Expression
+    index: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`FOR line IN items WHERE line.qty > 0`; two names walk the keys and values of a map."""
+
+    names: tuple[Word, ...]
+    over: Expression
+    where: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the library or of the node. With a binding, its first argument is computed for every item."""
+
+    function: Word
+    arguments: tuple[Expression, ...]
+    binding: Binding | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
+
+    function: Word
+    value: Expression
+    binding: Binding | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier:
+    """`FORALL` or `EXISTS`."""
+
+    word: Word
+    binding: Binding
+    holds: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLiteral:
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLiteral:
+    entries: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    """Braces whose keys are strings in quotes."""
+
+    entries: tuple[tuple[Expression, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """A record with some of its fields replaced."""
+
+    base: Expression
+    changes: RecordLiteral
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
+
+    kind: str
+    key: Expression | None
+    value: Expression
+    binding: Binding
+    span: Span
+
+
+Expression: TypeAlias = (
+    Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call | Aggregate
+    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension
+)  # fmt: skip
+
+
+def parts(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside, in the order in which they stand."""
+    match expression:
+        case Prefix(operand=operand) | IsNull(operand=operand):
+            return (operand,)
+        case Infix(left=left, right=right):
+            return (left, right)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Let(value=value, body=body):
+            return (value, body)
+        case Field(base=base):
+            return (base,)
+        case Index(base=base, index=index):
+            return (base, index)
+        case Call(arguments=arguments, binding=binding):
+            return (*arguments, *_binding_parts(binding))
+        case Aggregate(value=value, binding=binding):
+            return (value, *_binding_parts(binding))
+        case Quantifier(binding=binding, holds=holds):
+            return (*_binding_parts(binding), holds)
+        case ArrayLiteral(items=items):
+            return items
+        case RecordLiteral(entries=entries):
+            return tuple(value for _, value in entries)
+        case MapLiteral(entries=pairs):
+            return tuple(part for pair in pairs for part in pair)
+        case With(base=base, changes=changes):
+            return (base, changes)
+        case Comprehension(key=key, value=value, binding=binding):
+            return (*(() if key is None else (key,)), value, *_binding_parts(binding))
+        case _:
+            return ()
+
+
+def _binding_parts(binding: Binding | None) -> tuple[Expression, ...]:
+    if binding is None:
+        return ()
+    return (binding.over,) if binding.where is None else (binding.over, binding.where)
 
 
 # -- types ----------------------------------------------------------------------------------------
@@ -97,12 +247,15 @@ class TypeEnum:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeSet:
-    element: TypeText
+class TypeApplied:
+    """`array<T>`, `set<T>`, `map<K, V>`, `optional<T>`."""
+
+    head: Word
+    arguments: tuple[TypeText, ...]
     span: Span
 
 
-TypeText: TypeAlias = TypeName | TypeEnum | TypeSet
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied
 
 
 # -- declarations ---------------------------------------------------------------------------------

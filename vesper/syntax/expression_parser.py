@@ -1,22 +1,18 @@
-"""Tokens to an expression or a type. Precedence comes from schemas/operators.toml, not from this code."""
+"""Tokens to an expression. Precedence comes from schemas/operators.toml, not from this code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NoReturn, TypeVar
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import Span
 from vesper.spec.operators import OPERATOR_LEVELS
 from vesper.syntax import ast
-from vesper.syntax.scalar_text import place_text
-from vesper.syntax.tokens import Token, TokenKind, tokenize
+from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, TokenReader, read_tokens
+from vesper.syntax.tokens import Token, TokenKind
 from vesper.syntax.yaml_tree import Scalar
 
-MAX_DEPTH = 100
-_Parsed = TypeVar("_Parsed")
+AGGREGATES = ("SUM", "COUNT", "MIN", "MAX", "AVG")
 
 _PREFIX = {
     operator.removeprefix("unary "): number
@@ -30,213 +26,264 @@ _INFIX = {
     for operator in level.operators
     if level.associates != "prefix"
 }
-
-
-class _SyntaxProblem(Exception):
-    """This text cannot be read further; the reason is in the bag."""
+_COMPARISON = _INFIX["=="]
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
     """The expression in a scalar, or None after reporting why there is none."""
-    parser = _Parser.of(scalar, bag)
-    parsed = None if parser is None else parser.whole(parser.expression)
+    tokens = read_tokens(scalar, bag)
+    if tokens is None:
+        return None
+    parser = ExpressionParser(tokens, bag)
+    parsed = parser.whole(parser.expression)
     if parsed is not None and _depth(parsed) > MAX_DEPTH:
         bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
         return None
     return parsed
 
 
-def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
-    """The type in a scalar, or None after reporting why there is none."""
-    parser = _Parser.of(scalar, bag)
-    return None if parser is None else parser.whole(parser.type)
-
-
-class _Parser:
-    def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
-        self._tokens = tokens
-        self._position = 0
-        self._depth = 0
-        self._bag = bag
-
-    @classmethod
-    def of(cls, scalar: Scalar, bag: DiagnosticBag) -> _Parser | None:
-        tokens = tokenize(place_text(bag.source, scalar), bag)
-        return None if tokens is None else cls(tokens, bag)
-
-    def whole(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
-        """Apply a rule to all of the tokens."""
-        try:
-            parsed = rule()
-            if self._next.kind is not TokenKind.END:
-                self._fail("the end of the expression or an operator")
-        except _SyntaxProblem:
-            return None
-        return parsed
-
-    # -- tokens -----------------------------------------------------------------------------------
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._position]
-
-    def _take(self) -> Token:
-        token = self._next
-        if token.kind is not TokenKind.END:
-            self._position += 1
-        return token
-
-    def _at(self, *texts: str) -> bool:
-        return self._next.kind in (TokenKind.SIGN, TokenKind.WORD) and self._next.text in texts
-
-    def _expect(self, text: str) -> Token:
-        if not self._at(text):
-            self._fail(f"`{text}`")
-        return self._take()
-
-    def _fail(self, expected: str) -> NoReturn:
-        self._bag.error(Code.EXPRESSION_SYNTAX, self._next.span, expected=expected, found=self._next.describe())
-        raise _SyntaxProblem
-
-    # -- expressions ------------------------------------------------------------------------------
+class ExpressionParser(TokenReader):
+    """One method for each form; every nested expression goes through `expression`, which counts the depth."""
 
     def expression(self) -> ast.Expression:
-        self._enter()
-        try:
-            return self._conditional() if self._at("IF") else self._operators(0)
-        finally:
-            self._depth -= 1
+        with self.nested():
+            if self.at("IF"):
+                return self._conditional()
+            if self.at("LET"):
+                return self._let()
+            if self.at("FORALL", "EXISTS"):
+                return self._quantifier()
+            return self._operators(0)
 
-    def _enter(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            self._bag.error(Code.TOO_DEEP, self._next.span, limit=MAX_DEPTH, what="nesting in this expression")
-            raise _SyntaxProblem
+    # -- forms that begin with a word -------------------------------------------------------------
 
     def _conditional(self) -> ast.Expression:
-        start = self._expect("IF")
+        start = self.expect("IF")
         condition = self.expression()
-        self._expect("THEN")
+        self.expect("THEN")
         then = self.expression()
-        self._expect("ELSE")
+        self.expect("ELSE")
         otherwise = self.expression()
         return ast.If(condition, then, otherwise, start.span.to(otherwise.span))
+
+    def _let(self) -> ast.Expression:
+        start = self.expect("LET")
+        name = self.name("a name after LET")
+        self.expect("=")
+        value = self.expression()
+        if self.at(","):  # `LET a = 1, b = 2 IN …` is `LET a = 1 IN LET b = 2 IN …`
+            body = self._let_more(self.take())
+        else:
+            self.expect("IN")
+            body = self.expression()
+        return ast.Let(name, value, body, start.span.to(body.span))
+
+    def _let_more(self, start: Token) -> ast.Expression:
+        with self.nested():
+            name = self.name("a name after the comma")
+            self.expect("=")
+            value = self.expression()
+            if self.at(","):
+                body = self._let_more(self.take())
+            else:
+                self.expect("IN")
+                body = self.expression()
+            return ast.Let(name, value, body, start.span.to(body.span))
+
+    def _quantifier(self) -> ast.Expression:
+        word = self.take()
+        binding = self._binding()
+        if not self.at("SATISFIES", ":"):
+            self.fail("`SATISFIES`")
+        self.take()
+        holds = self.expression()
+        return ast.Quantifier(ast.Word(word.text, word.span), binding, holds, word.span.to(holds.span))
+
+    def _binding(self) -> ast.Binding:
+        """`line IN items WHERE …`; the word before it is taken already."""
+        names = [self.name("a name for each item")]
+        if self.at(","):
+            self.take()
+            names.append(self.name("a second name"))
+        self.expect("IN")
+        over = self._operators(_COMPARISON + 1)
+        where = None
+        if self.at("WHERE"):
+            self.take()
+            where = self.expression()
+        return ast.Binding(tuple(names), over, where)
+
+    def _optional_binding(self) -> ast.Binding | None:
+        if not self.at("FOR"):
+            return None
+        self.take()
+        return self._binding()
+
+    # -- operators --------------------------------------------------------------------------------
 
     def _operators(self, loosest: int) -> ast.Expression:
         """Operands joined by operators that bind at least as tight as this level.
 
-        One call handles all the levels, so that a parenthesis costs a few frames of the stack and not one for each
-        level.
+        One call handles all the levels, so that a parenthesis costs a few frames of the stack and not one for each.
         """
         left = self._prefix(loosest)
         last_level: int | None = None
         while (level := self._infix_level()) is not None and level >= loosest:
-            sign = self._take()
+            sign = self.take()
             if level == last_level and OPERATOR_LEVELS[level].associates == "none":
-                self._bag.error(
-                    Code.EXPRESSION_SYNTAX,
-                    sign.span,
-                    expected="one comparison",
-                    found=f"a second one, `{sign.text}`",
-                    help="join two comparisons with AND, or put one in parentheses",
-                )
-                raise _SyntaxProblem
-            right = self._operators(level + 1)
-            left = ast.Infix(left, ast.Word(sign.text, sign.span), right, left.span.to(right.span))
+                self._second_comparison(sign)
+            left = self._is_null(left, sign) if sign.text == "IS" else self._infix(left, sign, level)
             last_level = level
         return left
 
     def _infix_level(self) -> int | None:
-        return _INFIX.get(self._next.text) if self._at(*_INFIX) else None
+        if self.at("IS") or (self.at("NOT") and self.next_but_one_is("IN")):
+            return _COMPARISON
+        return _INFIX.get(self.next.text) if self.at(*_INFIX) else None
+
+    def _infix(self, left: ast.Expression, sign: Token, level: int) -> ast.Expression:
+        inside = self.take() if sign.text == "NOT" else sign
+        associates = OPERATOR_LEVELS[level].associates
+        if associates == "right":
+            with self.nested():
+                right = self._operators(level)
+        else:
+            right = self._operators(level + 1)
+        whole = left.span.to(right.span)
+        joined = ast.Infix(left, ast.Word(inside.text, inside.span), right, whole)
+        return joined if inside is sign else ast.Prefix(ast.Word("NOT", sign.span), joined, whole)
+
+    def _is_null(self, operand: ast.Expression, start: Token) -> ast.Expression:
+        del start
+        is_negated = self.at("NOT")
+        if is_negated:
+            self.take()
+        end = self.expect("NULL")
+        return ast.IsNull(operand, is_negated, operand.span.to(end.span))
+
+    def _second_comparison(self, sign: Token) -> None:
+        self.bag.error(
+            Code.EXPRESSION_SYNTAX,
+            sign.span,
+            expected="one comparison",
+            found=f"a second one, `{sign.text}`",
+            help="join two comparisons with AND, or put one in parentheses",
+        )
+        raise SyntaxProblem
 
     def _prefix(self, loosest: int) -> ast.Expression:
         """A prefix operator with its operand, where one may stand, or a value."""
-        level = _PREFIX.get(self._next.text) if self._at(*_PREFIX) else None
+        level = _PREFIX.get(self.next.text) if self.at(*_PREFIX) else None
         if level is None or level < loosest:
-            return self._primary()
-        sign = self._take()
-        self._enter()
-        operand = self._operators(level)
-        self._depth -= 1
-        operator = next(o for o in OPERATOR_LEVELS[level].operators if o.removeprefix("unary ") == sign.text)
+            return self._postfix(self._primary())
+        sign = self.take()
+        with self.nested():
+            operand = self._operators(level)
+        operator = next(each for each in OPERATOR_LEVELS[level].operators if each.removeprefix("unary ") == sign.text)
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 
+    def _postfix(self, base: ast.Expression) -> ast.Expression:
+        while self.at(".", "[", "WITH"):
+            sign = self.take()
+            if sign.text == ".":
+                name = self.name("a name after the point")
+                base = ast.Field(base, name, base.span.to(name.span))
+            elif sign.text == "[":
+                index = self.expression()
+                base = ast.Index(base, index, base.span.to(self.expect("]").span))
+            else:
+                changes = self._braces()
+                if not isinstance(changes, ast.RecordLiteral):
+                    self.fail_at(changes.span, "fields in braces after WITH", "something else")
+                base = ast.With(base, changes, base.span.to(changes.span))
+        return base
+
+    # -- values -----------------------------------------------------------------------------------
+
     def _primary(self) -> ast.Expression:
-        token = self._next
+        token = self.next
         if token.kind is TokenKind.NUMBER:
-            self._take()
+            self.take()
             return ast.Number(token.text, token.span)
         if token.kind is TokenKind.STRING:
-            self._take()
+            self.take()
             return ast.String(token.text, token.span)
-        if self._at("true", "false"):
-            self._take()
+        if self.at("true", "false"):
+            self.take()
             return ast.Boolean(token.text == "true", token.span)
+        if self.at("null", "NULL"):
+            self.take()
+            return ast.Null(token.span)
         if token.kind is TokenKind.NAME:
-            return self._name()
-        if self._at("("):
-            start = self._take()
+            return self._name_or_call()
+        if self.at(*AGGREGATES):
+            return self._aggregate()
+        if self.at("("):
+            start = self.take()
             inner = self.expression()
-            end = self._expect(")")
-            return _respan(inner, start.span.to(end.span))
-        if self._at("IF"):
+            return replace(inner, span=start.span.to(self.expect(")").span))
+        if self.at("["):
+            return self._brackets()
+        if self.at("{"):
+            return self._braces()
+        if self.at("IF", "LET", "FORALL", "EXISTS"):
             return self.expression()
-        self._fail("a value")
+        self.fail("a value")
 
-    def _name(self) -> ast.Expression:
-        first = self._take()
-        word = ast.Word(first.text, first.span)
-        if self._at("(", "["):
-            what = "a function call" if self._next.text == "(" else "indexing"
-            self._bag.error(Code.NOT_IN_THIS_VERSION, first.span.to(self._next.span), what=what)
-            raise _SyntaxProblem
-        if not self._at("."):
+    def _name_or_call(self) -> ast.Expression:
+        name = self.take()
+        word = ast.Word(name.text, name.span)
+        if not self.at("("):
             return ast.Name(word.text, word.span)
-        self._take()
-        if self._next.kind is not TokenKind.NAME:
-            self._fail("a name after the point")
-        second = self._take()
-        if self._at("."):
-            self._bag.error(Code.NOT_IN_THIS_VERSION, self._next.span, what="a field of a field")
-            raise _SyntaxProblem
-        return ast.Member(word, ast.Word(second.text, second.span), word.span.to(second.span))
+        self.take()
+        arguments: list[ast.Expression] = []
+        binding: ast.Binding | None = None
+        while not self.at(")"):
+            arguments.append(self.expression())
+            if binding is None:
+                binding = self._optional_binding()
+            if not self.at(")"):
+                self.expect(",")
+        return ast.Call(word, tuple(arguments), binding, word.span.to(self.expect(")").span))
 
-    # -- types ------------------------------------------------------------------------------------
+    def _aggregate(self) -> ast.Expression:
+        word = self.take()
+        self.expect("(")
+        value = self.expression()
+        binding = self._optional_binding()
+        return ast.Aggregate(ast.Word(word.text, word.span), value, binding, word.span.to(self.expect(")").span))
 
-    def type(self) -> ast.TypeText:
-        self._enter()
-        try:
-            return self._type()
-        finally:
-            self._depth -= 1
+    def _brackets(self) -> ast.Expression:
+        start = self.take()
+        items: list[ast.Expression] = []
+        while not self.at("]"):
+            items.append(self.expression())
+            if len(items) == 1 and (binding := self._optional_binding()) is not None:
+                return ast.Comprehension("array", None, items[0], binding, start.span.to(self.expect("]").span))
+            if not self.at("]"):
+                self.expect(",")
+        return ast.ArrayLiteral(tuple(items), start.span.to(self.take().span))
 
-    def _type(self) -> ast.TypeText:
-        if self._next.kind is not TokenKind.NAME:
-            self._fail("a type")
-        name = self._take()
-        if name.text == "enum":
-            self._expect("[")
-            members = [self._member()]
-            while self._at(","):
-                self._take()
-                members.append(self._member())
-            return ast.TypeEnum(tuple(members), name.span.to(self._expect("]").span))
-        if name.text == "set":
-            self._expect("<")
-            element = self.type()
-            return ast.TypeSet(element, name.span.to(self._expect(">").span))
-        return ast.TypeName(ast.Word(name.text, name.span), name.span)
-
-    def _member(self) -> ast.Word:
-        if self._next.kind not in (TokenKind.NAME, TokenKind.STRING):
-            self._fail("a member of the enum")
-        token = self._take()
-        return ast.Word(token.text, token.span)
-
-
-def _respan(expression: ast.Expression, span: Span) -> ast.Expression:
-    """Give a parenthesised expression the span of its parentheses."""
-    return replace(expression, span=span)
+    def _braces(self) -> ast.Expression:
+        """A record, a map, or a comprehension of a set or a map."""
+        start = self.expect("{")
+        entries: list[tuple[ast.Expression, ast.Expression]] = []
+        while not self.at("}"):
+            key = self.expression()
+            if not entries and (binding := self._optional_binding()) is not None:
+                return ast.Comprehension("set", None, key, binding, start.span.to(self.expect("}").span))
+            self.expect(":")
+            value = self.expression()
+            if not entries and (binding := self._optional_binding()) is not None:
+                return ast.Comprehension("map", key, value, binding, start.span.to(self.expect("}").span))
+            entries.append((key, value))
+            if not self.at("}"):
+                self.expect(",")
+        span = start.span.to(self.take().span)
+        if all(isinstance(key, ast.Name) for key, _ in entries):
+            named = tuple((ast.Word(key.text, key.span), value) for key, value in entries if isinstance(key, ast.Name))
+            return ast.RecordLiteral(named, span)
+        return ast.MapLiteral(tuple(entries), span)
 
 
 def _depth(root: ast.Expression) -> int:
@@ -246,11 +293,5 @@ def _depth(root: ast.Expression) -> int:
     while waiting:
         expression, depth = waiting.pop()
         deepest = max(deepest, depth)
-        match expression:
-            case ast.Infix(left=left, right=right):
-                waiting += [(left, depth + 1), (right, depth + 1)]
-            case ast.Prefix(operand=operand):
-                waiting.append((operand, depth + 1))
-            case ast.If(condition=condition, then=then, otherwise=otherwise):
-                waiting += [(condition, depth + 1), (then, depth + 1), (otherwise, depth + 1)]
+        waiting += [(part, depth + 1) for part in ast.parts(expression)]
     return deepest

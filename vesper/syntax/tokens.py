@@ -34,36 +34,16 @@ class Token:
         return f"the string '{self.text}'" if self.kind is TokenKind.STRING else f"`{self.text}`"
 
 
-WORDS = frozenset({"AND", "OR", "NOT", "IN", "IF", "THEN", "ELSE", "true", "false"})
-# Known words and signs of the whole language that this version does not have: named, so that the message is not a
-# riddle.
-LATER_WORDS = frozenset(
-    [
-        "CONTAINS",
-        "IS",
-        "NULL",
-        "FORALL",
-        "EXISTS",
-        "SATISFIES",
-        "LET",
-        "FOR",
-        "WHERE",
-        "WITH",
-        "SUM",
-        "COUNT",
-        "MIN",
-        "MAX",
-        "AVG",
-        "null",
-    ],
+WORDS = frozenset(
+    "AND OR NOT IN CONTAINS IS NULL IF THEN ELSE LET FORALL EXISTS SATISFIES FOR WHERE WITH BY "
+    "SUM COUNT MIN MAX AVG true false null".split(" "),
 )
-LATER_SIGNS = frozenset({"/", "=>", "??", "{", "}"})
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+)
       | (?P<number>[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<sign>==|!=|<=|>=|=>|\?\?|[-+*/<>()\[\],.{}])
+      | (?P<sign>==|!=|<=|>=|=>|\?\?|[-+*/<>()\[\],.{}:=])
       | (?P<string>'[^'\r\n]*'|"[^"\r\n]*")
     """,
     re.VERBOSE | re.ASCII,
@@ -102,8 +82,6 @@ def _token(kind: str, text: str, span: Span, bag: DiagnosticBag) -> Token:
         elif "e" in text.lower():
             bag.error(Code.BAD_NUMBER, span, text=text, problem="has an exponent; write it out")
         return Token(TokenKind.NUMBER, text, span)
-    if text in LATER_WORDS or text in LATER_SIGNS:
-        bag.error(Code.NOT_IN_THIS_VERSION, span, what=f"`{text}` in an expression")
     if kind == "sign":
         return Token(TokenKind.SIGN, text, span)
     return Token(TokenKind.WORD if text in WORDS else TokenKind.NAME, text, span)
@@ -115,6 +93,6 @@ def _report_character(placed: PlacedText, position: int, bag: DiagnosticBag) -> 
     if character in "'\"":
         bag.error(Code.BAD_CHARACTER, span, "this string does not end on its line", what="an open string")
         return
-    help_ = {"=": "compare with `==`", "&": "write `AND`", "|": "write `OR`", "!": "write `NOT`"}.get(character)
+    help_ = {"&": "write `AND`", "|": "write `OR`", "!": "write `NOT`", "%": "write `mod(a, b)`"}.get(character)
     shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
     bag.error(Code.BAD_CHARACTER, span, help=help_, what=shown)

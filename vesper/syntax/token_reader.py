@@ -1,0 +1,92 @@
+"""Walking over tokens: what the parsers of expressions and of types share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn, TypeVar
+
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.source import Span
+from vesper.syntax import ast
+from vesper.syntax.scalar_text import place_text
+from vesper.syntax.tokens import Token, TokenKind, tokenize
+from vesper.syntax.yaml_tree import Scalar
+
+MAX_DEPTH = 100
+_Parsed = TypeVar("_Parsed")
+
+
+class SyntaxProblem(Exception):
+    """This text cannot be read further; the reason is in the bag."""
+
+
+def read_tokens(scalar: Scalar, bag: DiagnosticBag) -> list[Token] | None:
+    return tokenize(place_text(bag.source, scalar), bag)
+
+
+class TokenReader:
+    def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
+        self._tokens = tokens
+        self._position = 0
+        self._depth = 0
+        self.bag = bag
+
+    def whole(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
+        """Apply a rule to all of the tokens."""
+        try:
+            parsed = rule()
+            if self.next.kind is not TokenKind.END:
+                self.fail("the end of the expression or an operator")
+        except SyntaxProblem:
+            return None
+        return parsed
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._position]
+
+    def next_but_one_is(self, text: str) -> bool:
+        following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
+        return following.kind is TokenKind.WORD and following.text == text
+
+    def take(self) -> Token:
+        token = self.next
+        if token.kind is not TokenKind.END:
+            self._position += 1
+        return token
+
+    def at(self, *texts: str) -> bool:
+        return self.next.kind in (TokenKind.SIGN, TokenKind.WORD) and self.next.text in texts
+
+    def expect(self, text: str) -> Token:
+        if not self.at(text):
+            self.fail(f"`{text}`")
+        return self.take()
+
+    def name(self, expected: str) -> ast.Word:
+        if self.next.kind is not TokenKind.NAME:
+            self.fail(expected)
+        token = self.take()
+        return ast.Word(token.text, token.span)
+
+    def fail(self, expected: str) -> NoReturn:
+        help_ = "compare with `==`" if self.at("=") else None
+        self.fail_at(self.next.span, expected, self.next.describe(), help_)
+
+    def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
+        raise SyntaxProblem
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """One level deeper; too deep is reported where it happens."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.bag.error(Code.TOO_DEEP, self.next.span, limit=MAX_DEPTH, what="nesting in this expression")
+            raise SyntaxProblem
+        try:
+            yield
+        finally:
+            self._depth -= 1

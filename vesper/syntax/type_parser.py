@@ -1,0 +1,53 @@
+"""Tokens to a type: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
+
+from __future__ import annotations
+
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.syntax import ast
+from vesper.syntax.token_reader import TokenReader, read_tokens
+from vesper.syntax.tokens import TokenKind
+from vesper.syntax.yaml_tree import Scalar
+
+ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
+
+
+def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
+    """The type in a scalar, or None after reporting why there is none."""
+    tokens = read_tokens(scalar, bag)
+    if tokens is None:
+        return None
+    parser = _TypeParser(tokens, bag)
+    return parser.whole(parser.type)
+
+
+class _TypeParser(TokenReader):
+    def type(self) -> ast.TypeText:
+        with self.nested():
+            name = self.name("a type")
+            if name.text == "enum":
+                return self._enum(name)
+            if name.text in ARITY:
+                return self._applied(name)
+            return ast.TypeName(name, name.span)
+
+    def _enum(self, head: ast.Word) -> ast.TypeText:
+        self.expect("[")
+        members = [self._member()]
+        while self.at(","):
+            self.take()
+            members.append(self._member())
+        return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
+
+    def _member(self) -> ast.Word:
+        if self.next.kind not in (TokenKind.NAME, TokenKind.STRING):
+            self.fail("a member of the enum")
+        token = self.take()
+        return ast.Word(token.text, token.span)
+
+    def _applied(self, head: ast.Word) -> ast.TypeText:
+        self.expect("<")
+        arguments = [self.type()]
+        while len(arguments) < ARITY[head.text]:
+            self.expect(",")
+            arguments.append(self.type())
+        return ast.TypeApplied(head, tuple(arguments), head.span.to(self.expect(">").span))
