@@ -25,8 +25,15 @@ ARRAY_WIDTH = 66
 PATTERNS = {"boolean": "Boolean", "integer": "Integer", "decimal": "Decimal", "string": "Text"}
 BORROWED = {"boolean": "bool", "integer": "i64", "decimal": "&Decimal", "string": "&str"}
 OWNED = {"boolean": "bool", "integer": "i64", "decimal": "Decimal", "string": "Arc<str>"}
-BOUND_TYPES = {"key": "Key<'_>", "enum": "Member"}
 COPIED = {"boolean", "integer"}
+
+BOUND_BORROWED = {"any": "&Value", "key": "Key<'_>", "enum": "Member"}
+BOUND_OWNED = {"any": "Value", "enum": "Member"}
+"""How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
+
+COMPOSED_PATTERNS = {"set": "SetOf", "array": "ArrayOf", "map": "MapOf", "optional": "OptionalOf"}
+COMPOSED_BORROWED = {"set": "&Set", "array": "&[Value]", "map": "&Map", "optional": "Option<&Value>"}
+COMPOSED_OWNED = {"optional": "Option<Value>"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
@@ -47,7 +54,7 @@ def _ops(declarations: Declarations) -> str:
     bounds = any(operation.type_params for operation in operations)
     lines = [
         MARK,
-        "use crate::types::TypePattern::{" + ", ".join(patterns) + "};",
+        *_use("crate::types::TypePattern", patterns),
         "use crate::types::{Bound, Signature};" if bounds else "use crate::types::Signature;",
         "",
         *_named_enum("Op", "An operation of the IR.", [(_variant(o), o.full_name, o.doc) for o in operations]),
@@ -135,8 +142,9 @@ def _pattern(operation: Operation, text: str) -> str:
     names = [name for name, _ in operation.type_params]
     if text in names:
         return f"Parameter({names.index(text)})"
-    if inner := _set_of(text):
-        return f"SetOf(&{_pattern(operation, inner)})"
+    if composed := _composed(text):
+        name, parts = composed
+        return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part) for part in parts)})"
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know the type `{text}`")
 
 
@@ -151,7 +159,7 @@ def _pattern_words(operation: Operation) -> set[str]:
 def _kernels(declarations: Declarations) -> str:
     bodies = [*_traits(declarations), *_dispatch(declarations)]
     text = "\n".join(bodies)
-    values = [name for name in ("Key", "Member", "Set") if re.search(rf"(?<!:)\b{name}\b(?!\()", text)]
+    values = [name for name in ("Key", "Map", "Member", "Set") if re.search(rf"(?<!:)\b{name}\b(?!\()", text)]
     lines = [
         MARK,
         *(["use std::sync::Arc;", ""] if "Arc<" in text else []),
@@ -229,11 +237,15 @@ def _method(operation: Operation) -> list[str]:
 def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     if text in plain:
         return plain[text]
-    bounds = dict(operation.type_params)
-    if text in bounds and (plain is BORROWED or bounds[text] == "enum"):
-        return BOUND_TYPES[bounds[text]]
-    if _set_of(text) and plain is BORROWED:
-        return "&Set"
+    of_bounds, of_composed = (
+        (BOUND_BORROWED, COMPOSED_BORROWED) if plain is BORROWED else (BOUND_OWNED, COMPOSED_OWNED)
+    )
+    bound = dict(operation.type_params).get(text)
+    if bound in of_bounds:
+        return of_bounds[bound]
+    composed = _composed(text)
+    if composed and composed[0] in of_composed:
+        return of_composed[composed[0]]
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know how to pass `{text}`")
 
 
@@ -258,29 +270,49 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     arity = max(len(other.params) for other in declarations.operations)
     patterns, arguments, keys = [], [], []
     for name, text in operation.params:
-        if bounds.get(text) == "key":
+        bound, composed = bounds.get(text), _composed(text)
+        if bound == "key":
             patterns.append(name)
             keys.append(name)
-        elif bounds.get(text) == "enum":
+            arguments.append(name)
+        elif bound == "any":
+            patterns.append(name)
+            arguments.append(name)
+        elif bound == "enum":
             patterns.append(f"Value::Member({name})")
+            arguments.append(f"*{name}")
+        elif composed and composed[0] == "optional":
+            patterns.append(name)
+            arguments.append(f"{name}.as_optional()")
         else:
-            patterns.append(f"Value::{PATTERNS.get(text, 'Set')}({name})")
-        is_copied = text in COPIED or bounds.get(text) == "enum"
-        arguments.append(f"*{name}" if is_copied else name)
+            patterns.append(f"Value::{_camel(composed[0]) if composed else PATTERNS[text]}({name})")
+            arguments.append(f"*{name}" if text in COPIED else name)
+    is_refutable = any(pattern.startswith("Value::") for pattern in patterns)
     if len(operation.params) < arity:
         patterns.append("..")
     call = f"kernels.{_method_name(operation)}({', '.join(arguments)}){'?' if operation.raises else ''}"
     mistyped = [f"{indent}    return Err(CallError::Mistyped(op));", f"{indent}}};"]
-    returned = "Member" if operation.returns in bounds else PATTERNS[operation.returns]
+    opening = f"{indent}let [{', '.join(patterns)}] = args"
     return [
         f"        Op::{_variant(operation)} => {{",
-        f"{indent}let [{', '.join(patterns)}] = args else {{",
-        *mistyped,
+        *([f"{opening} else {{", *mistyped] if is_refutable else [f"{opening};"]),
         *(line for key in keys for line in (f"{indent}let Some({key}) = {key}.as_key() else {{", *mistyped)),
         f"{indent}let result = {call};",
-        f"{indent}Ok(Value::{returned}(result))",
+        f"{indent}Ok({_wrapped(operation)})",
         "        }",
     ]
+
+
+def _wrapped(operation: Operation) -> str:
+    """`result` as a value: what a kernel returns is of the Rust type that `_rust_type` gave it."""
+    bound = dict(operation.type_params).get(operation.returns)
+    if bound == "any":
+        return "result"
+    if bound == "enum":
+        return "Value::Member(result)"
+    if _composed(operation.returns):
+        return "Value::from_optional(result)"
+    return f"Value::{PATTERNS[operation.returns]}(result)"
 
 
 # The examples, as a table for a Rust test.
@@ -334,17 +366,41 @@ def _type_value(text: str) -> Any:
         return text
     if found := re.fullmatch(r"enum\[(.+)\]", text):
         return {"enum": [member.strip() for member in found[1].split(",")]}
-    if inner := _set_of(text):
-        return {"set": _type_value(inner)}
+    if composed := _composed(text):
+        name, parts = composed
+        values = [_type_value(part) for part in parts]
+        return {name: values if name == "map" else values[0]}
     raise DeclarationError(f"an example names the type `{text}`, which the Rust emitter does not know")
 
 
 # Spelling.
 
 
-def _set_of(text: str) -> str | None:
-    found = re.fullmatch(r"set<(.+)>", text)
-    return found[1] if found else None
+def _composed(text: str) -> tuple[str, list[str]] | None:
+    """The name and the parts of a composed type: `map<K, array<V>>` gives `map` and `K`, `array<V>`."""
+    found = re.fullmatch(r"(\w+)<(.+)>", text)
+    if not found or found[1] not in COMPOSED_PATTERNS:
+        return None
+    parts, depth = [""], 0
+    for char in found[2]:
+        depth += (char in "<[") - (char in ">]")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return found[1], [part.strip() for part in parts]
+
+
+def _use(path: str, names: list[str]) -> list[str]:
+    one_line = f"use {path}::{{{', '.join(names)}}};"
+    if len(one_line) <= MAX_WIDTH:
+        return [one_line]
+    lines = [f"use {path}::{{", "   "]
+    for name in names:
+        if len(lines[-1]) + len(f" {name},") > MAX_WIDTH:
+            lines.append("   ")
+        lines[-1] += f" {name},"
+    return [*lines, "};"]
 
 
 def _camel(name: str) -> str:

@@ -185,6 +185,16 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
+    /// `null`.
+    pub fn null(&mut self) -> Result<(), Rejected> {
+        let rest = self.text.get(self.at..).unwrap_or("");
+        if rest.starts_with("null") {
+            self.at += "null".len();
+            return Ok(());
+        }
+        Err(self.refuse(format_args!("expected null{}", self.found())))
+    }
+
     /// `true` or `false`.
     pub fn boolean(&mut self) -> Result<bool, Rejected> {
         for (word, value) in [("true", true), ("false", false)] {

@@ -2,20 +2,26 @@
 //!
 //! Fields are asked for in canonical order, which is not the order in which the specification lists them.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::canonical::Reader;
-use crate::limits::{CLAUSES, DOCUMENT_BYTES, EXPRESSIONS, LISTED, LITERAL_BYTES, NAME_BYTES};
+use crate::intern::Types;
+use crate::limits::{CLAUSES, DOCUMENT_BYTES, EXPRESSIONS, LISTED, NAME_BYTES};
 use crate::node::{
-    Document, ExpressionIndex, Output, RawConstant, RawConstraint, RawExpression, RawInput, RawValue,
-    Semantics, Source, Span, Statement,
+    Document, ExpressionIndex, Output, RawConstant, RawConstraint, RawInput, Semantics, Source, Span,
+    Statement,
 };
-use crate::types::{EnumType, EnumTypeError, Type};
+use crate::types::Type;
 use crate::{IR_VERSION, Rejected};
+
+mod expression;
+mod typed;
+
+use expression::expression;
+use typed::{ty, value};
 
 /// Reads a document of the right shape.
 pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
@@ -53,6 +59,7 @@ pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
     Ok(Document {
         semantics,
         source,
+        types,
         semantic_hash,
     })
 }
@@ -60,7 +67,7 @@ pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
 /// Reads the JSON of one type, such as `"integer"` or `{"enum":["a","b"]}`.
 pub fn decode_type(json: &str) -> Result<Type, Rejected> {
     let mut reader = Reader::new(json);
-    let found = Types::default().read(&mut reader)?;
+    let found = ty(&mut reader, &mut Types::default())?;
     reader.end()?;
     Ok(found)
 }
@@ -140,90 +147,11 @@ fn index(reader: &mut Reader<'_>) -> Result<ExpressionIndex, Rejected> {
     }
 }
 
-/// Types, with equal enums shared: comparing them later is mostly a comparison of addresses.
-#[derive(Default)]
-struct Types {
-    enums: HashSet<Arc<EnumType>>,
-}
-
-impl Types {
-    fn read(&mut self, reader: &mut Reader<'_>) -> Result<Type, Rejected> {
-        if reader.peek() != Some(b'{') {
-            return self.plain(reader);
-        }
-        reader.open_object()?;
-        let key = reader.key()?;
-        let found = match key.as_ref() {
-            "enum" => self.members(reader)?,
-            // Not `read` again: a set holds no sets, and nesting must not cost stack.
-            "set" if reader.peek() == Some(b'{') => {
-                reader.open_object()?;
-                let members = reader.field("enum", |reader| self.members(reader))?;
-                reader.close_object()?;
-                Type::Set(Arc::new(members))
-            }
-            "set" => match self.plain(reader)? {
-                Type::Decimal => return Err(reader.refuse("a set holds string, integer, boolean or an enum")),
-                of => Type::Set(Arc::new(of)),
-            },
-            _ => return Err(reader.refuse(format_args!("`{key}` is not a kind of type"))),
-        };
-        reader.close_object()?;
-        Ok(found)
-    }
-
-    #[expect(clippy::unused_self, reason = "reads like its siblings")]
-    fn plain(&self, reader: &mut Reader<'_>) -> Result<Type, Rejected> {
-        match reader.string(NAME_BYTES)?.as_ref() {
-            "boolean" => Ok(Type::Boolean),
-            "integer" => Ok(Type::Integer),
-            "decimal" => Ok(Type::Decimal),
-            "string" => Ok(Type::Text),
-            other => Err(reader.refuse(format_args!("`{}` is not a type", other.escape_debug()))),
-        }
-    }
-
-    fn members(&mut self, reader: &mut Reader<'_>) -> Result<Type, Rejected> {
-        let members = reader.list(LISTED, |reader| match reader.string(NAME_BYTES)? {
-            member if member.is_empty() => Err(reader.refuse("a member of an enum is empty")),
-            member => Ok(Arc::from(member)),
-        })?;
-        let of = EnumType::new(members).map_err(|error| match error {
-            EnumTypeError::NoMembers => reader.refuse("an enum has no members"),
-            EnumTypeError::Repeated(member) => reader.refuse(format_args!(
-                "an enum has the member `{}` twice",
-                member.escape_debug()
-            )),
-        })?;
-        if let Some(known) = self.enums.get(&of) {
-            return Ok(Type::Enum(Arc::clone(known)));
-        }
-        let of = Arc::new(of);
-        self.enums.insert(Arc::clone(&of));
-        Ok(Type::Enum(of))
-    }
-}
-
-fn value(reader: &mut Reader<'_>) -> Result<RawValue, Rejected> {
-    if reader.peek() == Some(b'[') {
-        return Ok(RawValue::List(reader.list(LISTED, scalar)?));
-    }
-    scalar(reader)
-}
-
-fn scalar(reader: &mut Reader<'_>) -> Result<RawValue, Rejected> {
-    match reader.peek() {
-        Some(b'"') => Ok(RawValue::Text(Arc::from(reader.string(LITERAL_BYTES)?))),
-        Some(b't' | b'f') => reader.boolean().map(RawValue::Boolean),
-        _ => reader.integer().map(RawValue::Integer),
-    }
-}
-
 fn input(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawInput, Rejected> {
     reader.open_object()?;
     let default = reader.optional_field("default", value)?;
     let name = reader.field("name", name)?;
-    let ty = reader.field("type", |reader| types.read(reader))?;
+    let ty = reader.field("type", |reader| ty(reader, types))?;
     reader.close_object()?;
     Ok(RawInput { default, name, ty })
 }
@@ -231,7 +159,7 @@ fn input(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawInput, Rejecte
 fn output(reader: &mut Reader<'_>, types: &mut Types) -> Result<Output, Rejected> {
     reader.open_object()?;
     let name = reader.field("name", name)?;
-    let ty = reader.field("type", |reader| types.read(reader))?;
+    let ty = reader.field("type", |reader| ty(reader, types))?;
     reader.close_object()?;
     Ok(Output { name, ty })
 }
@@ -239,7 +167,7 @@ fn output(reader: &mut Reader<'_>, types: &mut Types) -> Result<Output, Rejected
 fn constant(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawConstant, Rejected> {
     reader.open_object()?;
     let name = reader.field("name", name)?;
-    let ty = reader.field("type", |reader| types.read(reader))?;
+    let ty = reader.field("type", |reader| ty(reader, types))?;
     let value = reader.field("value", value)?;
     reader.close_object()?;
     Ok(RawConstant { name, ty, value })
@@ -288,69 +216,6 @@ fn named_value(reader: &mut Reader<'_>) -> Result<(Arc<str>, ExpressionIndex), R
     Ok((name, value))
 }
 
-fn expression(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawExpression, Rejected> {
-    reader.open_object()?;
-    let key = reader.key()?;
-    let found = match key.as_ref() {
-        "literal" => {
-            reader.open_object()?;
-            let ty = reader.field("type", |reader| types.read(reader))?;
-            let value = reader.field("value", value)?;
-            reader.close_object()?;
-            RawExpression::Literal { ty, value }
-        }
-        "input" => RawExpression::Input(name(reader)?),
-        "constant" => RawExpression::Constant(name(reader)?),
-        "step" => RawExpression::Step(name(reader)?),
-        "output" => RawExpression::Output(name(reader)?),
-        "call" => {
-            reader.open_object()?;
-            let args = reader.field("args", |reader| reader.list(LISTED, index))?;
-            let of =
-                reader.optional_field("of", |reader| reader.list(LISTED, |reader| types.read(reader)))?;
-            let op = reader
-                .field("op", |reader| reader.string(NAME_BYTES))?
-                .into_owned();
-            reader.close_object()?;
-            RawExpression::Call { op, args, of }
-        }
-        "if" => {
-            reader.open_object()?;
-            let condition = reader.field("condition", index)?;
-            let otherwise = reader.field("else", index)?;
-            let then = reader.field("then", index)?;
-            reader.close_object()?;
-            RawExpression::If {
-                condition,
-                then,
-                otherwise,
-            }
-        }
-        "and" => {
-            let (left, right) = pair(reader)?;
-            RawExpression::And(left, right)
-        }
-        "or" => {
-            let (left, right) = pair(reader)?;
-            RawExpression::Or(left, right)
-        }
-        _ => return Err(reader.refuse(format_args!("`{key}` is not a kind of expression"))),
-    };
-    reader.close_object()?;
-    Ok(found)
-}
-
-fn pair(reader: &mut Reader<'_>) -> Result<(ExpressionIndex, ExpressionIndex), Rejected> {
-    let operands = reader.list(LISTED, index)?;
-    match operands.as_slice() {
-        [left, right] => Ok((*left, *right)),
-        _ => Err(reader.refuse(format_args!(
-            "`and` and `or` take two operands, not {}",
-            operands.len()
-        ))),
-    }
-}
-
 fn source(reader: &mut Reader<'_>) -> Result<Source, Rejected> {
     reader.open_object()?;
     let clauses = reader.field("clauses", |reader| {
@@ -365,6 +230,7 @@ fn source(reader: &mut Reader<'_>) -> Result<Source, Rejected> {
         })
     })?;
     let intent = reader.field("intent", prose)?;
+    let locals = reader.field("locals", |reader| reader.list(LISTED, name))?;
     let path = reader.field("path", prose)?;
     let sha256 = reader.field("sha256", |reader| {
         let text = reader.string(NAME_BYTES)?;
@@ -386,6 +252,7 @@ fn source(reader: &mut Reader<'_>) -> Result<Source, Rejected> {
     Ok(Source {
         clauses,
         intent,
+        locals,
         path,
         sha256,
         spans,

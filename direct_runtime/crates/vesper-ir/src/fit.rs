@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use crate::decimal::Decimal;
 use crate::node::RawValue;
-use crate::types::{EnumType, Type};
-use crate::value::{Member, Set, Value};
+use crate::types::{EnumType, MapType, RecordType, Type};
+use crate::value::{Map, Member, OwnedKey, Set, Value};
 
 /// The value, if the JSON is the form that values.md gives for the type; otherwise what is wrong with it.
+///
+/// Goes as deep as the type does, which is limited.
 pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
     match (ty, raw) {
         (Type::Boolean, RawValue::Boolean(value)) => Ok(Value::Boolean(*value)),
@@ -15,7 +17,17 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
         (Type::Text, RawValue::Text(text)) => Ok(Value::Text(Arc::clone(text))),
         (Type::Decimal, RawValue::Text(text)) => plain_decimal(text).map(Value::Decimal),
         (Type::Enum(of), RawValue::Text(text)) => member(of, text).map(Value::Member),
-        (Type::Set(of), RawValue::List(items)) => Ok(Value::Set(Arc::new(set(of, items)?))),
+        (Type::Optional(_), RawValue::Null) => Ok(Value::Null),
+        (Type::Optional(of), raw) => fit(of, raw),
+        (Type::Set(of), RawValue::List(items)) => set(of, items),
+        (Type::Array(of), RawValue::List(items)) => {
+            let items = items.iter().enumerate();
+            let items =
+                items.map(|(place, raw)| fit(of, raw).map_err(|what| format!("item {place}: {what}")));
+            Ok(Value::Array(items.collect::<Result<_, String>>()?))
+        }
+        (Type::Map(of), RawValue::List(items)) => map(of, items),
+        (Type::Record(of), RawValue::Object(entries)) => record(of, entries),
         (ty, raw) => Err(format!("{} is not the form of {ty}", describe(raw))),
     }
 }
@@ -39,54 +51,83 @@ fn member(of: &Arc<EnumType>, text: &str) -> Result<Member, String> {
     })
 }
 
-fn set(of: &Type, items: &[RawValue]) -> Result<Set, String> {
-    match of {
-        Type::Boolean => members(of, items, |raw| match raw {
-            RawValue::Boolean(value) => Some(Ok(*value)),
-            _ => None,
-        })
-        .map(Set::Boolean),
-        Type::Integer => members(of, items, |raw| match raw {
-            RawValue::Integer(value) => Some(Ok(*value)),
-            _ => None,
-        })
-        .map(Set::Integer),
-        Type::Text => members(of, items, |raw| match raw {
-            RawValue::Text(value) => Some(Ok(Arc::clone(value))),
-            _ => None,
-        })
-        .map(Set::Text),
-        Type::Enum(members_of) => members(of, items, |raw| match raw {
-            RawValue::Text(text) => Some(member(members_of, text)),
-            _ => None,
-        })
-        .map(Set::Member),
-        Type::Decimal | Type::Set(_) => Err(format!("a set does not hold {of}")),
+/// A key, which must come after the last one.
+fn key(of: &Type, raw: &RawValue, last: Option<&OwnedKey>, what: &str) -> Result<OwnedKey, String> {
+    let key = fit(of, raw)?
+        .to_key()
+        .ok_or_else(|| format!("{of} is not the type of a key"))?;
+    if last.is_some_and(|last| *last >= key) {
+        return Err(format!(
+            "{} is repeated or out of order in a {what}",
+            describe(raw)
+        ));
     }
+    Ok(key)
 }
 
-fn members<T: Ord>(
-    of: &Type,
-    items: &[RawValue],
-    read: impl Fn(&RawValue) -> Option<Result<T, String>>,
-) -> Result<Vec<T>, String> {
-    let mut found: Vec<T> = Vec::with_capacity(items.len());
+fn set(of: &Type, items: &[RawValue]) -> Result<Value, String> {
+    let mut keys: Vec<OwnedKey> = Vec::with_capacity(items.len());
     for raw in items {
-        let next = read(raw).ok_or_else(|| format!("{} is not the form of {of}", describe(raw)))??;
-        if found.last().is_some_and(|last| *last >= next) {
-            return Err(format!("{} is repeated or out of order in a set", describe(raw)));
-        }
-        found.push(next);
+        keys.push(key(of, raw, keys.last(), "set")?);
     }
-    Ok(found)
+    let members = of
+        .key_kind()
+        .and_then(|kind| Set::from_keys(kind, keys.into_iter()));
+    let members = members.ok_or_else(|| format!("a set does not hold {of}"))?;
+    Ok(Value::Set(Arc::new(members)))
+}
+
+fn map(of: &MapType, items: &[RawValue]) -> Result<Value, String> {
+    let mut entries: Vec<(OwnedKey, Value)> = Vec::with_capacity(items.len());
+    for raw in items {
+        let RawValue::List(pair) = raw else {
+            return Err(format!(
+                "{} is not an entry of a map, an array of key and value",
+                describe(raw)
+            ));
+        };
+        let [raw_key, raw_value] = pair.as_slice() else {
+            return Err(format!(
+                "an entry of a map is a key and a value, not {} items",
+                pair.len()
+            ));
+        };
+        let key = key(&of.key, raw_key, entries.last().map(|(key, _)| key), "map")?;
+        let value = fit(&of.value, raw_value);
+        let value = value.map_err(|what| format!("the value of {}: {what}", describe(raw_key)))?;
+        entries.push((key, value));
+    }
+    let map = of
+        .key
+        .key_kind()
+        .and_then(|kind| Map::from_entries(kind, entries));
+    let map = map.ok_or_else(|| format!("a map does not have keys of {}", of.key))?;
+    Ok(Value::Map(Arc::new(map)))
+}
+
+/// SEMANTICS: an input may leave out an optional field, the IR may not: null has one spelling too.
+fn record(of: &RecordType, entries: &[(String, RawValue)]) -> Result<Value, String> {
+    if let Some((name, _)) = entries.iter().find(|(name, _)| of.place(name).is_none()) {
+        return Err(format!("a record has no field `{}`", shown(name)));
+    }
+    let fields = of.fields().iter().map(|field| {
+        // INVARIANT: canonical JSON has the keys of an object in order.
+        let found = entries.binary_search_by(|(name, _)| name.as_str().cmp(&field.name));
+        let raw = found.ok().and_then(|place| entries.get(place));
+        let (_, raw) = raw.ok_or_else(|| format!("field `{}` is missing", field.name))?;
+        fit(&field.ty, raw).map_err(|what| format!("field `{}`: {what}", field.name))
+    });
+    Ok(Value::Record(fields.collect::<Result<_, String>>()?))
 }
 
 fn describe(raw: &RawValue) -> String {
     match raw {
+        RawValue::Null => "null".to_owned(),
         RawValue::Boolean(value) => format!("{value}"),
         RawValue::Integer(value) => format!("{value}"),
         RawValue::Text(text) => format!("\"{}\"", shown(text)),
         RawValue::List(_) => "an array".to_owned(),
+        RawValue::Object(_) => "an object".to_owned(),
     }
 }
 

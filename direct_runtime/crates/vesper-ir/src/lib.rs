@@ -8,6 +8,7 @@ pub mod decimal;
 pub mod decode;
 mod fit;
 mod generated;
+pub mod intern;
 pub mod limits;
 pub mod node;
 pub mod types;
@@ -19,8 +20,8 @@ pub use decimal::Decimal;
 pub use generated::kernels::*;
 pub use generated::ops::*;
 pub use node::Node;
-pub use types::{EnumType, Signature, Type};
-pub use value::{Key, Member, Set, Value};
+pub use types::{EnumType, MapType, RecordType, Signature, Type};
+pub use value::{Key, KeyKind, Map, Member, OwnedKey, Set, Value};
 
 /// The version of the IR format that this build reads.
 pub const IR_VERSION: i64 = 1;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::generated::ops::Op;
+use crate::intern::Types;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -14,6 +15,8 @@ pub type ExpressionIndex = u32;
 pub struct Document {
     pub semantics: Semantics,
     pub source: Source,
+    /// Every type that the document names.
+    pub types: Types,
     /// sha256 over the canonical bytes of version and semantics, in hexadecimal.
     pub semantic_hash: String,
 }
@@ -35,10 +38,13 @@ pub struct Semantics {
 /// A value as JSON has it, before a type gives it a meaning.
 #[derive(Debug)]
 pub enum RawValue {
+    Null,
     Boolean(bool),
     Integer(i64),
     Text(Arc<str>),
     List(Vec<RawValue>),
+    /// Keys in code-point order, each once.
+    Object(Vec<(String, RawValue)>),
 }
 
 #[derive(Debug)]
@@ -94,6 +100,89 @@ pub enum RawExpression {
     },
     And(ExpressionIndex, ExpressionIndex),
     Or(ExpressionIndex, ExpressionIndex),
+    Local(LocalNumber),
+    Let {
+        local: LocalNumber,
+        value: ExpressionIndex,
+        body: ExpressionIndex,
+    },
+    For {
+        locals: Vec<LocalNumber>,
+        parts: For,
+    },
+    Array {
+        items: Vec<ExpressionIndex>,
+        of: Type,
+    },
+    Record {
+        fields: Vec<(Arc<str>, ExpressionIndex)>,
+    },
+    Field {
+        name: Arc<str>,
+        of: ExpressionIndex,
+    },
+}
+
+/// A local as the document numbers it.
+pub type LocalNumber = u64;
+
+/// What a `for` computes from the items it goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForKind {
+    Array,
+    Set,
+    Map,
+    ForAll,
+    Exists,
+    Sum,
+    Count,
+    Min,
+    Max,
+}
+
+impl ForKind {
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "array" => Self::Array,
+            "set" => Self::Set,
+            "map" => Self::Map,
+            "forall" => Self::ForAll,
+            "exists" => Self::Exists,
+            "sum" => Self::Sum,
+            "count" => Self::Count,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            _ => return None,
+        })
+    }
+
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::ForAll => "forall",
+            Self::Exists => "exists",
+            Self::Sum => "sum",
+            Self::Count => "count",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// The expressions of a `for`, apart from its locals.
+#[derive(Clone, Copy, Debug)]
+pub struct For {
+    pub kind: ForKind,
+    pub over: ExpressionIndex,
+    /// Which items count.
+    pub filter: Option<ExpressionIndex>,
+    /// INVARIANT, once verified: there is one in a map and nowhere else.
+    pub key: Option<ExpressionIndex>,
+    pub value: ExpressionIndex,
 }
 
 /// Where things stand in the `.vsp` file. Engines carry it and read no meaning from it.
@@ -101,6 +190,8 @@ pub enum RawExpression {
 pub struct Source {
     pub clauses: Vec<(String, String)>,
     pub intent: String,
+    /// The author's names of the locals, by their numbers.
+    pub locals: Vec<Arc<str>>,
     pub path: String,
     pub sha256: String,
     pub spans: Vec<Span>,
@@ -126,6 +217,8 @@ pub struct Node {
     /// One for each output, in declared order.
     pub returns: Vec<ExpressionIndex>,
     pub postconditions: Vec<ExpressionIndex>,
+    /// How many locals there are.
+    pub locals: usize,
 }
 
 #[derive(Debug)]
@@ -162,7 +255,7 @@ pub struct Expression {
     pub start: ExpressionIndex,
 }
 
-/// What an expression does; inputs, constants, steps and outputs by their places.
+/// What an expression does; inputs, constants, steps, outputs and locals by their places.
 #[derive(Debug)]
 pub enum ExpressionKind {
     Literal(Value),
@@ -181,6 +274,26 @@ pub enum ExpressionKind {
     },
     And(ExpressionIndex, ExpressionIndex),
     Or(ExpressionIndex, ExpressionIndex),
+    Local(usize),
+    Let {
+        local: usize,
+        value: ExpressionIndex,
+        body: ExpressionIndex,
+    },
+    For {
+        /// The item; over a map, the key.
+        item: usize,
+        /// The value of a map's entry.
+        entry_value: Option<usize>,
+        parts: For,
+    },
+    Array(Vec<ExpressionIndex>),
+    /// The fields in declared order.
+    Record(Vec<ExpressionIndex>),
+    Field {
+        place: u32,
+        of: ExpressionIndex,
+    },
 }
 
 impl Node {

@@ -4,10 +4,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::value::Member;
+use crate::value::{KeyKind, Member};
 
-/// A type. Enums are shared, so that a clone is cheap and equal types are mostly the same allocation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A type. Parts are shared, so that a clone is cheap; within one document [`crate::intern::Types`] makes equal types
+/// the same allocation.
+#[derive(Clone, Debug)]
 pub enum Type {
     Boolean,
     Integer,
@@ -15,7 +16,44 @@ pub enum Type {
     Text,
     Enum(Arc<EnumType>),
     Set(Arc<Type>),
+    Array(Arc<Type>),
+    Map(Arc<MapType>),
+    /// INVARIANT: never of an optional.
+    Optional(Arc<Type>),
+    Record(Arc<RecordType>),
 }
+
+/// The types of a map's keys and values. INVARIANT: keys have a key type.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MapType {
+    pub key: Type,
+    pub value: Type,
+}
+
+impl PartialEq for Type {
+    /// Parts that are the same allocation are not looked into: a type whose parts are shared may stand for a tree far
+    /// larger than itself.
+    fn eq(&self, other: &Self) -> bool {
+        fn shared<T: PartialEq>(left: &Arc<T>, right: &Arc<T>) -> bool {
+            Arc::ptr_eq(left, right) || left == right
+        }
+        match (self, other) {
+            (Self::Boolean, Self::Boolean)
+            | (Self::Integer, Self::Integer)
+            | (Self::Decimal, Self::Decimal)
+            | (Self::Text, Self::Text) => true,
+            (Self::Enum(left), Self::Enum(right)) => shared(left, right),
+            (Self::Set(left), Self::Set(right))
+            | (Self::Array(left), Self::Array(right))
+            | (Self::Optional(left), Self::Optional(right)) => shared(left, right),
+            (Self::Map(left), Self::Map(right)) => shared(left, right),
+            (Self::Record(left), Self::Record(right)) => shared(left, right),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Type {}
 
 /// The members of an enum, as declared. INVARIANT: at least one, each once.
 #[derive(Debug)]
@@ -86,26 +124,133 @@ impl Hash for EnumType {
     }
 }
 
-/// What a message shows of a long enum.
-const MEMBERS_SHOWN: usize = 6;
+/// The fields of a record, as declared. INVARIANT: at least one, each name once.
+#[derive(Debug)]
+pub struct RecordType {
+    fields: Vec<Field>,
+    /// Places in `fields`, ordered by name.
+    by_name: Vec<u32>,
+}
+
+/// A field of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: Arc<str>,
+    pub ty: Type,
+}
+
+/// Why a list of fields does not make a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordTypeError {
+    NoFields,
+    Repeated(Arc<str>),
+}
+
+impl RecordType {
+    /// A record of these fields.
+    pub fn new(fields: Vec<Field>) -> Result<Self, RecordTypeError> {
+        if fields.is_empty() {
+            return Err(RecordTypeError::NoFields);
+        }
+        let mut named: Vec<(&Arc<str>, u32)> = fields.iter().map(|field| &field.name).zip(0..).collect();
+        named.sort();
+        for pair in named.windows(2) {
+            if let [(left, _), (right, _)] = pair
+                && left == right
+            {
+                return Err(RecordTypeError::Repeated(Arc::clone(left)));
+            }
+        }
+        let by_name = named.into_iter().map(|(_, place)| place).collect();
+        Ok(Self { fields, by_name })
+    }
+
+    /// The fields in declared order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The place of the field with this name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        let own = |place: u32| self.fields.get(place as usize).map_or("", |field| &*field.name);
+        let found = self
+            .by_name
+            .binary_search_by(|place| own(*place).cmp(name))
+            .ok()?;
+        self.by_name.get(found).map(|place| *place as usize)
+    }
+}
+
+impl PartialEq for RecordType {
+    fn eq(&self, other: &Self) -> bool {
+        // `by_name` follows from the fields.
+        self.fields == other.fields
+    }
+}
+
+impl Eq for RecordType {}
+
+/// What a message shows of a long enum or record.
+const PARTS_SHOWN: usize = 6;
+/// How deep a message goes into a type. With the limit above this bounds what is written, however large the type is.
+const DEPTH_SHOWN: usize = 4;
 
 impl fmt::Display for Type {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(formatter, DEPTH_SHOWN)
+    }
+}
+
+impl Type {
+    fn write(&self, formatter: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        let Some(below) = depth.checked_sub(1) else {
+            return formatter.write_str("…");
+        };
+        let left_out =
+            |formatter: &mut fmt::Formatter<'_>, length: usize| match length.saturating_sub(PARTS_SHOWN) {
+                0 => Ok(()),
+                more => write!(formatter, " and {more} more"),
+            };
+        let wrapped = |formatter: &mut fmt::Formatter<'_>, name: &str, of: &Type| {
+            write!(formatter, "{name}<")?;
+            of.write(formatter, below)?;
+            formatter.write_str(">")
+        };
         match self {
             Self::Boolean => formatter.write_str("boolean"),
             Self::Integer => formatter.write_str("integer"),
             Self::Decimal => formatter.write_str("decimal"),
             Self::Text => formatter.write_str("string"),
             Self::Enum(of) => {
-                let shown: Vec<&str> = of.members.iter().take(MEMBERS_SHOWN).map(AsRef::as_ref).collect();
-                let left_out = of.members.len().saturating_sub(shown.len());
+                let shown: Vec<&str> = of.members.iter().take(PARTS_SHOWN).map(AsRef::as_ref).collect();
                 write!(formatter, "enum[{}", shown.join(", "))?;
-                if left_out > 0 {
-                    write!(formatter, " and {left_out} more")?;
-                }
+                left_out(formatter, of.members.len())?;
                 formatter.write_str("]")
             }
-            Self::Set(of) => write!(formatter, "set<{of}>"),
+            Self::Set(of) => wrapped(formatter, "set", of),
+            Self::Array(of) => wrapped(formatter, "array", of),
+            Self::Optional(of) => wrapped(formatter, "optional", of),
+            Self::Map(of) => {
+                formatter.write_str("map<")?;
+                of.key.write(formatter, below)?;
+                formatter.write_str(", ")?;
+                of.value.write(formatter, below)?;
+                formatter.write_str(">")
+            }
+            Self::Record(of) => {
+                formatter.write_str("record{")?;
+                for (number, field) in of.fields.iter().take(PARTS_SHOWN).enumerate() {
+                    write!(
+                        formatter,
+                        "{}{}: ",
+                        if number > 0 { ", " } else { "" },
+                        field.name
+                    )?;
+                    field.ty.write(formatter, below)?;
+                }
+                left_out(formatter, of.fields.len())?;
+                formatter.write_str("}")
+            }
         }
     }
 }
@@ -113,6 +258,8 @@ impl fmt::Display for Type {
 /// What a type argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
+    /// Any type.
+    Any,
     /// Something a set may hold: string, integer, boolean or an enum.
     Key,
     /// Any enum.
@@ -123,6 +270,7 @@ impl Bound {
     /// True when the type may stand for a parameter with this bound.
     pub fn admits(self, of: &Type) -> bool {
         match self {
+            Self::Any => true,
             Self::Key => of.is_key(),
             Self::Enum => matches!(of, Type::Enum(_)),
         }
@@ -132,6 +280,7 @@ impl Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
+            Self::Any => "a type",
             Self::Key => "string, integer, boolean or an enum",
             Self::Enum => "an enum",
         })
@@ -139,9 +288,32 @@ impl fmt::Display for Bound {
 }
 
 impl Type {
-    /// True for the types that a set may hold.
+    /// True for the types that a set may hold and that keys may have.
     pub fn is_key(&self) -> bool {
-        matches!(self, Self::Boolean | Self::Integer | Self::Text | Self::Enum(_))
+        self.key_kind().is_some()
+    }
+
+    /// Which kind of key the values of this type are, if they are any.
+    pub fn key_kind(&self) -> Option<KeyKind> {
+        match self {
+            Self::Boolean => Some(KeyKind::Boolean),
+            Self::Integer => Some(KeyKind::Integer),
+            Self::Text => Some(KeyKind::Text),
+            Self::Enum(_) => Some(KeyKind::Member),
+            _ => None,
+        }
+    }
+
+    /// Where the parts of the type are in memory; nothing for a type without parts. Within one document two types
+    /// with the same address are equal.
+    pub fn address(&self) -> Option<usize> {
+        Some(match self {
+            Self::Boolean | Self::Integer | Self::Decimal | Self::Text => return None,
+            Self::Enum(of) => Arc::as_ptr(of).addr(),
+            Self::Set(of) | Self::Array(of) | Self::Optional(of) => Arc::as_ptr(of).addr(),
+            Self::Map(of) => Arc::as_ptr(of).addr(),
+            Self::Record(of) => Arc::as_ptr(of).addr(),
+        })
     }
 }
 
@@ -154,6 +326,9 @@ pub enum TypePattern {
     Text,
     Parameter(usize),
     SetOf(&'static TypePattern),
+    ArrayOf(&'static TypePattern),
+    MapOf(&'static TypePattern, &'static TypePattern),
+    OptionalOf(&'static TypePattern),
 }
 
 impl TypePattern {
@@ -166,6 +341,12 @@ impl TypePattern {
             Self::Text => Type::Text,
             Self::Parameter(place) => of.get(*place)?.clone(),
             Self::SetOf(pattern) => Type::Set(Arc::new(pattern.instantiate(of)?)),
+            Self::ArrayOf(pattern) => Type::Array(Arc::new(pattern.instantiate(of)?)),
+            Self::MapOf(key, value) => Type::Map(Arc::new(MapType {
+                key: key.instantiate(of)?,
+                value: value.instantiate(of)?,
+            })),
+            Self::OptionalOf(pattern) => Type::Optional(Arc::new(pattern.instantiate(of)?)),
         })
     }
 }

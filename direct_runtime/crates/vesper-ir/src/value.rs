@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
-use crate::types::Type;
 
-/// A value of some type. Which enum a member belongs to is known from the type, never from the value.
+/// A value of some type. Which enum a member belongs to and what the fields of a record are called is known from the
+/// type, never from the value.
 #[derive(Clone, Debug)]
 pub enum Value {
     Boolean(bool),
@@ -14,13 +14,19 @@ pub enum Value {
     Text(Arc<str>),
     Member(Member),
     Set(Arc<Set>),
+    Array(Arc<[Value]>),
+    Map(Arc<Map>),
+    /// The fields in declared order.
+    Record(Arc<[Value]>),
+    /// An optional without a value. One that has a value is that value: no optional is of an optional.
+    Null,
 }
 
 /// A member of an enum, by its place in the declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member(pub u32);
 
-/// A constant set. INVARIANT: in the order of docs/spec/values.md, without repeats.
+/// The members of a set, or the keys of a map. INVARIANT: in the order of docs/spec/values.md, without repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Set {
     Boolean(Vec<bool>),
@@ -29,8 +35,24 @@ pub enum Set {
     Member(Vec<Member>),
 }
 
+/// A map. INVARIANT: as many values as keys, each at the place of its key.
+#[derive(Clone, Debug)]
+pub struct Map {
+    keys: Set,
+    values: Vec<Value>,
+}
+
+/// The four kinds of value that sets hold and that keys are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    Boolean,
+    Integer,
+    Text,
+    Member,
+}
+
 /// A value that may be looked up in a set, borrowed for the length of one operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key<'a> {
     Boolean(bool),
     Integer(i64),
@@ -38,77 +60,198 @@ pub enum Key<'a> {
     Member(Member),
 }
 
-impl Set {
-    /// The set of these values, put in order; nothing where one is not of the type the set holds.
-    pub fn from_values(of: &Type, values: &[Value]) -> Option<Self> {
-        fn sorted<T: Ord>(values: &[Value], read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-            let mut members = values.iter().map(read).collect::<Option<Vec<T>>>()?;
-            members.sort();
-            members.dedup();
-            Some(members)
-        }
-        match of {
-            Type::Boolean => sorted(values, |value| {
-                if let Value::Boolean(it) = value {
-                    Some(*it)
-                } else {
-                    None
-                }
-            })
-            .map(Set::Boolean),
-            Type::Integer => sorted(values, |value| {
-                if let Value::Integer(it) = value {
-                    Some(*it)
-                } else {
-                    None
-                }
-            })
-            .map(Set::Integer),
-            Type::Text => sorted(values, |value| {
-                if let Value::Text(it) = value {
-                    Some(Arc::clone(it))
-                } else {
-                    None
-                }
-            })
-            .map(Set::Text),
-            Type::Enum(_) => sorted(values, |value| {
-                if let Value::Member(it) = value {
-                    Some(*it)
-                } else {
-                    None
-                }
-            })
-            .map(Set::Member),
-            Type::Decimal | Type::Set(_) => None,
-        }
-    }
+/// A key on its own. Within one type the derived order is that of docs/spec/values.md: Rust orders `str` by UTF-8
+/// bytes, which is the order of code points.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnedKey {
+    Boolean(bool),
+    Integer(i64),
+    Text(Arc<str>),
+    Member(Member),
+}
 
-    /// The members as values, in order.
-    pub fn to_values(&self) -> Vec<Value> {
-        match self {
-            Self::Boolean(members) => members.iter().copied().map(Value::Boolean).collect(),
-            Self::Integer(members) => members.iter().copied().map(Value::Integer).collect(),
-            Self::Text(members) => members.iter().cloned().map(Value::Text).collect(),
-            Self::Member(members) => members.iter().copied().map(Value::Member).collect(),
+impl From<OwnedKey> for Value {
+    fn from(key: OwnedKey) -> Self {
+        match key {
+            OwnedKey::Boolean(value) => Self::Boolean(value),
+            OwnedKey::Integer(value) => Self::Integer(value),
+            OwnedKey::Text(value) => Self::Text(value),
+            OwnedKey::Member(value) => Self::Member(value),
         }
     }
 }
 
+impl Set {
+    /// The set of these keys, put in order, repeats left out; nothing where one is of another kind.
+    pub fn from_keys(kind: KeyKind, keys: impl Iterator<Item = OwnedKey>) -> Option<Self> {
+        fn sorted<T: Ord>(members: Option<Vec<T>>) -> Option<Vec<T>> {
+            let mut members = members?;
+            members.sort();
+            members.dedup();
+            Some(members)
+        }
+        match kind {
+            KeyKind::Boolean => {
+                let keys = keys.map(|key| {
+                    if let OwnedKey::Boolean(it) = key {
+                        Some(it)
+                    } else {
+                        None
+                    }
+                });
+                sorted(keys.collect()).map(Self::Boolean)
+            }
+            KeyKind::Integer => {
+                let keys = keys.map(|key| {
+                    if let OwnedKey::Integer(it) = key {
+                        Some(it)
+                    } else {
+                        None
+                    }
+                });
+                sorted(keys.collect()).map(Self::Integer)
+            }
+            KeyKind::Text => {
+                let keys = keys.map(|key| {
+                    if let OwnedKey::Text(it) = key {
+                        Some(it)
+                    } else {
+                        None
+                    }
+                });
+                sorted(keys.collect()).map(Self::Text)
+            }
+            KeyKind::Member => {
+                let keys = keys.map(|key| {
+                    if let OwnedKey::Member(it) = key {
+                        Some(it)
+                    } else {
+                        None
+                    }
+                });
+                sorted(keys.collect()).map(Self::Member)
+            }
+        }
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Boolean(members) => members.len(),
+            Self::Integer(members) => members.len(),
+            Self::Text(members) => members.len(),
+            Self::Member(members) => members.len(),
+        }
+    }
+
+    /// True when there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The member at a place of the order.
+    pub fn get(&self, place: usize) -> Option<Value> {
+        match self {
+            Self::Boolean(members) => members.get(place).copied().map(Value::Boolean),
+            Self::Integer(members) => members.get(place).copied().map(Value::Integer),
+            Self::Text(members) => members.get(place).cloned().map(Value::Text),
+            Self::Member(members) => members.get(place).copied().map(Value::Member),
+        }
+    }
+
+    /// The members as values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Value> {
+        (0..self.len()).map_while(|place| self.get(place))
+    }
+
+    /// The place of a member.
+    pub fn find(&self, key: Key<'_>) -> Option<usize> {
+        match (key, self) {
+            (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).ok(),
+            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).ok(),
+            (Key::Text(key), Self::Text(members)) => {
+                members.binary_search_by(|member| member.as_ref().cmp(key)).ok()
+            }
+            (Key::Member(key), Self::Member(members)) => members.binary_search(&key).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Map {
+    /// The map of these entries; nothing where a key comes twice or is of another kind.
+    pub fn from_entries(kind: KeyKind, mut entries: Vec<(OwnedKey, Value)>) -> Option<Self> {
+        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let (keys, values): (Vec<OwnedKey>, Vec<Value>) = entries.into_iter().unzip();
+        let keys = Set::from_keys(kind, keys.into_iter())?;
+        (keys.len() == values.len()).then_some(Self { keys, values })
+    }
+
+    /// The keys, in order.
+    pub fn keys(&self) -> &Set {
+        &self.keys
+    }
+
+    /// The values, in the order of their keys.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The value for a key.
+    pub fn get(&self, key: Key<'_>) -> Option<&Value> {
+        self.values.get(self.keys.find(key)?)
+    }
+}
+
 impl Value {
-    /// The value as a set's member, unless it is of a type that sets do not hold.
+    /// The value as a key, unless it is of a type that keys do not have.
+    #[inline]
     pub fn as_key(&self) -> Option<Key<'_>> {
         match self {
             Self::Boolean(value) => Some(Key::Boolean(*value)),
             Self::Integer(value) => Some(Key::Integer(*value)),
             Self::Text(value) => Some(Key::Text(value)),
             Self::Member(value) => Some(Key::Member(*value)),
-            Self::Decimal(_) | Self::Set(_) => None,
+            _ => None,
         }
+    }
+
+    /// The value as a key of its own, unless it is of a type that keys do not have.
+    #[inline]
+    pub fn to_key(&self) -> Option<OwnedKey> {
+        match self {
+            Self::Boolean(value) => Some(OwnedKey::Boolean(*value)),
+            Self::Integer(value) => Some(OwnedKey::Integer(*value)),
+            Self::Text(value) => Some(OwnedKey::Text(Arc::clone(value))),
+            Self::Member(value) => Some(OwnedKey::Member(*value)),
+            _ => None,
+        }
+    }
+
+    /// What an optional holds.
+    #[inline]
+    pub fn as_optional(&self) -> Option<&Value> {
+        match self {
+            Self::Null => None,
+            value => Some(value),
+        }
+    }
+
+    /// The optional that holds this, or nothing.
+    #[inline]
+    pub fn from_optional(value: Option<Value>) -> Self {
+        value.unwrap_or(Self::Null)
     }
 
     /// True when engines may not tell the two apart: decimals by text, everything else by equality.
     pub fn is_identical(&self, other: &Self) -> bool {
+        fn all_identical(left: &[Value], right: &[Value]) -> bool {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| left.is_identical(right))
+        }
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
             (Self::Integer(left), Self::Integer(right)) => left == right,
@@ -116,6 +259,13 @@ impl Value {
             (Self::Text(left), Self::Text(right)) => left == right,
             (Self::Member(left), Self::Member(right)) => left == right,
             (Self::Set(left), Self::Set(right)) => left == right,
+            (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right)) => {
+                all_identical(left, right)
+            }
+            (Self::Map(left), Self::Map(right)) => {
+                left.keys == right.keys && all_identical(&left.values, &right.values)
+            }
+            (Self::Null, Self::Null) => true,
             _ => false,
         }
     }

@@ -14,10 +14,13 @@ use crate::node::{
 };
 use crate::types::Type;
 
+mod composed;
 mod expression;
+mod locals;
 mod structure;
 
 use expression::{Names, Scope, Typing};
+use locals::Locals;
 use structure::Root;
 
 /// What a name of the one namespace of inputs, constants and steps stands for.
@@ -33,6 +36,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let Document {
         semantics,
         source,
+        types,
         semantic_hash,
     } = document;
     let (steps, returned) = body(semantics.body)?;
@@ -83,7 +87,10 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         constants: &constants,
         outputs: &semantics.outputs,
     };
-    let expressions = typed(names, semantics.expressions, &starts, &roots)?;
+    let locals = Locals::new(&semantics.expressions, source.locals.len())?;
+    let local_count = locals.count();
+    let typing = Typing::new(names, types, locals, semantics.expressions.len());
+    let expressions = typed(typing, &semantics.outputs, semantics.expressions, &starts, &roots)?;
     Ok(Node {
         node_id: semantics.node_id,
         semantic_hash,
@@ -97,6 +104,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         steps,
         returns,
         postconditions: semantics.postconditions,
+        locals: local_count,
     })
 }
 
@@ -104,9 +112,6 @@ fn inputs(raw: Vec<RawInput>) -> Result<Vec<Input>, Rejected> {
     raw.into_iter()
         .map(|raw| {
             let refuse = |what: &str| Rejected(format!("input `{}`: {what}", raw.name));
-            if matches!(raw.ty, Type::Set(_)) {
-                return Err(refuse("a set is not the type of an input"));
-            }
             let default = raw.default.map(|default| fit(&raw.ty, &default)).transpose();
             let default = default.map_err(|what| refuse(&format!("its default: {what}")))?;
             Ok(Input {
@@ -121,12 +126,6 @@ fn inputs(raw: Vec<RawInput>) -> Result<Vec<Input>, Rejected> {
 fn outputs(outputs: &[Output]) -> Result<(), Rejected> {
     let mut seen = HashSet::with_capacity(outputs.len());
     for output in outputs {
-        if matches!(output.ty, Type::Set(_)) {
-            return Err(Rejected(format!(
-                "output `{}`: a set is not the type of an output",
-                output.name
-            )));
-        }
         if !seen.insert(&output.name) {
             return Err(Rejected(format!("two outputs are named `{}`", output.name)));
         }
@@ -245,7 +244,7 @@ fn roots(
     found.extend(steps.iter().enumerate().map(|(number, step)| Root {
         index: step.value,
         scope: Scope::in_body(number),
-        owner: structure::Owner::Step(number),
+        owner: structure::Owner::Step,
     }));
     found.extend(returns.iter().enumerate().map(|(number, value)| Root {
         index: *value,
@@ -257,13 +256,12 @@ fn roots(
 }
 
 fn typed(
-    names: Names<'_>,
+    mut typing: Typing<'_>,
+    outputs: &[Output],
     raw: Vec<crate::node::RawExpression>,
     starts: &[ExpressionIndex],
     roots: &[Root],
 ) -> Result<Vec<Expression>, Rejected> {
-    let outputs = names.outputs;
-    let mut typing = Typing::new(names, raw.len());
     let mut remaining = raw.into_iter().zip(starts);
     for root in roots {
         // INVARIANT: `structure` showed that each root's subtree ends at the root and begins where the last one ended.
@@ -282,11 +280,6 @@ fn typed(
                     "{phase} {number}: a clause is boolean, not {found}"
                 )));
             }
-            structure::Owner::Step(number) if matches!(found, Type::Set(_)) => {
-                return Err(Rejected(format!(
-                    "step {number}: a set is not the value of a step"
-                )));
-            }
             structure::Owner::Return(number) => {
                 if let Some(output) = outputs.get(number)
                     && output.ty != *found
@@ -297,7 +290,7 @@ fn typed(
                     )));
                 }
             }
-            structure::Owner::Step(_) => typing.define_step(root.index),
+            structure::Owner::Step => typing.define_step(root.index),
             structure::Owner::Clause(..) => {}
         }
     }

@@ -18,7 +18,7 @@ fn document_with_spans(semantics: &Value, spans: usize) -> Vec<u8> {
     // serde_json sorts keys and escapes exactly as canonical JSON does.
     let source = json!({
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; spans],
-        "steps": {}, "clauses": {},
+        "steps": {}, "clauses": {}, "locals": [],
     });
     json!({"ir_version": 1, "semantics": semantics, "source": source})
         .to_string()

@@ -2,20 +2,21 @@
 
 use vesper_ir::{Key, Set, SetKernels};
 
-use crate::Native;
+use crate::{Native, count};
 
 impl SetKernels for Native {
     #[inline]
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool {
-        // INVARIANT: sets are sorted. Rust orders `str` by UTF-8 bytes, which is the order of code points.
-        match (value, members) {
-            (Key::Boolean(value), Set::Boolean(members)) => members.binary_search(&value).is_ok(),
-            (Key::Integer(value), Set::Integer(members)) => members.binary_search(&value).is_ok(),
-            (Key::Text(value), Set::Text(members)) => members
-                .binary_search_by(|member| member.as_ref().cmp(value))
-                .is_ok(),
-            (Key::Member(value), Set::Member(members)) => members.binary_search(&value).is_ok(),
-            _ => false,
-        }
+        members.find(value).is_some()
+    }
+
+    #[inline]
+    fn set_length(&self, members: &Set) -> i64 {
+        count(members.len())
+    }
+
+    #[inline]
+    fn set_contains(&self, members: &Set, value: Key<'_>) -> bool {
+        self.set_is_member(value, members)
     }
 }

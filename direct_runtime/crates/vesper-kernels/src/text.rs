@@ -2,14 +2,13 @@
 
 use vesper_ir::TextKernels;
 
-use crate::Native;
+use crate::{Native, count};
 
 impl TextKernels for Native {
     #[inline]
     fn text_length(&self, value: &str) -> i64 {
-        // SEMANTICS: Rust's `len` counts UTF-8 bytes; Vesper, like Python, counts code points. No text in memory has
-        // more of them than an `i64` holds.
-        i64::try_from(value.chars().count()).unwrap_or(i64::MAX)
+        // SEMANTICS: Rust's `len` counts UTF-8 bytes; Vesper, like Python, counts code points.
+        count(value.chars().count())
     }
 
     #[inline]

@@ -9,7 +9,7 @@ pub(crate) fn document(semantics: &Json) -> Vec<u8> {
     let spans = semantics["expressions"].as_array().map_or(0, Vec::len);
     let source = json!({
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; spans],
-        "steps": {}, "clauses": {},
+        "steps": {}, "clauses": {}, "locals": [],
     });
     json!({"ir_version": 1, "semantics": semantics, "source": source})
         .to_string()

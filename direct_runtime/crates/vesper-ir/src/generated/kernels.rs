@@ -2,7 +2,7 @@
 
 use super::ops::{ErrorCode, MAX_ARITY, Op};
 use crate::decimal::Decimal;
-use crate::value::{Key, Member, Set, Value};
+use crate::value::{Key, Map, Member, Set, Value};
 
 /// Why a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,13 @@ impl From<ErrorCode> for CallError {
 /// Everything that can be called: one trait a family, one method an operation.
 pub trait Kernels
 where
+    Self: ArrayKernels,
     Self: BooleanKernels,
     Self: DecimalKernels,
     Self: EnumKernels,
     Self: IntegerKernels,
+    Self: MapKernels,
+    Self: OptionalKernels,
     Self: SetKernels,
     Self: TextKernels,
 {
@@ -33,13 +36,33 @@ where
 
 impl<K> Kernels for K
 where
+    K: ArrayKernels,
     K: BooleanKernels,
     K: DecimalKernels,
     K: EnumKernels,
     K: IntegerKernels,
+    K: MapKernels,
+    K: OptionalKernels,
     K: SetKernels,
     K: TextKernels,
 {
+}
+
+/// The operations of the `array` family.
+pub trait ArrayKernels {
+    /// The number of items.
+    fn array_length(&self, items: &[Value]) -> i64;
+
+    /// The item at an index; the first is 0.
+    ///
+    /// Fails with `index_out_of_range`.
+    fn array_at(&self, items: &[Value], index: i64) -> Result<Value, ErrorCode>;
+
+    /// True when some item equals the value.
+    fn array_is_member(&self, value: Key<'_>, items: &[Value]) -> bool;
+
+    /// True when some item equals the value.
+    fn array_contains(&self, items: &[Value], value: Key<'_>) -> bool;
 }
 
 /// The operations of the `boolean` family.
@@ -146,10 +169,47 @@ pub trait IntegerKernels {
     fn integer_greater_or_equal(&self, left: i64, right: i64) -> bool;
 }
 
+/// The operations of the `map` family.
+pub trait MapKernels {
+    /// The number of entries.
+    fn map_length(&self, entries: &Map) -> i64;
+
+    /// The value for a key.
+    ///
+    /// Fails with `missing_key`.
+    fn map_at(&self, entries: &Map, key: Key<'_>) -> Result<Value, ErrorCode>;
+
+    /// True when the map has an entry for the key.
+    fn map_has_key(&self, key: Key<'_>, entries: &Map) -> bool;
+
+    /// True when the map has an entry for the key.
+    fn map_contains(&self, entries: &Map, key: Key<'_>) -> bool;
+}
+
+/// The operations of the `optional` family.
+pub trait OptionalKernels {
+    /// The value as one that could have been null. The checker inserts it.
+    fn optional_some(&self, value: &Value) -> Option<Value>;
+
+    /// True when there is no value.
+    fn optional_is_null(&self, value: Option<&Value>) -> bool;
+
+    /// The value, where the checker knows that there is one. The checker inserts it.
+    ///
+    /// Fails with `null_value`.
+    fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
+}
+
 /// The operations of the `set` family.
 pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
+
+    /// The number of members.
+    fn set_length(&self, members: &Set) -> i64;
+
+    /// True when the set holds the value.
+    fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
 }
 
 /// The operations of the `text` family.
@@ -171,6 +231,40 @@ pub trait TextKernels {
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
+        Op::ArrayLength => {
+            let [Value::Array(items), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_length(items);
+            Ok(Value::Integer(result))
+        }
+        Op::ArrayAt => {
+            let [Value::Array(items), Value::Integer(index)] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_at(items, *index)?;
+            Ok(result)
+        }
+        Op::ArrayIsMember => {
+            let [value, Value::Array(items)] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(value) = value.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_is_member(value, items);
+            Ok(Value::Boolean(result))
+        }
+        Op::ArrayContains => {
+            let [Value::Array(items), value] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(value) = value.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_contains(items, value);
+            Ok(Value::Boolean(result))
+        }
         Op::BooleanNot => {
             let [Value::Boolean(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -353,6 +447,58 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.integer_greater_or_equal(*left, *right);
             Ok(Value::Boolean(result))
         }
+        Op::MapLength => {
+            let [Value::Map(entries), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_length(entries);
+            Ok(Value::Integer(result))
+        }
+        Op::MapAt => {
+            let [Value::Map(entries), key] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(key) = key.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_at(entries, key)?;
+            Ok(result)
+        }
+        Op::MapHasKey => {
+            let [key, Value::Map(entries)] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(key) = key.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_has_key(key, entries);
+            Ok(Value::Boolean(result))
+        }
+        Op::MapContains => {
+            let [Value::Map(entries), key] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(key) = key.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_contains(entries, key);
+            Ok(Value::Boolean(result))
+        }
+        Op::OptionalSome => {
+            let [value, ..] = args;
+            let result = kernels.optional_some(value);
+            Ok(Value::from_optional(result))
+        }
+        Op::OptionalIsNull => {
+            let [value, ..] = args;
+            let result = kernels.optional_is_null(value.as_optional());
+            Ok(Value::Boolean(result))
+        }
+        Op::OptionalUnwrap => {
+            let [value, ..] = args;
+            let result = kernels.optional_unwrap(value.as_optional())?;
+            Ok(result)
+        }
         Op::SetIsMember => {
             let [value, Value::Set(members)] = args else {
                 return Err(CallError::Mistyped(op));
@@ -361,6 +507,23 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.set_is_member(value, members);
+            Ok(Value::Boolean(result))
+        }
+        Op::SetLength => {
+            let [Value::Set(members), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_length(members);
+            Ok(Value::Integer(result))
+        }
+        Op::SetContains => {
+            let [Value::Set(members), value] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(value) = value.as_key() else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_contains(members, value);
             Ok(Value::Boolean(result))
         }
         Op::TextLength => {

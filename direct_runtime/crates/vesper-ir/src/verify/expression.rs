@@ -6,10 +6,15 @@ use std::sync::Arc;
 use crate::Rejected;
 use crate::fit::fit;
 use crate::generated::ops::Op;
+use crate::intern::Types;
 use crate::node::{Constant, Expression, ExpressionIndex, ExpressionKind, Input, Output, RawExpression};
 use crate::types::Type;
 
 use super::Named;
+use super::locals::Locals;
+
+/// The type of an expression and what it does, or what is wrong with it.
+pub(super) type Resolved = Result<(Type, ExpressionKind), String>;
 
 /// What an expression may refer to, besides inputs and constants.
 #[derive(Clone, Copy)]
@@ -49,14 +54,18 @@ pub(super) struct Names<'a> {
 /// The table as far as it is typed.
 pub(super) struct Typing<'a> {
     names: Names<'a>,
+    pub(super) types: Types,
+    pub(super) locals: Locals,
     steps: Vec<Type>,
     done: Vec<Expression>,
 }
 
 impl<'a> Typing<'a> {
-    pub(super) fn new(names: Names<'a>, expressions: usize) -> Self {
+    pub(super) fn new(names: Names<'a>, types: Types, locals: Locals, expressions: usize) -> Self {
         Self {
             names,
+            types,
+            locals,
             steps: Vec::new(),
             done: Vec::with_capacity(expressions),
         }
@@ -90,14 +99,16 @@ impl<'a> Typing<'a> {
         start: ExpressionIndex,
         scope: Scope,
     ) -> Result<(), Rejected> {
+        let index = self.next_index();
         let (ty, kind) = self
             .resolve(raw, scope)
-            .map_err(|what| Rejected(format!("expression {}: {what}", self.next_index())))?;
+            .map_err(|what| Rejected(format!("expression {index}: {what}")))?;
+        self.locals.open(index, &ty)?;
         self.done.push(Expression { ty, kind, start });
         Ok(())
     }
 
-    fn resolve(&self, raw: RawExpression, scope: Scope) -> Result<(Type, ExpressionKind), String> {
+    fn resolve(&mut self, raw: RawExpression, scope: Scope) -> Resolved {
         match raw {
             RawExpression::Literal { ty, value } => {
                 let value = fit(&ty, &value)?;
@@ -180,27 +191,31 @@ impl<'a> Typing<'a> {
                 self.wants_boolean("the right operand of `or`", right)?;
                 Ok((Type::Boolean, ExpressionKind::Or(left, right)))
             }
+            RawExpression::Local(number) => {
+                let (place, ty) = self.locals.get(number)?;
+                Ok((ty, ExpressionKind::Local(place)))
+            }
+            RawExpression::Let { value, body, .. } => self.binding(value, body),
+            RawExpression::For { parts, .. } => self.comprehension(parts),
+            RawExpression::Array { items, of } => self.array(items, &of),
+            RawExpression::Record { fields } => self.record(fields),
+            RawExpression::Field { name, of } => self.field(&name, of),
         }
     }
 
-    fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {
+    pub(super) fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {
         self.type_of(index)
             .ok_or_else(|| format!("its operand {index} does not stand before it"))
     }
 
-    fn wants_boolean(&self, what: &str, index: ExpressionIndex) -> Result<(), String> {
+    pub(super) fn wants_boolean(&self, what: &str, index: ExpressionIndex) -> Result<(), String> {
         match self.operand(index)? {
             Type::Boolean => Ok(()),
             other => Err(format!("{what} is boolean, not {other}")),
         }
     }
 
-    fn call(
-        &self,
-        name: &str,
-        args: Vec<ExpressionIndex>,
-        of: Option<Vec<Type>>,
-    ) -> Result<(Type, ExpressionKind), String> {
+    fn call(&mut self, name: &str, args: Vec<ExpressionIndex>, of: Option<Vec<Type>>) -> Resolved {
         let op =
             Op::from_name(name).ok_or_else(|| format!("no operation is named `{}`", name.escape_debug()))?;
         let signature = op.signature();
@@ -243,6 +258,7 @@ impl<'a> Typing<'a> {
             }
         }
         let returns = signature.returns.instantiate(&of).ok_or_else(unknown)?;
+        let returns = self.types.adopt(&returns)?;
         Ok((returns, ExpressionKind::Call { op, args }))
     }
 }

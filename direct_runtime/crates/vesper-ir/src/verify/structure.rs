@@ -17,7 +17,7 @@ pub(super) struct Root {
 #[derive(Clone, Copy)]
 pub(super) enum Owner {
     Clause(&'static str, u32),
-    Step(usize),
+    Step,
     Return(usize),
 }
 
@@ -109,7 +109,19 @@ fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
             otherwise,
         } => vec![*condition, *then, *otherwise],
         RawExpression::And(left, right) | RawExpression::Or(left, right) => vec![*left, *right],
+        RawExpression::Let { value, body, .. } => vec![*value, *body],
+        RawExpression::For { parts, .. } => {
+            let mut found = vec![parts.over];
+            found.extend(parts.filter);
+            found.extend(parts.key);
+            found.push(parts.value);
+            found
+        }
+        RawExpression::Array { items, .. } => items.clone(),
+        RawExpression::Record { fields } => fields.iter().map(|(_, value)| *value).collect(),
+        RawExpression::Field { of, .. } => vec![*of],
         RawExpression::Literal { .. }
+        | RawExpression::Local(_)
         | RawExpression::Input(_)
         | RawExpression::Constant(_)
         | RawExpression::Step(_)

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use vesper_ir::decode::decode_type;
-use vesper_ir::{CallError, Decimal, ErrorCode, MAX_ARITY, Op, Set, Type, Value, dispatch};
+use vesper_ir::{CallError, Decimal, ErrorCode, MAX_ARITY, Map, Op, Set, Type, Value, dispatch};
 use vesper_kernels::Native;
 
 mod table;
@@ -44,9 +44,23 @@ fn value(ty: &Type, given: &Given) -> Value {
         (Type::Text, Given::Text(text)) => Value::Text(Arc::from(*text)),
         (Type::Enum(of), Given::Text(text)) => Value::Member(of.member(text).unwrap()),
         (Type::Set(of), Given::List(items)) => {
-            let members: Vec<Value> = items.iter().map(|item| value(of, item)).collect();
-            Value::Set(Arc::new(Set::from_values(of, &members).unwrap()))
+            let members = items.iter().map(|item| value(of, item).to_key().unwrap());
+            Value::Set(Arc::new(Set::from_keys(of.key_kind().unwrap(), members).unwrap()))
         }
+        (Type::Array(of), Given::List(items)) => {
+            Value::Array(items.iter().map(|item| value(of, item)).collect())
+        }
+        (Type::Map(of), Given::List(items)) => {
+            let entries = items.iter().map(|entry| match entry {
+                Given::List([key, item]) => (value(&of.key, key).to_key().unwrap(), value(&of.value, item)),
+                other => panic!("{other:?} is not an entry"),
+            });
+            let entries = entries.collect();
+            Value::Map(Arc::new(
+                Map::from_entries(of.key.key_kind().unwrap(), entries).unwrap(),
+            ))
+        }
+        (Type::Optional(of), given) => value(of, given),
         _ => panic!("{given:?} is not a {ty}"),
     }
 }
@@ -106,7 +120,9 @@ fn every_operation_has_an_example_and_a_name_of_its_own() {
 #[test]
 fn mistyped_arguments_are_a_fault_and_not_a_panic() {
     let wrong = Value::Boolean(true);
-    for op in Op::ALL.iter().filter(|op| !op.name().starts_with("boolean.")) {
+    // These take a boolean.
+    let takes_it = |op: &&Op| op.name().starts_with("boolean.") || op.name().starts_with("optional.");
+    for op in Op::ALL.iter().filter(|op| !takes_it(op)) {
         assert!(
             matches!(
                 dispatch(&Native, *op, &[&wrong; MAX_ARITY]),

@@ -1,0 +1,22 @@
+//! The `optional` family.
+
+use vesper_ir::{ErrorCode, OptionalKernels, Value};
+
+use crate::Native;
+
+impl OptionalKernels for Native {
+    #[inline]
+    fn optional_some(&self, value: &Value) -> Option<Value> {
+        Some(value.clone())
+    }
+
+    #[inline]
+    fn optional_is_null(&self, value: Option<&Value>) -> bool {
+        value.is_none()
+    }
+
+    #[inline]
+    fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
+        value.cloned().ok_or(ErrorCode::NullValue)
+    }
+}
