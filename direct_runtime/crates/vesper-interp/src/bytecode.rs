@@ -1,14 +1,27 @@
 //! The instructions, and the tables they point into.
 //!
-//! One `Vec` of instructions runs from the first constraint to the last postcondition; jumps only go forward, so every
-//! run ends after at most as many instructions as there are.
+//! One `Vec` of instructions runs from the first constraint to the last postcondition. Every run ends: a jump that goes
+//! back goes to the `LoopNext` of the loop it stands in and to nothing else; `LoopNext` takes one item of a collection
+//! that was fixed when the loop started, or leaves the loop; and loops nest as the expressions do, so that a loop starts
+//! again only once for each item of the loop around it.
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{MAX_ARITY, Op, Value};
+use vesper_ir::{KeyKind, MAX_ARITY, Op, Value};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Register(pub(crate) u32);
+
+/// The state of one loop of a run; loops that are never under way together share a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopSlot(pub(crate) u32);
+
+/// A run of `Code::operands`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperandList {
+    pub(crate) start: u32,
+    pub(crate) length: u32,
+}
 
 /// Where an instruction reads: a register, or a constant of the program when the top bit is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +75,79 @@ pub(crate) enum Instruction {
         condition: Operand,
         to: u32,
     },
+    /// Makes an array of the operands.
+    Array {
+        out: Register,
+        items: OperandList,
+    },
+    /// Makes a record of the operands, in the order of its fields.
+    Record {
+        out: Register,
+        fields: OperandList,
+    },
+    Field {
+        out: Register,
+        of: Operand,
+        place: u32,
+    },
+    /// Takes hold of a collection, before its first item.
+    LoopStart {
+        slot: LoopSlot,
+        over: Operand,
+    },
+    /// Puts the next item (of a map, the key) into a register; after the last one, jumps.
+    LoopNext {
+        slot: LoopSlot,
+        item: Register,
+        done: u32,
+    },
+    /// Puts the next key and value of a map into registers; after the last ones, jumps.
+    LoopNextEntry {
+        slot: LoopSlot,
+        key: Register,
+        value: Register,
+        done: u32,
+    },
+    /// Adds an item to the array or set that a loop builds.
+    LoopPush {
+        slot: LoopSlot,
+        value: Operand,
+    },
+    /// Adds an entry to the map that a loop builds; fails where the key is there already.
+    LoopPut {
+        slot: LoopSlot,
+        key: Operand,
+        value: Operand,
+        expression: ExpressionIndex,
+    },
+    LoopArray {
+        slot: LoopSlot,
+        out: Register,
+    },
+    LoopSet {
+        slot: LoopSlot,
+        out: Register,
+        kind: KeyKind,
+    },
+    LoopMap {
+        slot: LoopSlot,
+        out: Register,
+        kind: KeyKind,
+    },
+    /// Keeps the value if it is smaller (or larger) than the best so far, which is null before the first.
+    KeepSmaller {
+        best: Register,
+        value: Operand,
+    },
+    KeepLarger {
+        best: Register,
+        value: Operand,
+    },
+    /// Fails where there is no best value.
+    RequireBest {
+        best: Register,
+        expression: ExpressionIndex,
+    },
     /// Ends the run with a broken contract where the condition is false.
     Require {
         condition: Operand,
@@ -84,6 +170,10 @@ pub(crate) struct Code {
     /// By the place that `Require` gives.
     pub(crate) clauses: Vec<Clause>,
     pub(crate) constants: Vec<Value>,
+    /// What `Array` and `Record` read.
+    pub(crate) operands: Vec<Operand>,
+    /// How many loop slots a run needs.
+    pub(crate) loops: usize,
 }
 
 /// The phases that have clauses.

@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{MAX_ARITY, Node, Op, Type};
+use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 
-use crate::bytecode::{Clause, Code, Instruction, Mention, Operand, Phase, Register};
+use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
+
+mod loops;
 
 /// What cannot happen to a verified node; the message is for an engine fault.
 #[derive(Debug)]
@@ -40,8 +42,12 @@ struct Compiler<'a> {
     is_traced: bool,
     code: Code,
     steps: Vec<Operand>,
+    /// Where each local is, while its `let` or `for` is compiled.
+    locals: Vec<Option<Operand>>,
     /// The first register that is free.
     top: u32,
+    /// The first loop slot that is free.
+    loop_top: u32,
 }
 
 impl<'a> Compiler<'a> {
@@ -58,13 +64,17 @@ impl<'a> Compiler<'a> {
             returns: Vec::with_capacity(node.returns.len()),
             clauses: Vec::new(),
             constants,
+            operands: Vec::new(),
+            loops: 0,
         };
         Ok(Self {
             node,
             is_traced,
             code,
             steps: Vec::new(),
+            locals: vec![None; node.locals],
             top: place(node.inputs.len())?,
+            loop_top: 0,
         })
     }
 
@@ -126,7 +136,7 @@ impl<'a> Compiler<'a> {
                     Mention::Input(*place),
                     &self.node.inputs.get(*place).ok_or(MISSING)?.name,
                 ),
-                ExpressionKind::Constant(place) if !matches!(expression.ty, Type::Set(_)) => (
+                ExpressionKind::Constant(place) if !matches!(expression.ty, Type::Set(_) | Type::Map(_)) => (
                     Mention::Constant(*place),
                     &self.node.constants.get(*place).ok_or(MISSING)?.name,
                 ),
@@ -160,8 +170,16 @@ impl<'a> Compiler<'a> {
             ExpressionKind::Constant(constant) => Some(Operand::constant(place(*constant)?)),
             ExpressionKind::Step(step) => Some(*self.steps.get(*step).ok_or(MISSING)?),
             ExpressionKind::Output(output) => Some(*self.code.returns.get(*output).ok_or(MISSING)?),
+            ExpressionKind::Local(local) => Some(self.locals.get(*local).copied().flatten().ok_or(MISSING)?),
             _ => None,
         })
+    }
+
+    /// A constant of the program.
+    fn constant(&mut self, value: Value) -> Compiled<Operand> {
+        let operand = Operand::constant(place(self.code.constants.len())?);
+        self.code.constants.push(value);
+        Ok(operand)
     }
 
     /// Computes an expression to where it may be read until `top` is put back.
@@ -171,9 +189,7 @@ impl<'a> Compiler<'a> {
             return Ok(operand);
         }
         if let ExpressionKind::Literal(value) = kind {
-            let operand = Operand::constant(place(self.code.constants.len())?);
-            self.code.constants.push(value.clone());
-            return Ok(operand);
+            return self.constant(value.clone());
         }
         let out = self.allocate()?;
         self.compute(index, out)?;
@@ -196,26 +212,14 @@ impl<'a> Compiler<'a> {
     /// Computes an expression into a register. The depth of an expression is limited, and so is this recursion.
     fn compute(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
         let top = self.top;
-        match &self.node.expression(index).ok_or(MISSING)?.kind {
+        let node = self.node;
+        match &node.expression(index).ok_or(MISSING)?.kind {
             ExpressionKind::Call { op, args } => self.call(index, *op, args, out)?,
             ExpressionKind::If {
                 condition,
                 then,
                 otherwise,
-            } => {
-                let decides = self.operand(*condition)?;
-                self.mark(*condition, decides);
-                self.top = top;
-                let to_else = self.jump(Instruction::JumpIfFalse {
-                    condition: decides,
-                    to: 0,
-                });
-                self.compute(*then, out)?;
-                let to_end = self.jump(Instruction::Jump { to: 0 });
-                self.land(to_else)?;
-                self.compute(*otherwise, out)?;
-                self.land(to_end)?;
-            }
+            } => self.choice(*condition, *then, *otherwise, out)?,
             ExpressionKind::And(left, right) => {
                 self.compute(*left, out)?;
                 let condition = Operand::register(out);
@@ -230,17 +234,87 @@ impl<'a> Compiler<'a> {
                 self.compute(*right, out)?;
                 self.land(to_end)?;
             }
+            ExpressionKind::Let { local, value, body } => {
+                let value = self.operand(*value)?;
+                self.bind(*local, Some(value))?;
+                self.compute(*body, out)?;
+                self.bind(*local, None)?;
+            }
+            ExpressionKind::For {
+                item,
+                entry_value,
+                parts,
+            } => self.comprehension(index, *item, *entry_value, parts, out)?,
+            ExpressionKind::Array(items) => {
+                let items = self.operands(items)?;
+                self.emit(Instruction::Array { out, items });
+            }
+            ExpressionKind::Record(fields) => {
+                let fields = self.operands(fields)?;
+                self.emit(Instruction::Record { out, fields });
+            }
+            ExpressionKind::Field { place, of } => {
+                let of = self.operand(*of)?;
+                self.emit(Instruction::Field {
+                    out,
+                    of,
+                    place: *place,
+                });
+            }
             ExpressionKind::Literal(_)
             | ExpressionKind::Input(_)
             | ExpressionKind::Constant(_)
             | ExpressionKind::Step(_)
-            | ExpressionKind::Output(_) => {
+            | ExpressionKind::Output(_)
+            | ExpressionKind::Local(_) => {
                 let from = self.operand(index)?;
                 self.emit(Instruction::Move { out, from });
             }
         }
         self.top = top;
         Ok(())
+    }
+
+    fn choice(
+        &mut self,
+        condition: ExpressionIndex,
+        then: ExpressionIndex,
+        otherwise: ExpressionIndex,
+        out: Register,
+    ) -> Compiled<()> {
+        let top = self.top;
+        let decides = self.operand(condition)?;
+        self.mark(condition, decides);
+        self.top = top;
+        let to_else = self.jump(Instruction::JumpIfFalse {
+            condition: decides,
+            to: 0,
+        });
+        self.compute(then, out)?;
+        let to_end = self.jump(Instruction::Jump { to: 0 });
+        self.land(to_else)?;
+        self.compute(otherwise, out)?;
+        self.land(to_end)
+    }
+
+    /// From here on the local is there, or is not there any more.
+    fn bind(&mut self, local: usize, to: Option<Operand>) -> Compiled<()> {
+        *self.locals.get_mut(local).ok_or(MISSING)? = to;
+        Ok(())
+    }
+
+    /// Computes expressions in order, to where they may be read together.
+    fn operands(&mut self, parts: &[ExpressionIndex]) -> Compiled<OperandList> {
+        let mut found = Vec::with_capacity(parts.len());
+        for part in parts {
+            found.push(self.operand(*part)?);
+        }
+        let list = OperandList {
+            start: place(self.code.operands.len())?,
+            length: place(found.len())?,
+        };
+        self.code.operands.extend(found);
+        Ok(list)
     }
 
     fn call(
@@ -279,7 +353,9 @@ impl<'a> Compiler<'a> {
             Some(
                 Instruction::Jump { to }
                 | Instruction::JumpIfTrue { to, .. }
-                | Instruction::JumpIfFalse { to, .. },
+                | Instruction::JumpIfFalse { to, .. }
+                | Instruction::LoopNext { done: to, .. }
+                | Instruction::LoopNextEntry { done: to, .. },
             ) => {
                 *to = here;
                 Ok(())

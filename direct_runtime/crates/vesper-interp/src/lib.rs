@@ -6,6 +6,7 @@
 mod bytecode;
 mod compile;
 pub mod inputs;
+mod loops;
 mod program;
 mod run;
 

@@ -1,10 +1,14 @@
 //! Executes bytecode: a loop over instructions and a frame of registers.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{CallError, ErrorCode, MAX_ARITY, Value, dispatch};
 use vesper_kernels::Native;
 
-use crate::bytecode::{Code, Instruction, Mention, Operand, Phase};
+use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
+use crate::loops::{LoopState, compare};
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -39,6 +43,11 @@ type Fault = &'static str;
 const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
+const NO_LOOP: Fault = "an instruction names a loop that does not exist";
+const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
+const NO_FIELD: Fault = "a field is not where the type of its record says";
+const NOT_A_KEY: Fault = "a key is not of a type that keys have";
+const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
 /// Runs the code on converted inputs. `frame` holds them and nothing else.
@@ -46,10 +55,16 @@ pub(crate) fn run(code: &Code, frame: Vec<Value>, marks: &mut Vec<Mark>) -> Outc
     execute(code, frame, marks).unwrap_or_else(Outcome::Fault)
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm an instruction, in one place for the compiler to lay out"
+)]
 fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<Outcome, Fault> {
     frame.resize(code.registers, Value::Boolean(false));
     let constants = code.constants.as_slice();
     let registers = frame.as_mut_slice();
+    // Allocates nothing where there are no loops.
+    let mut loops = vec![LoopState::new(); code.loops];
     let mut next = 0_usize;
     while let Some(instruction) = code.instructions.get(next) {
         next += 1;
@@ -65,14 +80,14 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
                     *value = read(arg, constants, registers)?;
                 }
                 match dispatch(&Native, op, &values) {
-                    Ok(result) => *registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)? = result,
+                    Ok(result) => write(registers, out, result)?,
                     Err(CallError::Failed(code)) => return Ok(Outcome::Failed { code, expression }),
                     Err(CallError::Mistyped(_)) => return Err(MISTYPED),
                 }
             }
             Instruction::Move { out, from } => {
                 let value = read(from, constants, registers)?.clone();
-                *registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)? = value;
+                write(registers, out, value)?;
             }
             Instruction::Jump { to } => next = to as usize,
             Instruction::JumpIfTrue { condition, to } => {
@@ -83,6 +98,82 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             Instruction::JumpIfFalse { condition, to } => {
                 if !is_true(condition, constants, registers)? {
                     next = to as usize;
+                }
+            }
+            Instruction::Array { out, items } => {
+                let items = gather(code, items, registers)?;
+                write(registers, out, Value::Array(items))?;
+            }
+            Instruction::Record { out, fields } => {
+                let fields = gather(code, fields, registers)?;
+                write(registers, out, Value::Record(fields))?;
+            }
+            Instruction::Field { out, of, place } => {
+                let Value::Record(fields) = read(of, constants, registers)? else {
+                    return Err(NO_FIELD);
+                };
+                let value = fields.get(place as usize).ok_or(NO_FIELD)?.clone();
+                write(registers, out, value)?;
+            }
+            Instruction::LoopStart { slot, over } => {
+                let over = read(over, constants, registers)?;
+                state(&mut loops, slot)?.start(over);
+            }
+            Instruction::LoopNext { slot, item, done } => match state(&mut loops, slot)?.next_item() {
+                Some(value) => write(registers, item, value)?,
+                None => next = done as usize,
+            },
+            Instruction::LoopNextEntry {
+                slot,
+                key,
+                value,
+                done,
+            } => match state(&mut loops, slot)?.next_entry() {
+                Some((of_key, of_value)) => {
+                    write(registers, key, of_key)?;
+                    write(registers, value, of_value)?;
+                }
+                None => next = done as usize,
+            },
+            Instruction::LoopPush { slot, value } => {
+                let value = read(value, constants, registers)?.clone();
+                state(&mut loops, slot)?.push(value);
+            }
+            Instruction::LoopPut {
+                slot,
+                key,
+                value,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
+                let value = read(value, constants, registers)?.clone();
+                if !state(&mut loops, slot)?.put(key, value) {
+                    let code = ErrorCode::DuplicateKey;
+                    return Ok(Outcome::Failed { code, expression });
+                }
+            }
+            Instruction::LoopArray { slot, out } => {
+                let array = state(&mut loops, slot)?.finish_array();
+                write(registers, out, array)?;
+            }
+            Instruction::LoopSet { slot, out, kind } => {
+                let set = state(&mut loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)?;
+                write(registers, out, set)?;
+            }
+            Instruction::LoopMap { slot, out, kind } => {
+                let map = state(&mut loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
+                write(registers, out, map)?;
+            }
+            Instruction::KeepSmaller { best, value } => {
+                keep(registers, constants, best, value, Ordering::Less)?;
+            }
+            Instruction::KeepLarger { best, value } => {
+                keep(registers, constants, best, value, Ordering::Greater)?;
+            }
+            Instruction::RequireBest { best, expression } => {
+                if let Value::Null = registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
+                    let code = ErrorCode::EmptyCollection;
+                    return Ok(Outcome::Failed { code, expression });
                 }
             }
             Instruction::Require { condition, clause } => {
@@ -117,6 +208,53 @@ fn is_true(operand: Operand, constants: &[Value], registers: &[Value]) -> Result
         Value::Boolean(value) => Ok(*value),
         _ => Err(NOT_BOOLEAN),
     }
+}
+
+#[inline]
+fn write(registers: &mut [Value], out: Register, value: Value) -> Result<(), Fault> {
+    *registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)? = value;
+    Ok(())
+}
+
+#[inline]
+fn state(loops: &mut [LoopState], slot: LoopSlot) -> Result<&mut LoopState, Fault> {
+    loops.get_mut(slot.0 as usize).ok_or(NO_LOOP)
+}
+
+/// The values of the operands, in one allocation.
+fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Value]>, Fault> {
+    let start = list.start as usize;
+    let operands = code.operands.get(start..start + list.length as usize);
+    let mut is_whole = true;
+    let values = operands.ok_or(NO_OPERANDS)?.iter().map(|operand| {
+        let value = operand.read(&code.constants, registers);
+        is_whole &= value.is_some();
+        value.map_or(Value::Null, Value::clone)
+    });
+    // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
+    let values = values.collect();
+    if is_whole { Ok(values) } else { Err(NO_REGISTER) }
+}
+
+/// Keeps the value if it comes on this side of the best so far: the first of equal ones stays.
+#[inline]
+fn keep(
+    registers: &mut [Value],
+    constants: &[Value],
+    best: Register,
+    value: Operand,
+    side: Ordering,
+) -> Result<(), Fault> {
+    let value = read(value, constants, registers)?;
+    let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
+        Value::Null => true,
+        best => compare(value, best).ok_or(NO_ORDER)? == side,
+    };
+    if is_better {
+        let value = value.clone();
+        write(registers, best, value)?;
+    }
+    Ok(())
 }
 
 #[cold]

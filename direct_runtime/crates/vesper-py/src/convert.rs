@@ -1,15 +1,20 @@
-//! Python objects to values and back, as docs/spec/values.md has it.
+//! Python objects to values of types without parts, and values of any type to Python, as docs/spec/values.md has it.
 //!
 //! An object of a subclass counts as its base value, and no method it overrides is called: types are told apart by
 //! their layout (`PyLong_Check` and the like) and, for `Decimal`, by the real type; values are read through the C API
 //! or through functions taken from the base type.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{IntoPyDict, PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyString, PyType};
+use pyo3::types::{
+    IntoPyDict, PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString, PyType,
+};
 use vesper_interp::inputs::{Given, ProblemKind, convert};
 use vesper_ir::{Decimal, Type, Value};
+
+use crate::names::Names;
 
 /// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
 const DECIMAL_BITS: u64 = 3_322;
@@ -33,8 +38,8 @@ fn decimal_type(py: Python<'_>) -> PyResult<&'static DecimalType> {
     })
 }
 
-/// The value of an input, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
-pub(crate) fn to_value(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
+/// The value of a type without parts, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
+pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
     if let Ok(boolean) = object.cast::<PyBool>() {
         return Ok(convert(ty, Given::Boolean(boolean.is_true())));
     }
@@ -90,26 +95,55 @@ fn integer_given(ty: &Type, integer: &Bound<'_, PyInt>) -> PyResult<Given<'stati
     ))
 }
 
-/// The Python form of a value.
-pub(crate) fn to_python<'py>(py: Python<'py>, ty: &Type, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
-        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
-        Value::Decimal(value) => decimal_type(py)?.class.bind(py).call1((value.to_string(),))?,
-        Value::Text(value) => PyString::new(py, value).into_any(),
-        Value::Member(member) => match ty {
-            Type::Enum(of) => PyString::new(py, of.name(*member).map_or("", |name| name)).into_any(),
-            // Only a mistyped value gets here, and the verifier lets none through.
-            _ => py.None().into_bound(py),
+/// The Python form of a value. Goes as deep as the type does, which is limited.
+pub(crate) fn to_python<'py>(
+    py: Python<'py>,
+    names: &Names,
+    ty: &Type,
+    value: &Value,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match (ty, value) {
+        (Type::Optional(of), value) if value.as_optional().is_some() => to_python(py, names, of, value)?,
+        (_, Value::Boolean(value)) => PyBool::new(py, *value).to_owned().into_any(),
+        (_, Value::Integer(value)) => value.into_pyobject(py)?.into_any(),
+        (_, Value::Decimal(value)) => decimal_type(py)?.class.bind(py).call1((value.to_string(),))?,
+        (_, Value::Text(value)) => PyString::new(py, value).into_any(),
+        (ty, Value::Member(member)) => match names.of(ty).get(member.0 as usize) {
+            Some(name) => name.bind(py).clone().into_any(),
+            None => return Err(mistyped()),
         },
-        Value::Set(set) => {
-            let of = if let Type::Set(of) = ty { of } else { ty };
-            let members = set.to_values();
-            let members = members
-                .iter()
-                .map(|member| to_python(py, of, member))
-                .collect::<PyResult<Vec<_>>>()?;
-            PyFrozenSet::new(py, members)?.into_any()
+        (Type::Set(of), Value::Set(members)) => {
+            let members = members.iter().map(|member| to_python(py, names, of, &member));
+            PyFrozenSet::new(py, members.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
+        (Type::Array(of), Value::Array(items)) => {
+            let items = items.iter().map(|item| to_python(py, names, of, item));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        (Type::Map(of), Value::Map(map)) => {
+            let dict = PyDict::new(py);
+            for (key, value) in map.keys().iter().zip(map.values()) {
+                dict.set_item(
+                    to_python(py, names, &of.key, &key)?,
+                    to_python(py, names, &of.value, value)?,
+                )?;
+            }
+            dict.into_any()
+        }
+        (Type::Record(of), Value::Record(fields)) => {
+            let dict = PyDict::new(py);
+            for ((name, field), value) in names.of(ty).iter().zip(of.fields()).zip(fields.iter()) {
+                dict.set_item(name, to_python(py, names, &field.ty, value)?)?;
+            }
+            dict.into_any()
+        }
+        (Type::Optional(_), Value::Null) => py.None().into_bound(py),
+        _ => return Err(mistyped()),
     })
+}
+
+/// The verifier lets no value through that is not of its type.
+#[cold]
+fn mistyped() -> PyErr {
+    PyRuntimeError::new_err("engine fault: a value is not of its type")
 }

@@ -1,10 +1,14 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
-//! `convert` carries values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from crossing
-//! into Python. No meaning lives here.
+//! `convert` and `composed` carry values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from
+//! crossing into Python. No meaning lives here.
 
+mod composed;
 mod convert;
+mod gather;
 mod guard;
+mod names;
+mod problems;
 mod program;
 
 use pyo3::exceptions::PyValueError;

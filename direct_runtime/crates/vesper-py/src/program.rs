@@ -12,11 +12,12 @@ use vesper_interp::{Mark, Mention, Outcome};
 use vesper_ir::{ErrorCode, Type, Value};
 
 use crate::IrRejected;
-use crate::convert::{to_python, to_value};
+use crate::composed::Conversion;
+use crate::convert::to_python;
+use crate::gather::gather;
 use crate::guard::guarded;
-
-/// Up to this many inputs, looking through all names is quicker than hashing one.
-const FEW_INPUTS: usize = 16;
+use crate::names::Names;
+use crate::problems::{Path, Problems};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -24,28 +25,14 @@ pub(crate) struct Program {
     compiled: vesper_interp::Program,
     input_names: Vec<Py<PyString>>,
     inputs_by_name: HashMap<Arc<str>, usize>,
-    outputs: Vec<OutputForm>,
-}
-
-/// What is made once for each output.
-struct OutputForm {
-    name: Py<PyString>,
-    /// The strings of an enum's members; empty for other types.
-    members: Vec<Py<PyString>>,
+    output_names: Vec<Py<PyString>>,
+    names: Names,
 }
 
 /// What an execution gave, before it has a Python form.
 enum Ended {
-    BadInput(Vec<Problem>),
+    BadInput(Problems),
     Ran(Vec<Mark>, Outcome),
-}
-
-/// What is given for each input.
-type GivenObjects<'py> = Vec<Option<Bound<'py, PyAny>>>;
-
-struct Problem {
-    path: Py<PyString>,
-    kind: ProblemKind,
 }
 
 #[pymethods]
@@ -65,19 +52,14 @@ impl Program {
             .map(|input| Arc::clone(&input.name))
             .zip(0..)
             .collect();
-        let outputs = node.outputs.iter().map(|output| OutputForm {
-            name: intern(&output.name),
-            members: match &output.ty {
-                Type::Enum(of) => of.members().iter().map(intern).collect(),
-                _ => Vec::new(),
-            },
-        });
-        let outputs = outputs.collect();
+        let output_names = node.outputs.iter().map(|output| intern(&output.name)).collect();
+        let names = Names::new(py, node);
         Ok(Self {
             compiled,
             input_names,
             inputs_by_name,
-            outputs,
+            output_names,
+            names,
         })
     }
 
@@ -135,30 +117,21 @@ impl Program {
         inputs: &Bound<'_, PyDict>,
         run: impl FnOnce(Vec<Value>) -> (Vec<Mark>, Outcome),
     ) -> PyResult<Ended> {
-        let py = inputs.py();
-        let (given, unknown) = self.gather(inputs)?;
+        let find = |name: &str| self.inputs_by_name.get(name).copied();
+        let gathered = gather(inputs, &self.input_names, find)?
+            .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
         let mut frame = self.compiled.new_frame();
-        let mut problems = Vec::new();
-        let declared = self.compiled.node().inputs.iter().zip(&self.input_names);
-        for ((input, name), given) in declared.zip(given) {
-            let value = match (given, &input.default) {
-                (Some(object), _) => to_value(&input.ty, &object)?,
-                (None, Some(default)) => Ok(default.clone()),
-                (None, None) => Err(ProblemKind::Missing),
-            };
-            match value {
-                Ok(value) => frame.push(value),
-                Err(kind) => problems.push(Problem {
-                    path: name.clone_ref(py),
-                    kind,
-                }),
-            }
+        let mut conversion = Conversion {
+            names: &self.names,
+            problems: Problems::default(),
+        };
+        for (input, given) in self.compiled.node().inputs.iter().zip(gathered.given) {
+            let path = Path::Input(&input.name);
+            frame.extend(conversion.given(&input.ty, input.default.as_ref(), given.as_ref(), &path)?);
         }
-        for path in unknown {
-            problems.push(Problem {
-                path,
-                kind: ProblemKind::Unknown,
-            });
+        let mut problems = conversion.problems;
+        for name in &gathered.unknown {
+            problems.add(&Path::UnknownInput(name), ProblemKind::Unknown);
         }
         if !problems.is_empty() {
             return Ok(Ended::BadInput(problems));
@@ -167,53 +140,10 @@ impl Program {
         Ok(Ended::Ran(marks, outcome))
     }
 
-    /// What is given for each input, and the names that no input has, in code-point order.
-    ///
-    /// Goes through the dict instead of asking it: a look-up may call `__eq__` of keys that are subclasses of `str`.
-    fn gather<'py>(&self, inputs: &Bound<'py, PyDict>) -> PyResult<(GivenObjects<'py>, Vec<Py<PyString>>)> {
-        let py = inputs.py();
-        let mut given: GivenObjects<'py> = vec![None; self.input_names.len()];
-        let mut unknown: Vec<Vec<u8>> = Vec::new();
-        for (position, (key, value)) in inputs.iter().enumerate() {
-            let key = key
-                .cast_into::<PyString>()
-                .map_err(|_| PyTypeError::new_err("the names of inputs are strings"))?;
-            match self.place(&key, position).and_then(|place| given.get_mut(place)) {
-                Some(slot) => *slot = Some(value),
-                None => unknown.push(bytes_with_surrogates(&key)?),
-            }
-        }
-        // UTF-8, surrogates included, sorts by code point.
-        unknown.sort();
-        let decode = |bytes: &Vec<u8>| {
-            let text = PyBytes::new(py, bytes).call_method1("decode", ("utf-8", "surrogatepass"))?;
-            Ok(text.cast_into::<PyString>()?.unbind())
-        };
-        let unknown = unknown.iter().map(decode).collect::<PyResult<Vec<_>>>()?;
-        Ok((given, unknown))
-    }
-
-    /// The input with this name. Callers mostly write the names in their source, in declared order: then the key is
-    /// the very string that was interned here.
-    fn place(&self, key: &Bound<'_, PyString>, position: usize) -> Option<usize> {
-        if self.input_names.get(position).is_some_and(|name| name.is(key)) {
-            return Some(position);
-        }
-        if self.input_names.len() <= FEW_INPUTS
-            && let Some(place) = self.input_names.iter().position(|name| name.is(key))
-        {
-            return Some(place);
-        }
-        self.inputs_by_name.get(key.to_str().ok()?).copied()
-    }
-
     fn outcome<'py>(&self, py: Python<'py>, ended: &Ended) -> PyResult<Bound<'py, PyTuple>> {
         match ended {
             Ended::BadInput(problems) => {
-                let problems = problems
-                    .iter()
-                    .map(|problem| (problem.path.bind(py), problem.kind.name()));
-                let problems = PyList::new(py, problems.collect::<Vec<_>>())?;
+                let problems = PyList::new(py, problems.to_python(py)?)?;
                 (
                     intern!(py, "failed"),
                     ErrorCode::BadInput.name(),
@@ -224,14 +154,9 @@ impl Program {
             }
             Ended::Ran(_, Outcome::Returned(values)) => {
                 let outputs = PyDict::new(py);
-                let declared = self.compiled.node().outputs.iter().zip(&self.outputs);
-                for ((output, form), value) in declared.zip(values) {
-                    match value {
-                        Value::Member(member) if let Some(text) = form.members.get(member.0 as usize) => {
-                            outputs.set_item(&form.name, text)?;
-                        }
-                        _ => outputs.set_item(&form.name, to_python(py, &output.ty, value)?)?,
-                    }
+                let declared = self.compiled.node().outputs.iter().zip(&self.output_names);
+                for ((output, name), value) in declared.zip(values) {
+                    outputs.set_item(name, to_python(py, &self.names, &output.ty, value)?)?;
                 }
                 (intern!(py, "returned"), outputs).into_pyobject(py)
             }
@@ -251,7 +176,7 @@ impl Program {
                     let (name, ty) = self.named(*mention).ok_or_else(|| {
                         PyRuntimeError::new_err("engine fault: a clause mentions what is not there")
                     })?;
-                    mentioned.set_item(name.as_ref(), to_python(py, ty, value)?)?;
+                    mentioned.set_item(name.as_ref(), to_python(py, &self.names, ty, value)?)?;
                 }
                 (intern!(py, "contract_broken"), phase.name(), *clause, mentioned).into_pyobject(py)
             }
@@ -284,20 +209,9 @@ impl Program {
                     .node()
                     .expression(mark.index)
                     .map_or(&Type::Boolean, |found| &found.ty);
-                list.append((mark.index, to_python(py, ty, &mark.value)?))?;
+                list.append((mark.index, to_python(py, &self.names, ty, &mark.value)?))?;
             }
         }
         Ok(list)
     }
-}
-
-/// The UTF-8 of a string, with lone surrogates encoded as if they were characters.
-fn bytes_with_surrogates(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
-    if let Ok(text) = text.to_str() {
-        return Ok(text.as_bytes().to_vec());
-    }
-    // From the base type, because a subclass may have its own `encode`.
-    let class = text.py().get_type::<PyString>();
-    let bytes = class.call_method1("encode", (text, "utf-8", "surrogatepass"))?;
-    Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
 }
