@@ -104,7 +104,7 @@ def _operation(operation: Operation) -> list[str]:
 
 
 def _bound(bound: str) -> str:
-    return {"key": "string, integer, boolean or an enum", "enum": "any enum"}[bound]
+    return {"any": "any type", "key": "string, integer, boolean or an enum", "enum": "any enum"}[bound]
 
 
 def _signature(operation: Operation) -> str:

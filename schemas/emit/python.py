@@ -40,6 +40,7 @@ def _row(operation: Operation) -> str:
         "raises": _tuple([_quoted(code) for code in operation.raises]),
         "effects": _quoted(operation.effects),
         "operator": "None" if operation.operator is None else _quoted(operation.operator),
+        "function": "None" if operation.function is None else _quoted(operation.function),
     }
     body = "".join(f"        {name}={text},\n" for name, text in fields.items())
     name = _quoted(operation.full_name)

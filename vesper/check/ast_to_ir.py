@@ -13,16 +13,17 @@ from functools import reduce
 from vesper.check.cases import Case, check_cases
 from vesper.check.constraints import constraint_clause
 from vesper.check.expressions import ExpressionChecker, place_of
-from vesper.check.literals import read_literal
+from vesper.check.literals import UNREAD, Unread, read_literal
+from vesper.check.narrowing import NOTHING, Facts, facts_when
+from vesper.check.record_types import TypeResolver, record_clauses
 from vesper.check.scope import Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, PRIMITIVES, Enum, SetOf, Type, is_key
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, Type
+from vesper.spec.values import Value
 from vesper.syntax import ast
-
-LATER_TYPES = frozenset({"bytes", "timestamp", "date", "duration", "float", "array", "map", "optional", "json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,11 @@ class _NodeChecker:
         self._bag = bag
         self._scope = Scope()
         self._expressions = ExpressionChecker(self._scope, bag)
+        self._types = TypeResolver(document.types, bag)
 
     def node(self) -> ir.Node | None:
         document = self._document
+        self._types.resolve_all()
         inputs = [self._input(each) for each in document.inputs]
         constants = [self._constant(each) for each in document.constants]
         outputs = [self._output(each) for each in document.outputs]
@@ -76,71 +79,35 @@ class _NodeChecker:
     # -- declarations -----------------------------------------------------------------------------
 
     def _input(self, declared: ast.Input) -> tuple[ir.Input | None, list[ir.Clause]]:
-        type_ = self._type(declared.type, "an input")
+        type_ = self._types.resolve(declared.type)
         self._scope.declare("input", declared.name, type_, self._bag)
         if type_ is None:
             return None, []
         clauses = [constraint_clause(each, declared, type_, self._bag) for each in declared.constraints]
-        default = None
+        clauses += record_clauses(declared, type_, self._types, self._expressions)
+        default: Value | Unread = None
         if declared.default is not None:
             default = read_literal(type_, declared.default, "default", self._bag)
+        if isinstance(default, Unread):
+            return None, []
         return ir.Input(declared.name.text, type_, default), [clause for clause in clauses if clause]
 
     def _constant(self, declared: ast.Constant) -> ir.Constant | None:
-        type_ = self._type(declared.type, None)
+        type_ = self._types.resolve(declared.type)
         self._scope.declare("constant", declared.name, type_, self._bag)
-        value = None if type_ is None else read_literal(type_, declared.value, "value", self._bag)
-        return None if type_ is None or value is None else ir.Constant(declared.name.text, type_, value)
+        value = UNREAD if type_ is None else read_literal(type_, declared.value, "value", self._bag)
+        return None if type_ is None or isinstance(value, Unread) else ir.Constant(declared.name.text, type_, value)
 
-    def _output(self, declared: ast.Field) -> ir.Output | None:
-        type_ = self._type(declared.type, "an output")
+    def _output(self, declared: ast.Output) -> ir.Output | None:
+        type_ = self._types.resolve(declared.type)
         self._scope.declare("output", declared.name, type_, self._bag)
         return None if type_ is None else ir.Output(declared.name.text, type_)
 
-    def _type(self, text: ast.TypeText, place: str | None) -> Type | None:
-        """The type that a text means; `place` names where a set may not stand in this version."""
-        match text:
-            case ast.TypeEnum(members=words):
-                return self._enum(words)
-            case ast.TypeSet(element=element):
-                inner = self._type(element, "a set")
-                if inner is None:
-                    return None
-                if place is not None:
-                    self._bag.error(Code.NOT_IN_THIS_VERSION, text.span, what=f"a set as the type of {place}")
-                    return None
-                if not is_key(inner):
-                    expected = "string, integer, boolean or an enum as the members of a set"
-                    self._bag.error(Code.TYPE_MISMATCH, element.span, expected=expected, found=inner)
-                    return None
-                return SetOf(inner)
-            case ast.TypeName(name=name):
-                if name.text in PRIMITIVES:
-                    return PRIMITIVES[name.text]
-                if name.text in LATER_TYPES:
-                    self._bag.error(Code.NOT_IN_THIS_VERSION, name.span, what=f"the type `{name.text}`")
-                else:
-                    help_ = did_you_mean(name.text, (*PRIMITIVES, "enum", "set"))
-                    self._bag.error(Code.UNKNOWN_TYPE, name.span, name=name.text, help=help_)
-                return None
-
-    def _enum(self, words: tuple[ast.Word, ...]) -> Type:
-        seen: dict[str, ast.Word] = {}
-        for word in words:
-            first = seen.setdefault(word.text, word)
-            if first is not word:
-                also = (Label(first.span, "the first one"),)
-                self._bag.error(
-                    Code.NAME_TAKEN, word.span, also=also, what="a member", name=word.text, other="another member"
-                )
-        return Enum(tuple(seen))
-
     # -- contracts and flow -----------------------------------------------------------------------
 
-    def _clause(self, expression: ast.Expression) -> ir.Clause | None:
-        holds = self._expressions.check(expression, BOOLEAN)
-        text = " ".join(self._bag.source.slice(expression.span).split())
-        return None if holds is None else ir.Clause(holds, text)
+    def _clause(self, clause: ast.Clause) -> ir.Clause | None:
+        holds = self._expressions.check(clause.holds, BOOLEAN)
+        return None if holds is None else ir.Clause(holds, clause.text)
 
     def _flow(self) -> tuple[ir.Statement, ...]:
         body: list[ir.Statement] = []
@@ -177,12 +144,26 @@ class _NodeChecker:
     def _value(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
         if expected is not None:
             return self._expressions.check(expression, expected)
-        return self._expressions.infer(expression, None)
+        value = self._expressions.infer(expression, None)
+        if value is not None and value.type == NULL:
+            self._bag.error(Code.TYPE_MISMATCH, expression.span, expected="a value", found="null")
+            return None
+        return value
 
     def _table(self, table: ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
-        conditions = [self._expressions.check(row.when, BOOLEAN) for row in table.rows]
+        conditions: list[ir.Expression | None] = []
+        values: list[ir.Expression | None] = []
+        failed: Facts = NOTHING
+        for row in table.rows:
+            # A row is reached where all the conditions above it have failed.
+            with self._expressions.assuming(failed):
+                conditions.append(self._expressions.check(row.when, BOOLEAN))
+                with self._expressions.assuming(facts_when(row.when, True, self._scope)):
+                    values.append(self._value(row.then, expected))
+            failed |= facts_when(row.when, False, self._scope)
+        with self._expressions.assuming(failed):
+            values.append(self._value(table.otherwise, expected))
         results = [row.then for row in table.rows] + [table.otherwise]
-        values = [self._value(result, expected) for result in results]
         known = [value for value in values if value is not None]
         if len(known) < len(values) or None in conditions:
             return None
@@ -220,7 +201,8 @@ class _NodeChecker:
                 complete = False
             else:
                 given[word.text] = value
-        missing = [name for name in self._scope.outputs if name not in {word.text for word, _ in step.values}]
+        named = {word.text for word, _ in step.values}
+        missing = [name for name in self._scope.outputs if name not in named]
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             self._bag.error(Code.RETURN_OUTPUTS, step.span, problem=f"does not give {names}")

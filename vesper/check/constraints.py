@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vesper.check.expressions import place_of
-from vesper.check.literals import read_literal
+from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Type
-from vesper.spec.values import Value, parse_decimal
+from vesper.spec.values import Value, parse_decimal, show
 from vesper.syntax import ast
 
 
@@ -66,7 +66,7 @@ def constraint_clause(
     family = "decimal" if compared == DECIMAL else "integer"
     arguments = (subject, ir.Literal(compared, bound, place))
     holds = ir.Call(f"{family}.{meaning.verb}", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {bound}", input_.name.text)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
 
 
 def _usage(name: str, meaning: _Meaning) -> str:
@@ -75,6 +75,7 @@ def _usage(name: str, meaning: _Meaning) -> str:
 
 def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:
     if constraint.bound is not None:
-        return read_literal(type_, constraint.bound, constraint.name.text, bag)
+        bound = read_literal(type_, constraint.bound, constraint.name.text, bag)
+        return None if isinstance(bound, Unread) else bound
     fixed = meaning.fixed_bound
     return parse_decimal(str(fixed)) if type_ == DECIMAL else fixed

@@ -1,12 +1,18 @@
 """Does every expression have exactly one type? In: an expression of the AST. Out: the same as typed IR.
 
-Operators become operations here, by the declared types of `schemas/ops`; an integer that meets a decimal is converted
-in plain sight (`decimal.from_integer`). An expression that is wrong gives None, and nothing is reported about what it
-is part of.
+Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a decimal and a value
+that meets an optional are converted in plain sight. An expression that is wrong gives None, and nothing is reported about
+what it is part of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vesper.check.collections import CollectionForms
+from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
+from vesper.check.operations import by_function, by_operator, function_names, instance
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -14,18 +20,20 @@ from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
-from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
     INTEGER,
+    NULL,
     STRING,
+    ArrayOf,
     Enum,
+    MapOf,
+    OptionalOf,
+    Record,
     SetOf,
     Type,
-    fits_bound,
-    match_parameter,
-    substitute,
+    without_null,
 )
 from vesper.spec.values import MAX_INTEGER, ValueProblem, parse_decimal
 from vesper.syntax import ast
@@ -35,23 +43,25 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
     return ir.Place(*source.position(span.start), *source.position(span.end))
 
 
-def _operations_by_operator() -> dict[str, list[OpSpec]]:
-    table: dict[str, list[OpSpec]] = {}
-    for spec in OPERATIONS.values():
-        if spec.operator is not None:
-            table.setdefault(spec.operator, []).append(spec)
-    return table
-
-
-_BY_OPERATOR = _operations_by_operator()
-
-
-class ExpressionChecker:
+class ExpressionChecker(CollectionForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
     def __init__(self, scope: Scope, bag: DiagnosticBag) -> None:
-        self._scope = scope
-        self._bag = bag
+        self.scope = scope
+        self.bag = bag
+        self._known: Facts = NOTHING
+        self._record: ir.Expression | None = None
+
+    def over_fields(self, expression: ast.Expression, value: ir.Expression, record: Record) -> ir.Expression | None:
+        """A clause of a record type about one value of it: bare names are the fields of that value."""
+        outer, outer_record = self.scope, self._record
+        fields = {name: Declared("field", name, type_, expression.span) for name, type_ in record.fields}
+        self.scope, self._record = Scope(names=fields, local_count=outer.local_count), value
+        try:
+            return self.check(expression, BOOLEAN)
+        finally:
+            outer.local_count = self.scope.local_count
+            self.scope, self._record = outer, outer_record
 
     def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
         """The expression as a value of the expected type."""
@@ -59,171 +69,308 @@ class ExpressionChecker:
         return None if found is None else self.fit(found, expected, expression.span)
 
     def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None:
-        """A value where another type may be expected: equal types fit, an integer becomes a decimal."""
+        """A value where another type may be expected: what converts by itself is converted, the rest is reported."""
+        fitted = self.converted(found, expected)
+        if fitted is None:
+            shown = "null" if found.type == NULL else found.type
+            help_ = None
+            if isinstance(found.type, OptionalOf) and found.type.inner == expected:
+                help_ = "it may be null: ask with IS NOT NULL first, or give another value with `??`"
+            self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
+        return fitted
+
+    def converted(self, found: ir.Expression, expected: Type) -> ir.Expression | None:
+        """The same value as one of another type, where the language converts by itself; else None."""
         if found.type == expected:
             return found
         if found.type == INTEGER and expected == DECIMAL:
             return self._to_decimal(found)
-        self._bag.error(Code.TYPE_MISMATCH, span, f"this is {found.type}", expected=expected, found=found.type)
+        if isinstance(expected, OptionalOf):
+            if found.type == NULL:
+                return ir.Literal(expected, None, found.place)
+            inner = self.converted(found, expected.inner)
+            return None if inner is None else ir.Call("optional.some", (expected.inner,), (inner,), expected, found.place)
         return None
+
+    @contextmanager
+    def assuming(self, facts: Facts) -> Iterator[None]:
+        """Check what stands where these are known not to be null."""
+        outer = self._known
+        self._known = outer | facts
+        try:
+            yield
+        finally:
+            self._known = outer
 
     def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
         """The expression with the type it has. What is expected only decides what literals and bare words mean."""
+        hint = without_null(expected) if expected is not None else None
         match expression:
             case ast.Number():
-                return self._number(expression, expected)
+                return self._number(expression, hint)
             case ast.String():
-                return self._string(expression, expected)
+                return self._string(expression, hint)
             case ast.Boolean():
-                return ir.Literal(BOOLEAN, expression.value, self._place(expression.span))
+                return ir.Literal(BOOLEAN, expression.value, self.place(expression.span))
+            case ast.Null():
+                return ir.Literal(NULL, None, self.place(expression.span))
             case ast.Name():
-                return self._name(expression, expected)
-            case ast.Member():
-                return self._member(expression)
+                return self._name(expression, hint)
+            case ast.Field():
+                return self._field(expression)
             case ast.If():
                 return self._if(expression, expected)
             case ast.Prefix():
-                return self._prefix(expression, expected)
-            case ast.Infix(operator=ast.Word(text="AND" | "OR")):
+                return self._prefix(expression, hint)
+            case ast.IsNull():
+                return self._is_null(expression)
+            case ast.Infix(operator=ast.Word(text="AND" | "OR" | "=>")):
                 return self._logical(expression)
+            case ast.Infix(operator=ast.Word(text="??")):
+                return self._or_else(expression, hint)
             case ast.Infix():
                 return self._infix(expression)
+            case ast.Index():
+                return self._index(expression)
+            case ast.Call():
+                return self._function(expression)
+            case ast.Let():
+                return self._let(expression, expected)
+            case _:
+                return self.collection_form(expression, hint)
 
-    def _place(self, span: Span) -> ir.Place:
-        return place_of(self._bag.source, span)
+    def place(self, span: Span) -> ir.Place:
+        return place_of(self.bag.source, span)
 
     # -- literals and names -----------------------------------------------------------------------
 
     def _number(self, expression: ast.Number, expected: Type | None) -> ir.Expression | None:
-        place = self._place(expression.span)
+        place = self.place(expression.span)
+        digits = expression.text.lstrip("0") or "0"
         if "." in expression.text or expected == DECIMAL:
             try:
                 return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
             except ValueProblem:
                 problem = "has more than 1,000 digits or places"
-        elif len(expression.text.lstrip("0")) <= 19 and int(expression.text) <= MAX_INTEGER:
-            return ir.Literal(INTEGER, int(expression.text), place)
+        elif len(digits) <= 19 and int(digits) <= MAX_INTEGER:
+            return ir.Literal(INTEGER, int(digits), place)
         else:
             problem = "does not fit 64 bits"
-        self._bag.error(Code.BAD_NUMBER, expression.span, text=expression.text, problem=problem)
+        self.bag.error(Code.BAD_NUMBER, expression.span, text=expression.text, problem=problem)
         return None
 
     def _string(self, expression: ast.String, expected: Type | None) -> ir.Expression | None:
-        place = self._place(expression.span)
+        place = self.place(expression.span)
         if not isinstance(expected, Enum):
             return ir.Literal(STRING, expression.text, place)
         if expression.text in expected.members:
             return ir.Literal(expected, expression.text, place)
         help_ = did_you_mean(expression.text, expected.members)
-        self._bag.error(Code.NOT_A_MEMBER, expression.span, name=expression.text, type=expected, help=help_)
+        self.bag.error(Code.NOT_A_MEMBER, expression.span, name=expression.text, type=expected, help=help_)
         return None
 
     def _name(self, expression: ast.Name, expected: Type | None) -> ir.Expression | None:
-        declared = self._scope.find(expression.text)
+        declared = self.scope.find(expression.text)
         is_member = isinstance(expected, Enum) and expression.text in expected.members
-        if declared is not None and is_member and declared.type != expected:
+        if declared is not None and is_member:
             also = (Label(declared.span, f"{declared.describe()} is declared here"),)
             help_ = f"write `'{expression.text}'` for the member"
-            self._bag.error(
-                Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_,
-                name=expression.text, one=declared.describe(),
-            )  # fmt: skip
+            one = declared.describe()
+            self.bag.error(
+                Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one
+            )
             return None
         if declared is not None:
-            return self._reference(declared, expression.span)
+            return self._narrowed(self._reference(declared, expression.span), expression)
         if is_member:
             assert expected is not None
-            return ir.Literal(expected, expression.text, self._place(expression.span))
+            return ir.Literal(expected, expression.text, self.place(expression.span))
         self._unknown(expression, expected)
         return None
-
-    def _member(self, expression: ast.Member) -> ir.Expression | None:
-        scope, name = expression.scope.text, expression.name.text
-        if scope not in ("input", "output"):
-            what = "a field of a value"
-            self._bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what=what)
-            return None
-        declared = self._scope.member(scope, name)
-        if declared is None:
-            table = self._scope.outputs if scope == "output" else self._scope.names
-            names = [n for n, d in table.items() if d.kind == scope] if self._may_use(scope) else []
-            kinds = f"no {scope}" if self._may_use(scope) else "outside postconditions no output"
-            help_ = did_you_mean(name, names)
-            self._bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=name, help=help_)
-            return None
-        return self._reference(declared, expression.span)
-
-    def _may_use(self, scope: str) -> bool:
-        return scope == "input" or self._scope.in_postcondition
 
     def _reference(self, declared: Declared, span: Span) -> ir.Expression | None:
         declared.used = True
         if declared.type is None:
             return None
-        return ir.Ref(declared.kind, declared.name, declared.type, self._place(span))
+        if declared.kind == "field":
+            assert self._record is not None
+            return ir.Field(self._record, declared.name, declared.type, self.place(span))
+        if declared.kind == "local":
+            return ir.Local(declared.number, declared.name, declared.type, self.place(span))
+        return ir.Ref(declared.kind, declared.name, declared.type, self.place(span))
+
+    def _narrowed(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
+        """A value that is known not to be null here, without its null."""
+        if found is None or not isinstance(found.type, OptionalOf):
+            return found
+        if path_of(expression, self.scope) not in self._known:
+            return found
+        return ir.Call("optional.unwrap", (found.type.inner,), (found,), found.type.inner, found.place)
 
     def _unknown(self, word: ast.Name, expected: Type | None) -> None:
-        visible = {each.name: each for each in self._scope.visible()}
-        kinds, candidates = self._scope.kinds(), [*visible]
+        visible = {each.name: each for each in self.scope.visible()}
+        kinds, candidates = self.scope.kinds(), [*visible]
         if isinstance(expected, Enum):
             kinds += f" is, and no member of {expected}"
             candidates += expected.members
         close = next((visible[name] for name in suggestions(word.text, candidates) if name in visible), None)
         also = () if close is None else (Label(close.span, f"`{close.name}` is declared here"),)
         help_ = did_you_mean(word.text, candidates)
-        self._bag.error(
-            Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text
-        )
+        self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
 
-    # -- operators --------------------------------------------------------------------------------
+    def _field(self, expression: ast.Field) -> ir.Expression | None:
+        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output"):
+            return self._own(expression, expression.base.text)
+        base = self.infer(expression.base, None)
+        if base is None:
+            return None
+        if not isinstance(base.type, Record):
+            help_ = None
+            if isinstance(base.type, OptionalOf):
+                help_ = "it may be null: ask with IS NOT NULL first"
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_
+            )
+            return None
+        type_ = base.type.field(expression.name.text)
+        if type_ is None:
+            help_ = did_you_mean(expression.name.text, [name for name, _ in base.type.fields])
+            kinds = f"no field of {base.type}"
+            self.bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=expression.name.text, help=help_)
+            return None
+        found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
+        return self._narrowed(found, expression)
+
+    def _own(self, expression: ast.Field, kind: str) -> ir.Expression | None:
+        """`input.x`, `output.x`."""
+        name = expression.name
+        declared = self.scope.member(kind, name.text)
+        if declared is not None:
+            return self._narrowed(self._reference(declared, expression.span), expression)
+        is_allowed = kind == "input" or self.scope.in_postcondition
+        table = self.scope.outputs if kind == "output" else self.scope.names
+        names = [each for each, found in table.items() if found.kind == kind] if is_allowed else []
+        kinds = f"no {kind}" if is_allowed else "outside postconditions no output"
+        help_ = did_you_mean(name.text, names)
+        self.bag.error(Code.UNKNOWN_NAME, name.span, kinds=kinds, name=name.text, help=help_)
+        return None
+
+    # -- conditions -------------------------------------------------------------------------------
 
     def _if(self, expression: ast.If, expected: Type | None) -> ir.Expression | None:
         condition = self.check(expression.condition, BOOLEAN)
-        branches = self._same_type(expression.then, expression.otherwise, expected)
-        if condition is None or branches is None:
+        with self.assuming(facts_when(expression.condition, True, self.scope)):
+            then = self.infer(expression.then, expected)
+        hint = expected if then is None or expected is not None else then.type
+        with self.assuming(facts_when(expression.condition, False, self.scope)):
+            otherwise = self.infer(expression.otherwise, hint)
+        if condition is None or then is None or otherwise is None:
             return None
-        return ir.If(condition, *branches, branches[0].type, self._place(expression.span))
+        branches = self.one_type(then, otherwise, expression.otherwise.span)
+        if branches is None:
+            return None
+        return ir.If(condition, *branches, branches[0].type, self.place(expression.span))
 
-    def _same_type(
-        self, left: ast.Expression, right: ast.Expression, expected: Type | None
+    def one_type(
+        self, first: ir.Expression, second: ir.Expression, span: Span
     ) -> tuple[ir.Expression, ir.Expression] | None:
-        """Two alternatives brought to one type."""
-        first = self.infer(left, expected)
-        hint = expected if first is None or expected is not None else first.type
-        second = self.infer(right, hint)
-        if first is None or second is None:
-            return None
-        if first.type == INTEGER and second.type == DECIMAL:
-            return self._to_decimal(first), second
-        fitted = self.fit(second, first.type, right.span)
+        """Two alternatives brought to one type; a difference is reported at the second."""
+        left = self.converted(first, second.type)
+        if left is not None:
+            return left, second
+        if NULL in (first.type, second.type):
+            wanted = OptionalOf(second.type if first.type == NULL else first.type)
+            left, right = self.converted(first, wanted), self.converted(second, wanted)
+            return None if left is None or right is None else (left, right)
+        fitted = self.fit(second, first.type, span)
         return None if fitted is None else (first, fitted)
 
     def _logical(self, expression: ast.Infix) -> ir.Expression | None:
-        left, right = self.check(expression.left, BOOLEAN), self.check(expression.right, BOOLEAN)
+        """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known there."""
+        word = expression.operator.text
+        left = self.check(expression.left, BOOLEAN)
+        with self.assuming(facts_when(expression.left, word != "OR", self.scope)):
+            right = self.check(expression.right, BOOLEAN)
         if left is None or right is None:
             return None
-        return ir.Logical(expression.operator.text.lower(), left, right, self._place(expression.span))
+        place = self.place(expression.span)
+        if word == "=>":
+            left = ir.Call("boolean.not", (), (left,), BOOLEAN, left.place)
+        return ir.Logical("and" if word == "AND" else "or", left, right, place)
+
+    def _is_null(self, expression: ast.IsNull) -> ir.Expression | None:
+        outer, self._known = self._known, NOTHING  # the question is about the value as it is declared
+        operand = self.infer(expression.operand, None)
+        self._known = outer
+        if operand is None:
+            return None
+        if not isinstance(operand.type, OptionalOf):
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.operand.span, expected="a value that may be null", found=operand.type
+            )
+            return None
+        place = self.place(expression.span)
+        is_null: ir.Expression = ir.Call("optional.is_null", (operand.type.inner,), (operand,), BOOLEAN, place)
+        return ir.Call("boolean.not", (), (is_null,), BOOLEAN, place) if expression.is_negated else is_null
+
+    def _or_else(self, expression: ast.Infix, hint: Type | None) -> ir.Expression | None:
+        """`a ?? b`: `a` once, and `b` only where that is null."""
+        left = self.infer(expression.left, None)
+        if left is None:
+            return None
+        if not isinstance(left.type, OptionalOf):
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.left.span, expected="a value that may be null", found=left.type
+            )
+            return None
+        right = self.infer(expression.right, hint if hint is not None else left.type.inner)
+        if right is None:
+            return None
+        place = self.place(expression.span)
+        number = self.scope.local_count
+        self.scope.local_count += 1
+
+        def local() -> ir.Expression:
+            return ir.Local(number, "value", left.type, left.place)
+
+        is_null = ir.Call("optional.is_null", (left.type.inner,), (local(),), BOOLEAN, left.place)
+        value = ir.Call("optional.unwrap", (left.type.inner,), (local(),), left.type.inner, left.place)
+        branches = self.one_type(value, right, expression.right.span)
+        if branches is None:
+            return None
+        chosen = ir.If(is_null, branches[1], branches[0], branches[0].type, place)
+        return ir.Let(number, "value", left, chosen, place)
+
+    def _let(self, expression: ast.Let, expected: Type | None) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        with self.scope.bound(expression.name, None if value is None else value.type, self.bag) as local:
+            body = self.infer(expression.body, expected)
+        if value is None or body is None:
+            return None
+        return ir.Let(local.number, local.name, value, body, self.place(expression.span))
+
+    # -- operators and functions ------------------------------------------------------------------
 
     def _prefix(self, expression: ast.Prefix, expected: Type | None) -> ir.Expression | None:
         operator = expression.operator.text
         if operator == "unary -" and isinstance(expression.operand, ast.Number):
             return self._negative_number(expression, expression.operand, expected)
         operand = self.infer(expression.operand, None)
-        return None if operand is None else self._call(expression.operator, (operand,), expression.span)
+        return None if operand is None else self._operation(expression.operator, (operand,), expression.span)
 
     def _negative_number(
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
         """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
         if "." not in number.text and expected != DECIMAL and number.text.lstrip("0") == str(MAX_INTEGER + 1):
-            return ir.Literal(INTEGER, -MAX_INTEGER - 1, self._place(expression.span))
+            return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
         literal = self._number(number, expected)
         if literal is None:
             return None
         assert isinstance(literal, ir.Literal)
-        assert not isinstance(literal.value, str | frozenset)
-        negative = parse_decimal(f"-{literal.value:f}") if literal.type == DECIMAL else -literal.value
-        return ir.Literal(literal.type, negative, self._place(expression.span))
+        text = f"-{number.text}"
+        negative = parse_decimal(text) if literal.type == DECIMAL else int(text)
+        return ir.Literal(literal.type, negative, self.place(expression.span))
 
     def _infix(self, expression: ast.Infix) -> ir.Expression | None:
         """Each operand says what a literal or a bare word on the other side means; the place around them does not.
@@ -238,41 +385,71 @@ class ExpressionChecker:
             right = None if left is None else self.infer(expression.right, _hint_from(left))
         if left is None or right is None:
             return None
-        return self._call(expression.operator, (left, right), expression.span)
+        return self._operation(expression.operator, (left, right), expression.span)
 
     def _is_open(self, expression: ast.Expression) -> bool:
         """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
         if isinstance(expression, ast.Name):
-            return self._scope.find(expression.text) is None
+            return self.scope.find(expression.text) is None
+        if isinstance(expression, ast.Prefix):
+            return self._is_open(expression.operand)
         return isinstance(expression, ast.String | ast.Number)
 
-    def _call(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
-        for candidate in (operands, tuple(self._promoted(operand) for operand in operands)):
-            for spec in _BY_OPERATOR[operator.text]:
-                call = self._instance(spec, candidate, span)
-                if call is not None:
-                    return call
-        types = " and ".join(str(operand.type) for operand in operands)
+    def _index(self, expression: ast.Index) -> ir.Expression | None:
+        base = self.infer(expression.base, None)
+        hint = base.type.key if base is not None and isinstance(base.type, MapOf) else None
+        index = self.infer(expression.index, hint)
+        if base is None or index is None:
+            return None
+        return self._operation(ast.Word("[]", expression.index.span), (base, index), expression.span)
+
+    def _operation(
+        self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span
+    ) -> ir.Expression | None:
+        specs = by_operator(operator.text)
         sign = operator.text.removeprefix("unary ")
-        self._bag.error(Code.OPERATOR_TYPES, operator.span, f"between {types}" if len(operands) > 1 else "",
-                        operator=sign, types=types)  # fmt: skip
-        return None
-
-    def _instance(self, spec: OpSpec, operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
-        """The call of this operation on these operands, where its types fit exactly."""
-        bindings: dict[str, Type] = {}
-        if len(spec.params) != len(operands):
+        if not specs:
+            self.bag.error(Code.NOT_IN_THIS_VERSION, operator.span, what=f"`{sign}` in an expression")
             return None
-        for (_, pattern), operand in zip(spec.params, operands, strict=True):
-            if not match_parameter(pattern, operand.type, bindings):
-                return None
-        if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
-            return None
-        of = tuple(bindings[name] for name, _ in spec.type_params)
-        return ir.Call(spec.name, of, operands, substitute(spec.returns, bindings), self._place(span))
+        call = self._overloaded(specs, operands, span)
+        if call is None:
+            types = " and ".join(str(operand.type) for operand in operands)
+            label = f"between {types}" if len(operands) > 1 and sign != "[]" else ""
+            help_ = None
+            if any(isinstance(operand.type, OptionalOf) for operand in operands):
+                help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
+            self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
+        return call
 
-    def _promoted(self, operand: ir.Expression) -> ir.Expression:
-        return self._to_decimal(operand) if operand.type == INTEGER else operand
+    def _overloaded(
+        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
+    ) -> ir.Expression | None:
+        place = self.place(span)
+        exact = instance(specs, operands, place)
+        if exact is not None or not any(operand.type == INTEGER for operand in operands):
+            return exact
+        promoted = tuple(self._to_decimal(each) if each.type == INTEGER else each for each in operands)
+        return instance(specs, promoted, place)
+
+    def _function(self, expression: ast.Call) -> ir.Expression | None:
+        name = expression.function.text
+        specs = by_function(name)
+        if not specs:
+            help_ = did_you_mean(name, function_names())
+            self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)
+            return None
+        if expression.binding is not None:
+            self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what=f"FOR in `{name}`")
+            return None
+        arguments = [self.infer(argument, None) for argument in expression.arguments]
+        known = tuple(argument for argument in arguments if argument is not None)
+        if len(known) < len(arguments):
+            return None
+        call = self._overloaded(specs, known, expression.span)
+        if call is None:
+            types = ", ".join(str(argument.type) for argument in known) or "no arguments"
+            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types)
+        return call
 
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
         if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
@@ -281,6 +458,8 @@ class ExpressionChecker:
 
 
 def _hint_from(other: ir.Expression) -> Type | None:
-    """What one operand says about the other; a set says it of its members."""
-    type_ = other.type.element if isinstance(other.type, SetOf) else other.type
+    """What one operand says about the other; a collection says it of its members."""
+    type_ = other.type.element if isinstance(other.type, SetOf | ArrayOf) else other.type
+    if isinstance(type_, MapOf):
+        type_ = type_.key
     return type_ if isinstance(type_, Enum) or type_ == DECIMAL else None

@@ -4,29 +4,29 @@
 from __future__ import annotations
 
 import re
+from typing import final
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, Enum, SetOf, Type
-from vesper.spec.values import (
-    MAX_INTEGER,
-    MIN_INTEGER,
-    ProblemKind,
-    Value,
-    ValueProblem,
-    parse_decimal,
-)
-from vesper.spec.values import (
-    Scalar as ScalarValue,
-)
-from vesper.syntax.fields import expect_scalar, expect_sequence
-from vesper.syntax.yaml_tree import Scalar, Tree
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Key, ProblemKind, Scalar, Value, ValueProblem, parse_decimal, sorted_map
+from vesper.syntax.fields import expect_mapping, expect_scalar, expect_sequence
+from vesper.syntax.yaml_tree import Scalar as YamlScalar
+from vesper.syntax.yaml_tree import Sequence, Tree
 
+
+@final
+class Unread:
+    """What could not be read; the reason is in the bag."""
+
+
+UNREAD = Unread()
+MAX_TEXT = 64 * 1024
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
-def value_from_text(type_: Type, text: str) -> Value:
+def value_from_text(type_: Type, text: str) -> Scalar:
     """The value of a scalar type that this text spells, or a `ValueProblem`. Command lines and nodes read alike."""
     if type_ == DECIMAL:
         return parse_decimal(text)
@@ -45,13 +45,32 @@ def value_from_text(type_: Type, text: str) -> Value:
     return text
 
 
-def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | None:
-    """The value that stands in a literal slot, or None after reporting why there is none."""
-    if isinstance(type_, SetOf):
-        return _read_set(type_, tree, key, bag)
-    scalar = tree if isinstance(tree, Scalar) else expect_scalar(tree, key, bag)
+def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    """The value that stands in a literal slot, or `UNREAD` after reporting why there is none (null is a value)."""
+    match type_:
+        case OptionalOf(inner):
+            is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in ("null", "~", "")
+            return None if is_null else read_literal(inner, tree, key, bag)
+        case SetOf(element):
+            items = _read_items(element, tree, key, bag)
+            return items if isinstance(items, Unread) else _as_set(items, tree, bag)
+        case ArrayOf(element):
+            return _read_items(element, tree, key, bag)
+        case MapOf():
+            return _read_map(type_, tree, key, bag)
+        case Record():
+            return _read_record(type_, tree, key, bag)
+        case _:
+            return _read_scalar(type_, tree, key, bag)
+
+
+def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    scalar = expect_scalar(tree, key, bag)
     if scalar is None:
-        return None
+        return UNREAD
+    if len(scalar.text) > MAX_TEXT // 4 and len(scalar.text.encode("utf-8")) > MAX_TEXT:
+        bag.error(Code.TOO_LARGE, scalar.span, limit=f"{MAX_TEXT:,}", what="bytes in one literal")
+        return UNREAD
     try:
         return value_from_text(type_, scalar.text)
     except ValueProblem as problem:
@@ -60,19 +79,65 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             bag.error(Code.NOT_A_MEMBER, scalar.span, name=scalar.text, type=type_, help=help_)
         else:
             bag.error(Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=f"a value of type {type_}")
-        return None
+        return UNREAD
 
 
-def _read_set(type_: SetOf, tree: Tree, key: str, bag: DiagnosticBag) -> Value | None:
+def _read_items(element: Type, tree: Tree, key: str, bag: DiagnosticBag) -> list[Value] | Unread:
     sequence = expect_sequence(tree, key, bag)
     if sequence is None:
-        return None
-    members: set[ScalarValue] = set()
-    for item in sequence.items:
-        member = read_literal(type_.element, item, key, bag)
-        if member is None or isinstance(member, frozenset):  # the latter was refused as a type
-            continue
-        if member in members:
+        return UNREAD
+    items = [read_literal(element, item, key, bag) for item in sequence.items]
+    known = [item for item in items if not isinstance(item, Unread)]
+    return known if len(known) == len(items) else UNREAD
+
+
+def _as_set(members: list[Value], tree: Tree, bag: DiagnosticBag) -> Value | Unread:
+    assert isinstance(tree, Sequence)
+    found: set[Key] = set()
+    for member, item in zip(members, tree.items, strict=True):
+        assert isinstance(member, bool | int | str)
+        if member in found:
             bag.error(Code.BAD_LITERAL, item.span, text=member, expected="a new member: the set has it already")
-        members.add(member)
-    return frozenset(members)
+            return UNREAD
+        found.add(member)
+    return frozenset(found)
+
+
+def _read_map(type_: MapOf, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    mapping = expect_mapping(tree, key, bag)
+    if mapping is None:
+        return UNREAD
+    found: dict[Key, Value] = {}
+    is_sound = True
+    for word, value in mapping.entries:
+        read_key = _read_scalar(type_.key, word, key, bag)
+        read_value = read_literal(type_.value, value, word.text, bag)
+        if isinstance(read_key, Unread) or isinstance(read_value, Unread):
+            is_sound = False
+            continue
+        assert isinstance(read_key, bool | int | str)
+        found[read_key] = read_value
+    return sorted_map(type_, found) if is_sound else UNREAD
+
+
+def _read_record(type_: Record, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    mapping = expect_mapping(tree, key, bag)
+    if mapping is None:
+        return UNREAD
+    given = {word.text: value for word, value in mapping.entries}
+    names = [name for name, _ in type_.fields]
+    for word, _ in mapping.entries:
+        if word.text not in names:
+            help_ = did_you_mean(word.text, names)
+            bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {type_}", key=word.text, help=help_)
+            return UNREAD
+    found: dict[str, Value] = {}
+    for name, field_type in type_.fields:
+        if name not in given and not isinstance(field_type, OptionalOf):
+            bag.error(Code.MISSING_KEY, mapping.span, where=f"the record {type_}", key=name)
+            return UNREAD
+        value = read_literal(field_type, given[name], name, bag) if name in given else None
+        if isinstance(value, Unread):
+            return UNREAD
+        found[name] = value
+    return found

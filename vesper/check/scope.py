@@ -1,7 +1,9 @@
-"""What a name means where it stands: inputs, constants, steps above, outputs in postconditions."""
+"""What a name means where it stands: inputs, constants, steps above, outputs in postconditions, names bound on the way."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from vesper.diagnostics.codes import Code
@@ -11,40 +13,68 @@ from vesper.spec.types import Type
 from vesper.syntax import ast
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Declared:
+    """Something that has a name. Two are the same only if they are one object."""
+
     kind: str
     name: str
     type: Type | None
     """None when its declaration is wrong already: then nothing more is said about its uses."""
     span: Span
+    number: int = 0
+    """Of a local: its number in the IR."""
     used: bool = False
 
     def describe(self) -> str:
-        return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
+        kind = "name bound here" if self.kind == "local" else self.kind
+        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one node. Inputs, constants and steps share one namespace; outputs have their own."""
+    """The names of one node. Inputs, constants and steps share one namespace; outputs have their own.
+
+    A name that an expression binds (`LET`, `FOR`) may not be any of those: a name means one thing wherever it is seen.
+    """
 
     names: dict[str, Declared] = field(default_factory=dict)
     outputs: dict[str, Declared] = field(default_factory=dict)
     in_postcondition: bool = False
+    locals: dict[str, Declared] = field(default_factory=dict)
+    local_count: int = 0
 
     def declare(self, kind: str, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> None:
-        """Add a name, or report who has it."""
+        """Add a name for the rest of the node, or report who has it."""
         table = self.outputs if kind == "output" else self.names
         other = table.get(word.text)
         if other is None:
             table[word.text] = Declared(kind, word.text, type_, word.span)
-            return
-        what = "an output" if kind == "output" else f"this {kind}"
-        also = (Label(other.span, f"{other.describe()} is declared here"),)
-        bag.error(Code.NAME_TAKEN, word.span, also=also, what=what, name=word.text, other=other.describe())
+        else:
+            _report_taken("an output" if kind == "output" else f"this {kind}", word, other, bag)
+
+    @contextmanager
+    def bound(self, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Iterator[Declared]:
+        """A name for the length of an expression."""
+        other = self.locals.get(word.text) or self.find(word.text)
+        if other is not None:
+            _report_taken("a bound name", word, other, bag)
+        local = Declared("local", word.text, type_, word.span, self.local_count)
+        self.local_count += 1
+        outer = self.locals.get(word.text)
+        self.locals[word.text] = local
+        try:
+            yield local
+        finally:
+            if outer is None:
+                del self.locals[word.text]
+            else:
+                self.locals[word.text] = outer
 
     def find(self, name: str) -> Declared | None:
         """What a bare name means: in postconditions outputs come first, and steps are not seen."""
+        if name in self.locals:
+            return self.locals[name]
         if self.in_postcondition:
             found = self.outputs.get(name) or self.names.get(name)
             return None if found is None or found.kind == "step" else found
@@ -60,7 +90,12 @@ class Scope:
     def visible(self) -> list[Declared]:
         """Everything a bare name could mean here."""
         names = {**self.names, **self.outputs} if self.in_postcondition else self.names
-        return [found for name in names if (found := self.find(name)) is not None]
+        return [found for name in (*names, *self.locals) if (found := self.find(name)) is not None]
 
     def kinds(self) -> str:
         return "no output, input or constant" if self.in_postcondition else "no input, constant or earlier step"
+
+
+def _report_taken(what: str, word: ast.Word, other: Declared, bag: DiagnosticBag) -> None:
+    also = (Label(other.span, f"{other.describe()} is declared here"),)
+    bag.error(Code.NAME_TAKEN, word.span, also=also, what=what, name=word.text, other=other.describe())

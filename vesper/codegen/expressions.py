@@ -3,18 +3,20 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import libcst as cst
 
-from vesper.codegen.naming import Naming
+from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.ranges import cannot_overflow
-from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, Prefix
+from vesper.codegen.negative_zero import may_be_negative_zero
+from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import SetOf
-from vesper.spec.values import Value, ordered
+from vesper.spec.types import DECIMAL, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
+from vesper.spec.values import Value, in_order
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
@@ -68,6 +70,30 @@ class ExpressionWriter:
                 return self._ternary(expression)
             case ir.Call():
                 return self._call(expression)
+            case ir.Local():
+                return Written(cst.Name(self._naming.local(expression.number, expression.name)), ATOM)
+            case ir.Let():
+                return self._let(expression)
+            case ir.For():
+                return self._for(expression)
+            case ir.Array():
+                items = [cst.Element(self.stored(item).node) for item in expression.items]
+                return Written(cst.List(items), ATOM)
+            case ir.RecordValue():
+                return Written(self.record([(name, self.stored(value)) for name, value in expression.fields]), ATOM)
+            case ir.Field():
+                base = self._inside(expression.of, ATOM)
+                return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
+
+    def stored(self, expression: ir.Expression) -> Written:
+        """A value as a name, a collection or a record may hold it: zero has no sign."""
+        written = self.write(expression)
+        if without_null(expression.type) == DECIMAL and may_be_negative_zero(expression):
+            return Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
+        return written
+
+    def record(self, entries: Sequence[tuple[str, Written]]) -> cst.Dict:
+        return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), each.node) for key, each in entries])
 
     def marked(self, expression: ir.Expression, written: Written) -> Written:
         """In the traced form, the expression inside `mark(index, …)`."""
@@ -81,6 +107,11 @@ class ExpressionWriter:
 
     def value(self, value: Value, of: ir.Literal | ir.Constant) -> Written:
         """A literal value; decimals are named once for the module, so that no call builds them again."""
+        return self._literal(of.type, value)
+
+    def _literal(self, type_: Type, value: Value) -> Written:
+        if value is None:
+            return Written(cst.Name("None"), ATOM)
         if isinstance(value, bool):
             return Written(cst.Name(str(value)), ATOM)
         if isinstance(value, int):
@@ -90,12 +121,28 @@ class ExpressionWriter:
             name = self._naming.decimal(value)
             self.decimals[name] = value
             return Written(cst.Name(name), ATOM)
-        if isinstance(value, frozenset):
-            assert isinstance(of.type, SetOf)
-            members = [cst.Element(self.value(member, of).node) for member in ordered(of.type, value)]
-            inner = [cst.Arg(cst.Set(members))] if members else []
-            return Written(cst.Call(cst.Name("frozenset"), inner), ATOM)
-        return Written(cst.SimpleString(string_literal(value)), ATOM)
+        if isinstance(value, str):
+            return Written(cst.SimpleString(string_literal(value)), ATOM)
+        return Written(self._collection_literal(without_null(type_), value), ATOM)
+
+    def _collection_literal(self, type_: Type, value: Value) -> cst.BaseExpression:
+        match type_, value:
+            case SetOf(element), frozenset():
+                members = [cst.Element(self._literal(element, each).node) for each in in_order(element, value)]
+                return cst.Call(cst.Name("frozenset"), [cst.Arg(cst.Set(members))] if members else [])
+            case ArrayOf(element), list():
+                return cst.List([cst.Element(self._literal(element, each).node) for each in value])
+            case MapOf(key, of), dict():
+                return cst.Dict(
+                    [
+                        cst.DictElement(self._literal(key, each).node, self._literal(of, found).node)
+                        for each, found in value.items()
+                    ]
+                )
+            case Record(fields), dict():
+                return self.record([(name, self._literal(field, value[name])) for name, field in fields])
+            case _:
+                raise AssertionError(f"{value!r} is no {type_}")
 
     # -- forms ------------------------------------------------------------------------------------
 
@@ -127,6 +174,13 @@ class ExpressionWriter:
                 written = Written(cst.UnaryOperation(cst.Not(), self._inside(call.args[0], NOT)), NOT)
             case Prefix():
                 written = Written(cst.UnaryOperation(cst.Minus(), self._inside(call.args[0], SIGN)), SIGN)
+            case Itself():
+                return self.write(call.args[0])
+            case IsNone():
+                operand = self._inside(call.args[0], SUM)
+                written = Written(
+                    cst.Comparison(operand, [cst.ComparisonTarget(cst.Is(), cst.Name("None"))]), COMPARISON
+                )
             case Function(name):
                 written = self._function(name, call)
             case _:
@@ -137,6 +191,80 @@ class ExpressionWriter:
         if OPERATIONS[call.op].raises:
             self.sites[written.node] = call.index
         return written
+
+    # -- names bound on the way, and loops ---------------------------------------------------------
+
+    def _let(self, let: ir.Let) -> Written:
+        """`[body for name in [value]][0]`: Python has no shorter expression that evaluates a value first and once."""
+        target = cst.Name(self._naming.local(let.local, let.name))
+        value = cst.List([cst.Element(self.stored(let.value).node)])
+        loop = cst.CompFor(target=target, iter=value)
+        return Written(_item(cst.ListComp(self.write(let.body).node, loop), cst.Integer("0")), ATOM)
+
+    def _for(self, expression: ir.For) -> Written:
+        loop = self._loop(expression)
+        # A sum starts from a zero without sign, and adding to that never gives one with it.
+        value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
+        match expression.kind:
+            case "array":
+                return Written(cst.ListComp(value, loop), ATOM)
+            case "count":
+                return Written(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
+            case "set":
+                return Written(_of_generator("frozenset", value, loop), ATOM)
+            case "forall" | "exists":
+                return Written(_of_generator("all" if expression.kind == "forall" else "any", value, loop), ATOM)
+            case "sum" if expression.type == DECIMAL:
+                zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
+                parenthesised = cst.GeneratorExp(value, loop)
+                call = cst.Call(cst.Name("sum"), [cst.Arg(parenthesised), zero])
+            case "sum":
+                call = _of_generator("checked_sum", value, loop)
+            case "min" | "max":
+                call = _of_generator("smallest" if expression.kind == "min" else "largest", value, loop)
+            case _:
+                call = self._map(expression, value, loop)
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
+
+    def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+        assert expression.key is not None
+        pair = cst.Tuple([cst.Element(self.write(expression.key).node), cst.Element(value)])
+        if not isinstance(expression.key.type, Enum):
+            return _of_generator("map_of", pair, loop)
+        members = cst.Tuple(
+            [cst.Element(cst.SimpleString(string_literal(member))) for member in expression.key.type.members]
+        )
+        return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
+
+    def _loop(self, expression: ir.For) -> cst.CompFor:
+        names = [
+            cst.Name(self._naming.local(number, name))
+            for number, name in zip(expression.locals, expression.names, strict=True)
+        ]
+        over = self._over(expression, len(names))
+        target: cst.Name | cst.Tuple = names[0]
+        if len(names) > 1:
+            target = cst.Tuple([cst.Element(name) for name in names], lpar=[], rpar=[])
+        conditions = []
+        if expression.where is not None:
+            where = _in_parentheses(self.condition(expression.where), OR)
+            conditions.append(cst.CompIf(where))
+        return cst.CompFor(target=target, iter=over, ifs=conditions)
+
+    def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
+        over = self._inside(expression.over, OR)
+        match expression.over.type:
+            case SetOf(Enum(members)):
+                # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
+                order = cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in members])
+                return cst.Call(cst.Name("members_in_order"), [cst.Arg(order), cst.Arg(over)])
+            case SetOf():
+                return cst.Call(cst.Name("sorted"), [cst.Arg(over)])
+            case MapOf() if names > 1:
+                return cst.Call(cst.Name("entries_of"), [cst.Arg(over)])
+            case _:
+                return over
 
     def _function(self, name: str, call: ir.Call) -> Written:
         arguments = [cst.Arg(self.write(argument).node) for argument in call.args]
@@ -155,9 +283,14 @@ class ExpressionWriter:
             self.sites[new] = self.sites.pop(old)
 
 
-def kernel_name(op: str) -> str:
-    """What generated code calls a kernel: `text_length` for `text.length`."""
-    return op.replace(".", "_")
+def _item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:
+    return cst.Subscript(base, [cst.SubscriptElement(cst.Index(index))])
+
+
+def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+    """`function(value for …)`."""
+    generator = cst.GeneratorExp(value, loop, lpar=[], rpar=[])
+    return cst.Call(cst.Name(function), [cst.Arg(generator)])
 
 
 def string_literal(text: str) -> str:

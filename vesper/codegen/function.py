@@ -10,25 +10,15 @@ from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
 from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
-from vesper.codegen.layout import break_arguments, break_chain, break_dict, break_parameters, fits
+from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, fits
 from vesper.codegen.naming import Naming
-from vesper.codegen.negative_zero import may_be_negative_zero
+from vesper.codegen.types import TypeWriter
 from vesper.ir import nodes as ir
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type
+from vesper.spec.types import Enum, OptionalOf, Type
 from vesper.spec.values import Value
 
 _BODY_INDENT = 4
 _BLANK = cst.EmptyLine(indent=False)
-
-
-def python_type(type_: Type) -> cst.BaseExpression:
-    """The annotation of a value's Python form."""
-    if isinstance(type_, Enum):
-        members = [cst.Element(cst.SimpleString(string_literal(member))) for member in type_.members]
-        elements = [cst.SubscriptElement(cst.Index(element.value)) for element in members]
-        return cst.Subscript(cst.Name("Literal"), elements)
-    names: dict[Type, str] = {BOOLEAN: "bool", INTEGER: "int", DECIMAL: "Decimal", STRING: "str"}
-    return cst.Name(names[type_])
 
 
 def comment(text: str) -> cst.EmptyLine:
@@ -38,11 +28,12 @@ def comment(text: str) -> cst.EmptyLine:
 
 
 class FunctionWriter:
-    def __init__(self, node: ir.Node, naming: Naming, traced: bool) -> None:
+    def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool) -> None:
         self._node = node
         self._naming = naming
         self._traced = traced
         self.expressions = ExpressionWriter(naming, traced)
+        self._types = types
 
     def function(self) -> cst.FunctionDef:
         node = self._node
@@ -77,8 +68,8 @@ class FunctionWriter:
         params = [
             cst.Param(
                 cst.Name(names[each.name]),
-                annotation=cst.Annotation(python_type(each.type)),
-                default=None if each.default is None else self._default(each.type, each.default),
+                annotation=cst.Annotation(self._types.annotation(each.type)),
+                default=self._default(each.type, each.default),
             )
             for each in self._node.inputs
         ]
@@ -89,7 +80,9 @@ class FunctionWriter:
             return cst.Parameters(params=params, kwonly_params=mark)
         return cst.Parameters(kwonly_params=[*params, *mark])
 
-    def _default(self, type_: Type, value: Value) -> cst.BaseExpression:
+    def _default(self, type_: Type, value: Value) -> cst.BaseExpression | None:
+        if value is None and not isinstance(type_, OptionalOf):
+            return None
         literal = ir.Literal(type_, value, ir.Place(1, 1, 1, 1))
         return self.expressions.value(value, literal).node
 
@@ -99,6 +92,7 @@ class FunctionWriter:
         return [self._clause(phase, index, clause) for index, clause in enumerate(clauses)]
 
     def _clause(self, phase: str, index: int, clause: ir.Clause) -> cst.BaseStatement:
+        self._naming.begin_statement()
         statement = parse_template_statement(
             templates.CONTRACT_CHECK,
             condition=cst.Name("condition"),
@@ -133,26 +127,31 @@ class FunctionWriter:
         return statement.with_changes(body=cst.IndentedBlock([broken]))
 
     def _mentioned(self, clause: ir.Clause) -> cst.Dict:
-        return self._dict([(ref.name, self.expressions.write(ref).node) for ref in ir.mentioned(clause)])
-
-    def _dict(self, entries: Sequence[tuple[str, cst.BaseExpression]]) -> cst.Dict:
-        return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), value) for key, value in entries])
+        return self.expressions.record([(ref.name, self.expressions.write(ref)) for ref in ir.mentioned(clause)])
 
     # -- flow -------------------------------------------------------------------------------------
 
     def _step(self, step: ir.Step) -> list[cst.BaseStatement]:
-        target = self._naming.name("step", step.name)
+        self._naming.begin_statement()
         heading = [_BLANK, comment(f"step {step.name}, line {step.place.line}")]
         before: list[cst.BaseStatement] = []
-        if isinstance(step.value.type, Enum):
+        value = step.value
+        while isinstance(value, ir.Let):
+            # What a step binds outermost is a statement of its own; nothing is evaluated before it.
+            local = self._naming.local(value.local, value.name)
+            before.append(self._assign(local, value.value, 1, heading))
+            heading = []
+            value = value.body
+        target = self._naming.name("step", step.name)
+        if isinstance(value.type, Enum):
             # Without it a type checker would take the members for any string.
-            annotation = cst.AnnAssign(cst.Name(target), cst.Annotation(python_type(step.value.type)))
+            annotation = cst.AnnAssign(cst.Name(target), cst.Annotation(self._types.annotation(value.type)))
             before.append(cst.SimpleStatementLine([annotation], leading_lines=heading))
             heading = []
-        if isinstance(step.value, ir.If) and isinstance(step.value.otherwise, ir.If):
+        if isinstance(value, ir.If) and isinstance(value.otherwise, ir.If):
             # Two conditions or more: a person would write statements, not nested conditional expressions.
-            return [*before, self._chain(target, step.value, step.value).with_changes(leading_lines=heading)]
-        return [*before, self._assign(target, step.value, 1, heading, mark_as=step.value)]
+            return [*before, self._chain(target, value, step.value).with_changes(leading_lines=heading)]
+        return [*before, self._assign(target, value, 1, heading, mark_as=step.value)]
 
     def _chain(self, target: str, chain: ir.If, whole: ir.Expression) -> cst.If:
         """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
@@ -169,20 +168,18 @@ class FunctionWriter:
         self, target: str, value: ir.Expression, depth: int, heading: Sequence[cst.EmptyLine] = (),
         mark_as: ir.Expression | None = None,
     ) -> cst.SimpleStatementLine:  # fmt: skip
-        written = self.expressions.write(value)
-        if value.type == DECIMAL and may_be_negative_zero(value):
-            written = Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
+        written = self.expressions.stored(value)
         if mark_as is not None:
             written = self.expressions.marked(mark_as, written)
         node = written.node
         if not fits(node, depth * _BODY_INDENT + len(f"{target} = ")):
-            node = break_chain(node, self.expressions.moved)
+            node = break_long(node, self.expressions.moved)
         assignment = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
     def _return(self, statement: ir.Return) -> list[cst.BaseStatement]:
         before: list[cst.BaseStatement] = []
-        entries: list[tuple[str, cst.BaseExpression]] = []
+        entries: list[tuple[str, Written]] = []
         for name, value in statement.values:
             if isinstance(value, ir.Ref):
                 self._naming.alias("output", name, self._naming.name(value.kind, value.name))
@@ -190,8 +187,8 @@ class FunctionWriter:
                 target = self._naming.name("output", name)
                 heading = [_BLANK, comment(f"output {name}, line {value.place.line}")]
                 before.append(self._assign(target, value, 1, heading))
-            entries.append((name, cst.Name(self._naming.name("output", name))))
-        result = self._dict(entries)
+            entries.append((name, Written(cst.Name(self._naming.name("output", name)), ATOM)))
+        result = self.expressions.record(entries)
         if not fits(result, _BODY_INDENT + len("return ")):
             result = break_dict(result)
         returning = cst.SimpleStatementLine([cst.Return(result)], leading_lines=[_BLANK])

@@ -27,6 +27,15 @@ def _new_line(indent: str) -> cst.ParenthesizedWhitespace:
     return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))
 
 
+def break_long(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
+    """An expression that is too long for its line: a call by its arguments, a row of operators by its operands."""
+    if isinstance(node, cst.Call) and node.args:
+        broken = break_arguments(node)
+        moved(node, broken)
+        return broken
+    return break_chain(node, moved)
+
+
 def break_chain(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
     """A row of operators, one operand a line, in parentheses; anything else as it is."""
     if not isinstance(node, cst.BinaryOperation | cst.BooleanOperation):

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.helpers import parse_template_module, parse_template_statement
+from libcst.helpers import parse_template_module
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import kernel_name
-from vesper.codegen.function import FunctionWriter, docstring, python_type
+from vesper.codegen.deep_stack import on_deep_stack
+from vesper.codegen.function import FunctionWriter, docstring
 from vesper.codegen.layout import code_of
-from vesper.codegen.naming import Naming
+from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
@@ -25,6 +26,9 @@ from vesper.spec.operations import OPERATIONS
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
+
+_SHALLOW = 12
+"""Expressions of this depth are written within a hundred frames or so."""
 
 Position = tuple[int, int, int, int]
 """Line, column, end line, end column; lines from 1, columns from 0, as Python's own code positions."""
@@ -41,8 +45,16 @@ class GeneratedModule:
 
 
 def generate_module(node: ir.Node, traced: bool = False) -> GeneratedModule:
+    if max((ir.depth(root) for root in node.roots()), default=0) > _SHALLOW:
+        return on_deep_stack(lambda: _generate(node, traced))
+    return _generate(node, traced)
+
+
+def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     naming = Naming()
-    writer = FunctionWriter(node, naming, traced)
+    types = TypeWriter(naming)
+    writer = FunctionWriter(node, naming, types, traced)
+    success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node) for c in node.constants
@@ -54,7 +66,7 @@ def generate_module(node: ir.Node, traced: bool = False) -> GeneratedModule:
     body: list[cst.BaseStatement] = [
         *_separated(decimals, 1),
         *_separated(constants, 1),
-        *_separated([_success(node)], 2),
+        *(statement for each in (*types.classes, success) for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
@@ -81,21 +93,11 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
     return [statements[0].with_changes(leading_lines=lines), *statements[1:]]
 
 
-def _success(node: ir.Node) -> cst.ClassDef:
-    shell = parse_template_statement(templates.SUCCESS)
-    assert isinstance(shell, cst.ClassDef)
-    fields = [
-        cst.SimpleStatementLine([cst.AnnAssign(cst.Name(o.name), cst.Annotation(python_type(o.type)))])
-        for o in node.outputs
-    ]
-    return shell.with_changes(body=cst.IndentedBlock(fields))
-
-
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = _names_in(body)
     imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
-    imports += [cst.parse_statement(_kernel_import(op)) for op in kernels]
+    imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])
     header = [
         HEADER,
         f"# {node.node_id}, from {_shown(node.source.path)}",
@@ -105,6 +107,14 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
         header=[cst.EmptyLine(comment=cst.Comment(line)) for line in header],
         body=[shell.body[0], *imports, *body],
     )
+
+
+def _grouped(imports: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Imports in the order that linters want: Python's own, a blank line, ours, by module."""
+    ordered = sorted(imports, key=lambda line: (code_of(line).strip().startswith("from vesper"), code_of(line)))
+    own = next((line for line in ordered if code_of(line).strip().startswith("from vesper")), None)
+    blank = [cst.EmptyLine(indent=False)]
+    return [line.with_changes(leading_lines=blank if line in (ordered[0], own) else []) for line in ordered]
 
 
 def _kernel_import(op: str) -> str:

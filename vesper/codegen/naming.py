@@ -5,28 +5,51 @@ from __future__ import annotations
 import keyword
 from decimal import Decimal
 
+from vesper.spec.operations import OPERATIONS
 from vesper.spec.values import decimal_text
 
 _MAX_DECIMAL_NAME = 24
 # What generated code mentions besides the node's own names; a step called `len` becomes `len_`.
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
-    "exact_decimals", "unsigned_zero", "checked", "mark", "len", "frozenset", "bool", "int", "str",
+    "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
+    "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
+    "list", "dict",
 })  # fmt: skip
+
+
+def kernel_name(op: str) -> str:
+    """What generated code calls a kernel: `text_length` for `text.length`."""
+    return op.replace(".", "_")
 
 
 class Naming:
     """Hands out each identifier once."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(RESERVED)
+        self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in OPERATIONS}
         self._given: dict[tuple[str, str], str] = {}
 
     def name(self, kind: str, name: str) -> str:
         """The identifier of an input, step, output or constant; the same one each time."""
         if (kind, name) not in self._given:
-            self._given[kind, name] = self._fresh(name.upper() if kind == "constant" else name)
+            self._given[kind, name] = self._fresh(name.upper() if kind == "constant" else name.partition("#")[0])
         return self._given[kind, name]
+
+    def begin_statement(self) -> None:
+        """The names that the last statement's expressions bound are free again: Python forgets them as well."""
+        for key in [key for key in self._given if key[0] == "local"]:
+            self._taken.discard(self._given.pop(key))
+
+    def local(self, number: int, name: str) -> str:
+        """The identifier of a name that an expression binds; within one statement no two share one."""
+        return self.name("local", f"{name}#{number}")
+
+    def type(self, type_: object, wanted: str) -> str:
+        """The class of a record."""
+        if ("type", repr(type_)) not in self._given:
+            self._given["type", repr(type_)] = self._fresh(wanted)
+        return self._given["type", repr(type_)]
 
     def alias(self, kind: str, name: str, identifier: str) -> None:
         """Let a name stand for an identifier that is there already."""

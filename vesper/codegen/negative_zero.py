@@ -1,14 +1,14 @@
 """Where Python's `decimal` could give a zero with a sign, which Vesper does not have.
 
-Only a product can: zero times a negative number. Every name holds an unsigned zero, because step values are put right
-when they are assigned; so what remains is a question about one expression.
+Only a product can: zero times a negative number. Every name and every part of a collection or record holds an unsigned
+zero, because values are put right where they are stored; so what remains is a question about one expression.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-from vesper.ir.nodes import Call, Expression, If, Literal
+from vesper.ir.nodes import Call, Expression, If, Let, Literal
 
 
 def may_be_negative_zero(expression: Expression) -> bool:
@@ -23,6 +23,10 @@ def may_be_negative_zero(expression: Expression) -> bool:
             return may_be_negative_zero(left) and may_be_negative_zero(right)
         case Call(op="decimal.subtract", args=(left, _)):
             return may_be_negative_zero(left)
+        case Call(op="optional.some", args=(value,)):
+            return may_be_negative_zero(value)
+        case Let(body=body):
+            return may_be_negative_zero(body)
         case _:
             return False  # a name, a literal, a conversion, or unary minus: `decimal` gives +0 for minus zero
 

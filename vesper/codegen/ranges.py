@@ -7,7 +7,7 @@ place.
 
 from __future__ import annotations
 
-from vesper.ir.nodes import Call, Expression, If, Literal
+from vesper.ir.nodes import Call, Expression, For, If, Literal
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 
 Range = tuple[int, int]
@@ -28,7 +28,7 @@ def integer_range(expression: Expression) -> Range:
         case If(then=then, otherwise=otherwise):
             (a, b), (c, d) = integer_range(then), integer_range(otherwise)
             return min(a, c), max(b, d)
-        case Call(op="text.length"):
+        case Call(op="text.length" | "array.length" | "set.length" | "map.length") | For(kind="count"):
             return 0, MAX_INTEGER
         case Call():
             low, high = _result(expression)

@@ -26,7 +26,17 @@ class Function:
     name: str
 
 
-Spelling: TypeAlias = Infix | Prefix | Function
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """The argument as it is: a conversion that Python's form of the types does not need."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsNone:
+    pass
+
+
+Spelling: TypeAlias = Infix | Prefix | Function | Itself | IsNone
 
 _COMPARISONS = {
     "equal": "==",
@@ -50,8 +60,11 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "decimal.negate": Prefix("-"),
     "decimal.from_integer": Function("Decimal"),
     "boolean.not": Prefix("not"),
-    "text.length": Function("len"),
-    "set.is_member": Infix("in"),
+    **{f"{family}.length": Function("len") for family in ("text", "array", "set", "map")},
+    **{op: Infix("in") for op in ("set.is_member", "array.is_member", "map.has_key")},
+    "optional.some": Itself(),
+    "optional.unwrap": Itself(),
+    "optional.is_null": IsNone(),
 }
 
 # SEMANTICS: an inline operator gives more than the operation does, and the rest must be put right around it:

@@ -21,9 +21,12 @@ MODULE: Final = """\
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
+from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.integer import checked
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.set import members_in_order
 from vesper.kernels.trace import Mark
 """
 

@@ -1,4 +1,4 @@
-"""IR to canonical bytes and hashes, and back. docs/spec/ir.md is the definition; Rust reads the same bytes."""
+"""IR to canonical bytes and hashes. docs/spec/ir.md is the definition; Rust reads the same bytes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,26 @@ from typing import Any
 
 from vesper.ir.nodes import (
     IR_VERSION,
-    REF_KINDS,
+    Array,
     Call,
-    Clause,
-    Constant,
     Expression,
+    Field,
+    For,
     If,
-    Input,
+    Let,
     Literal,
+    Local,
     Logical,
     Node,
-    Output,
     Place,
+    RecordValue,
     Ref,
-    Return,
-    Source,
     Statement,
     Step,
     children,
 )
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import PRIMITIVES, Enum, SetOf, Type, match_parameter, substitute
-from vesper.spec.values import from_json, to_json
-
-
-class IrError(ValueError):
-    """Bytes that are not a canonical IR document of this version."""
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+from vesper.spec.values import to_json
 
 
 def canonical_json(value: object) -> bytes:
@@ -43,25 +37,47 @@ def canonical_json(value: object) -> bytes:
 
 def encode(node: Node) -> bytes:
     """The canonical bytes of a numbered node."""
-    document = {"ir_version": IR_VERSION, "semantics": _semantics(node), "source": _source(node)}
-    return canonical_json(document)
+    return encode_and_hash(node)[0]
 
 
 def semantic_hash(node: Node) -> str:
     """Equal for two nodes that mean the same; prose, layout and file names do not count."""
-    return hashlib.sha256(canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node)})).hexdigest()
+    return encode_and_hash(node)[1]
+
+
+def encode_and_hash(node: Node) -> tuple[bytes, str]:
+    """`encode` and `semantic_hash` at the price of one."""
+    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
+    expressions = node.expressions()
+    hashed = canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node, expressions)})
+    source = canonical_json(_source(node, expressions))
+    return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
 
 
 # -- writing --------------------------------------------------------------------------------------
 
 
 def type_to_json(type_: Type) -> object:
-    if isinstance(type_, Enum):
-        return {"enum": list(type_.members)}
-    return {"set": type_to_json(type_.element)} if isinstance(type_, SetOf) else type_.name
+    match type_:
+        case Primitive(name):
+            return name
+        case Enum(members):
+            return {"enum": list(members)}
+        case SetOf(element):
+            return {"set": type_to_json(element)}
+        case ArrayOf(element):
+            return {"array": type_to_json(element)}
+        case OptionalOf(inner):
+            return {"optional": type_to_json(inner)}
+        case MapOf(key, value):
+            return {"map": [type_to_json(key), type_to_json(value)]}
+        case Record(fields):
+            return {"record": [{"name": name, "type": type_to_json(each)} for name, each in fields]}
+        case _:
+            raise AssertionError(f"no value has type {type_}")
 
 
-def _semantics(node: Node) -> dict[str, Any]:
+def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
     return {
         "node_id": node.node_id,
         "type": node.type,
@@ -74,7 +90,7 @@ def _semantics(node: Node) -> dict[str, Any]:
         "constants": [
             {"name": c.name, "type": type_to_json(c.type), "value": to_json(c.type, c.value)} for c in node.constants
         ],
-        "expressions": [_expression(expression) for expression in node.expressions()],
+        "expressions": [_expression(expression) for expression in expressions],
         "constraints": [{"holds": c.holds.index, "input": c.input} for c in node.constraints],
         "preconditions": [{"holds": c.holds.index} for c in node.preconditions],
         "body": [_statement(statement) for statement in node.body],
@@ -101,6 +117,23 @@ def _expression(expression: Expression) -> dict[str, Any]:
             return {"if": dict(zip(("condition", "then", "else"), operands, strict=True))}
         case Logical():
             return {expression.kind: operands}
+        case Local():
+            return {"local": expression.number}
+        case Let():
+            return {"let": {"local": expression.local, "value": operands[0], "body": operands[1]}}
+        case For():
+            parts = {"over": expression.over, "where": expression.where, "key": expression.key}
+            indices = {name: part.index for name, part in parts.items() if part is not None}
+            return {
+                "for": {"kind": expression.kind, "locals": list(expression.locals), "value": expression.value.index}
+                | indices
+            }
+        case Array():
+            return {"array": {"items": operands, "of": type_to_json(expression.of)}}
+        case RecordValue():
+            return {"record": {"fields": [{"name": name, "value": value.index} for name, value in expression.fields]}}
+        case Field():
+            return {"field": {"name": expression.name, "of": operands[0]}}
 
 
 def _statement(statement: Statement) -> dict[str, Any]:
@@ -109,126 +142,28 @@ def _statement(statement: Statement) -> dict[str, Any]:
     return {"return": {"success": [{"name": name, "value": value.index} for name, value in statement.values]}}
 
 
-def _source(node: Node) -> dict[str, Any]:
+def _source(node: Node, expressions: list[Expression]) -> dict[str, Any]:
     clauses = [clause for _, clauses in node.phases() for clause in clauses]
     return {
         "path": node.source.path,
         "sha256": node.source.sha256,
         "intent": node.source.intent,
-        "spans": [_place(expression.place) for expression in node.expressions()],
+        "spans": [_place(expression.place) for expression in expressions],
         "steps": {s.name: _place(s.place) for s in node.body if isinstance(s, Step)},
         "clauses": {str(clause.holds.index): clause.text for clause in clauses},
+        "locals": _local_names(expressions),
     }
+
+
+def _local_names(expressions: list[Expression]) -> list[str]:
+    names: dict[int, str] = {}
+    for expression in expressions:
+        if isinstance(expression, Let):
+            names[expression.local] = expression.name
+        elif isinstance(expression, For):
+            names |= dict(zip(expression.locals, expression.names, strict=True))
+    return [names[number] for number in range(len(names))]
 
 
 def _place(place: Place) -> list[int]:
     return [place.line, place.column, place.end_line, place.end_column]
-
-
-# -- reading --------------------------------------------------------------------------------------
-
-
-def decode(data: bytes) -> Node:
-    """The node that the bytes of `encode` spell. Only for bytes of our own making: engines verify, this trusts
-    types."""
-    try:
-        document = json.loads(data)
-    except ValueError as error:
-        raise IrError(f"not JSON: {error}") from error
-    if canonical_json(document) != data:
-        raise IrError("not in canonical form")
-    if document.get("ir_version") != IR_VERSION:
-        raise IrError(f"format version {document.get('ir_version')!r}; this Vesper reads {IR_VERSION}")
-    try:
-        return _Reader(document["semantics"], document["source"]).node()
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise IrError(f"not an IR document: {error!r}") from error
-
-
-def type_from_json(form: Any) -> Type:
-    if isinstance(form, str):
-        return PRIMITIVES[form]
-    return Enum(tuple(form["enum"])) if "enum" in form else SetOf(type_from_json(form["set"]))
-
-
-class _Reader:
-    """Rebuilds the trees; operands stand before their users, so one pass is enough."""
-
-    def __init__(self, semantics: dict[str, Any], source: dict[str, Any]) -> None:
-        self._semantics = semantics
-        self._source = source
-        self._types: dict[tuple[str, str], Type] = {}
-        self._table: list[Expression] = []
-
-    def node(self) -> Node:
-        semantics = self._semantics
-        inputs = tuple(self._input(entry) for entry in semantics["inputs"])
-        outputs = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["success"])
-        constants = tuple(self._constant(entry) for entry in semantics["constants"])
-        for kind, declared in (("input", inputs), ("output", outputs), ("constant", constants)):
-            self._types |= {(kind, each.name): each.type for each in declared}
-        step_names = {s["step"]["value"]: s["step"]["name"] for s in semantics["body"] if "step" in s}
-        for index, form in enumerate(semantics["expressions"]):
-            expression = self._expression(index, form)
-            self._table.append(expression)
-            if index in step_names:
-                self._types["step", step_names[index]] = expression.type
-        source = Source(self._source["path"], self._source["sha256"], self._source["intent"])
-        return Node(
-            node_id=semantics["node_id"],
-            type=semantics["type"],
-            inputs=inputs,
-            outputs=outputs,
-            constants=constants,
-            constraints=self._clauses("constraints"),
-            preconditions=self._clauses("preconditions"),
-            body=tuple(self._statement(form) for form in semantics["body"]),
-            postconditions=self._clauses("postconditions"),
-            source=source,
-        )
-
-    def _input(self, form: dict[str, Any]) -> Input:
-        type_ = type_from_json(form["type"])
-        return Input(form["name"], type_, from_json(type_, form["default"]) if "default" in form else None)
-
-    def _constant(self, form: dict[str, Any]) -> Constant:
-        type_ = type_from_json(form["type"])
-        return Constant(form["name"], type_, from_json(type_, form["value"]))
-
-    def _expression(self, index: int, form: dict[str, Any]) -> Expression:
-        place = Place(*self._source["spans"][index])
-        ((kind, body),) = form.items()
-        if kind == "literal":
-            type_ = type_from_json(body["type"])
-            return Literal(type_, from_json(type_, body["value"]), place, index)
-        if kind in REF_KINDS:
-            return Ref(kind, body, self._types[kind, body], place, index)
-        if kind == "call":
-            args = tuple(self._table[argument] for argument in body["args"])
-            of = tuple(type_from_json(type_) for type_ in body.get("of", ()))
-            return Call(body["op"], of, args, _result_type(body["op"], args), place, index)
-        if kind == "if":
-            condition, then, otherwise = (self._table[body[part]] for part in ("condition", "then", "else"))
-            return If(condition, then, otherwise, then.type, place, index)
-        left, right = (self._table[operand] for operand in body)
-        return Logical(kind, left, right, place, index)
-
-    def _clauses(self, phase: str) -> tuple[Clause, ...]:
-        return tuple(
-            Clause(self._table[form["holds"]], self._source["clauses"][str(form["holds"])], form.get("input"))
-            for form in self._semantics[phase]
-        )
-
-    def _statement(self, form: dict[str, Any]) -> Statement:
-        if "step" in form:
-            name = form["step"]["name"]
-            return Step(name, self._table[form["step"]["value"]], Place(*self._source["steps"][name]))
-        return Return(tuple((each["name"], self._table[each["value"]]) for each in form["return"]["success"]))
-
-
-def _result_type(op: str, args: tuple[Expression, ...]) -> Type:
-    spec = OPERATIONS[op]
-    bindings: dict[str, Type] = {}
-    for (_, pattern), argument in zip(spec.params, args, strict=True):
-        match_parameter(pattern, argument.type, bindings)
-    return substitute(spec.returns, bindings)

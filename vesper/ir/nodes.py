@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
 
-from vesper.spec.types import BOOLEAN, SetOf, Type
+from vesper.spec.types import BOOLEAN, INTEGER, ArrayOf, MapOf, Record, SetOf, Type
 from vesper.spec.values import Value
 
 IR_VERSION = 1
@@ -83,8 +83,111 @@ class Logical:
         return BOOLEAN
 
 
-Expression: TypeAlias = Literal | Ref | Call | If | Logical
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A name that an expression around it binds. The number is its identity; the name is for readers."""
+
+    number: int
+    name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    local: int
+    name: str
+    value: Expression
+    body: Expression
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return self.body.type
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Something computed for every item of a collection; `kind` says what becomes of the values."""
+
+    kind: str
+    locals: tuple[int, ...]
+    names: tuple[str, ...]
+    over: Expression
+    where: Expression | None
+    key: Expression | None
+    value: Expression
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    items: tuple[Expression, ...]
+    of: Type
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return ArrayOf(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordValue:
+    fields: tuple[tuple[str, Expression], ...]
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return Record(tuple((name, value.type) for name, value in self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    of: Expression
+    name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+Expression: TypeAlias = Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field
+FOR_KINDS = ("array", "set", "map", "forall", "exists", "sum", "count", "min", "max")
 REF_KINDS = ("input", "constant", "step", "output")
+
+
+def item_types(collection: Type) -> tuple[Type, ...]:
+    """What the names of a `for` over this collection hold: the item, or the key and the value of a map."""
+    match collection:
+        case ArrayOf(element) | SetOf(element):
+            return (element,)
+        case MapOf(key, value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def for_type(kind: str, key: Expression | None, value: Expression) -> Type:
+    """The type of a `for` of this kind."""
+    match kind:
+        case "array":
+            return ArrayOf(value.type)
+        case "set":
+            return SetOf(value.type)
+        case "map":
+            assert key is not None
+            return MapOf(key.type, value.type)
+        case "forall" | "exists":
+            return BOOLEAN
+        case "count":
+            return INTEGER
+        case _:
+            return value.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,42 +288,89 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (condition, then, otherwise)
         case Logical(left=left, right=right):
             return (left, right)
+        case Let(value=value, body=body):
+            return (value, body)
+        case For(over=over, where=where, key=key, value=value):
+            return tuple(part for part in (over, where, key, value) if part is not None)
+        case Array(items=items):
+            return items
+        case RecordValue(fields=fields):
+            return tuple(value for _, value in fields)
+        case Field(of=of):
+            return (of,)
         case _:
             return ()
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> list[Expression]:
     """Operands left to right, then the expression itself: the order of the table."""
-    for child in children(expression):
-        yield from walk(child)
-    yield expression
+    # Backwards from the root it is each expression before its operands, from the right; a list is then turned round,
+    # because generators nested as deep as the tree cost its depth for every expression.
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        last = waiting.pop()
+        found.append(last)
+        waiting += children(last)
+    found.reverse()
+    return found
+
+
+def depth(expression: Expression) -> int:
+    """How deep the tree is; an expression without operands has depth 1."""
+    depths: dict[int, int] = {}
+    for part in walk(expression):
+        depths[id(part)] = 1 + max((depths[id(child)] for child in children(part)), default=0)
+    return depths[id(expression)]
 
 
 def numbered(node: Node) -> Node:
-    """The same node with every expression's index filled in."""
-    numbers = count()
+    """The same node with every expression's index filled in, and its locals numbered in the order of their binders."""
+    numbers, locals_ = count(), count()
 
-    def number(expression: Expression) -> Expression:
+    def number(expression: Expression, bound: dict[int, int]) -> Expression:
         match expression:
-            case Call():
-                args = tuple(number(argument) for argument in expression.args)
-                return replace(expression, args=args, index=next(numbers))
-            case If():
-                condition, then, otherwise = (number(part) for part in children(expression))
-                return replace(expression, condition=condition, then=then, otherwise=otherwise, index=next(numbers))
-            case Logical():
-                left, right = number(expression.left), number(expression.right)
-                return replace(expression, left=left, right=right, index=next(numbers))
-            case _:
-                return replace(expression, index=next(numbers))
+            case Literal(type_, value, place):
+                return Literal(type_, value, place, next(numbers))
+            case Ref(kind, name, type_, place):
+                return Ref(kind, name, type_, place, next(numbers))
+            case Call(op, of, args, type_, place):
+                return Call(op, of, tuple([number(each, bound) for each in args]), type_, place, next(numbers))
+            case If(condition, then, otherwise, type_, place):
+                parts = [number(each, bound) for each in (condition, then, otherwise)]
+                return If(parts[0], parts[1], parts[2], type_, place, next(numbers))
+            case Logical(kind, left, right, place):
+                return Logical(kind, number(left, bound), number(right, bound), place, next(numbers))
+            case Local(local, name, type_, place):
+                return Local(bound[local], name, type_, place, next(numbers))
+            case Let(local, name, value, body, place):
+                first = number(value, bound)
+                inner = bound | {local: next(locals_)}
+                return Let(inner[local], name, first, number(body, inner), place, next(numbers))
+            case For():
+                over = number(expression.over, bound)
+                inner = bound | {local: next(locals_) for local in expression.locals}
+                where = None if expression.where is None else number(expression.where, inner)
+                key = None if expression.key is None else number(expression.key, inner)
+                value = number(expression.value, inner)
+                own = tuple(inner[local] for local in expression.locals)
+                return replace(
+                    expression, locals=own, over=over, where=where, key=key, value=value, index=next(numbers)
+                )
+            case Array(items, of, place):
+                return Array(tuple([number(each, bound) for each in items]), of, place, next(numbers))
+            case RecordValue(fields, place):
+                return RecordValue(tuple([(name, number(each, bound)) for name, each in fields]), place, next(numbers))
+            case Field(of, name, type_, place):
+                return Field(number(of, bound), name, type_, place, next(numbers))
 
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
-        return tuple(replace(clause, holds=number(clause.holds)) for clause in of)
+        return tuple(replace(clause, holds=number(clause.holds, {})) for clause in of)
 
     def statement(of: Statement) -> Statement:
         if isinstance(of, Step):
-            return replace(of, value=number(of.value))
-        return Return(tuple((name, number(value)) for name, value in of.values))
+            return replace(of, value=number(of.value, {}))
+        return Return(tuple((name, number(value, {})) for name, value in of.values))
 
     constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
     body = tuple(statement(each) for each in node.body)
@@ -234,13 +384,15 @@ def numbered(node: Node) -> Node:
 
 
 def mentioned(clause: Clause) -> tuple[Ref, ...]:
-    """What a broken clause shows: each name it mentions once, in order of first mention, without sets.
+    """What a broken clause shows: each name it mentions once, in order of first mention, without large constants.
 
     Where an input and an output share a name the output is shown, at the place of the first of the two.
     """
     found: dict[str, Ref] = {}
     for expression in walk(clause.holds):
-        if isinstance(expression, Ref) and not isinstance(expression.type, SetOf):
+        if isinstance(expression, Ref) and not (
+            expression.kind == "constant" and isinstance(expression.type, SetOf | MapOf)
+        ):
             if expression.name not in found or expression.kind == "output":
                 found[expression.name] = expression
     return tuple(found.values())

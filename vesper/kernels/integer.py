@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
@@ -13,6 +15,14 @@ def checked(number: int) -> int:
     if MIN_INTEGER <= number <= MAX_INTEGER:
         return number
     raise Raised(ErrorCode.INTEGER_OVERFLOW)
+
+
+def checked_sum(numbers: Iterable[int]) -> int:
+    """The sum from the left; each partial sum must fit."""
+    total = 0
+    for number in numbers:
+        total = checked(total + number)
+    return total
 
 
 def add(left: int, right: int) -> int:

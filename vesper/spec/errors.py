@@ -9,4 +9,9 @@ class ErrorCode(StrEnum):
 
     BAD_INPUT = "bad_input"
     DECIMAL_OVERFLOW = "decimal_overflow"
+    DUPLICATE_KEY = "duplicate_key"
+    EMPTY_COLLECTION = "empty_collection"
+    INDEX_OUT_OF_RANGE = "index_out_of_range"
     INTEGER_OVERFLOW = "integer_overflow"
+    MISSING_KEY = "missing_key"
+    NULL_VALUE = "null_value"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What everybody but the two kernels knows about an operation. Types are text, as `Type.parse` reads it."""
+    """What everybody but the two kernels knows about an operation. Types are text, as `declared_type` reads it."""
 
     name: str
     type_params: tuple[tuple[str, str], ...]
@@ -14,6 +14,7 @@ class OpSpec:
     raises: tuple[str, ...]
     effects: str
     operator: str | None
+    function: str | None
 
     @property
     def family(self) -> str:

@@ -6,6 +6,46 @@ from typing import Final
 from vesper.spec.operation import OpSpec
 
 OPERATIONS: Final[dict[str, OpSpec]] = {
+    "array.length": OpSpec(
+        name="array.length",
+        type_params=(("T", "any"),),
+        params=(("items", "array<T>"),),
+        returns="integer",
+        raises=(),
+        effects="pure",
+        operator=None,
+        function="length",
+    ),
+    "array.at": OpSpec(
+        name="array.at",
+        type_params=(("T", "any"),),
+        params=(("items", "array<T>"), ("index", "integer")),
+        returns="T",
+        raises=("index_out_of_range",),
+        effects="pure",
+        operator="[]",
+        function=None,
+    ),
+    "array.is_member": OpSpec(
+        name="array.is_member",
+        type_params=(("T", "key"),),
+        params=(("value", "T"), ("items", "array<T>")),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator="IN",
+        function=None,
+    ),
+    "array.contains": OpSpec(
+        name="array.contains",
+        type_params=(("T", "key"),),
+        params=(("items", "array<T>"), ("value", "T")),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator="CONTAINS",
+        function=None,
+    ),
     "boolean.not": OpSpec(
         name="boolean.not",
         type_params=(),
@@ -14,6 +54,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="NOT",
+        function=None,
     ),
     "boolean.equal": OpSpec(
         name="boolean.equal",
@@ -23,6 +64,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="==",
+        function=None,
     ),
     "boolean.not_equal": OpSpec(
         name="boolean.not_equal",
@@ -32,6 +74,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="!=",
+        function=None,
     ),
     "decimal.from_integer": OpSpec(
         name="decimal.from_integer",
@@ -41,6 +84,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=None,
+        function=None,
     ),
     "decimal.add": OpSpec(
         name="decimal.add",
@@ -50,6 +94,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("decimal_overflow",),
         effects="pure",
         operator="+",
+        function=None,
     ),
     "decimal.subtract": OpSpec(
         name="decimal.subtract",
@@ -59,6 +104,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("decimal_overflow",),
         effects="pure",
         operator="-",
+        function=None,
     ),
     "decimal.multiply": OpSpec(
         name="decimal.multiply",
@@ -68,6 +114,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("decimal_overflow",),
         effects="pure",
         operator="*",
+        function=None,
     ),
     "decimal.negate": OpSpec(
         name="decimal.negate",
@@ -77,6 +124,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="unary -",
+        function=None,
     ),
     "decimal.equal": OpSpec(
         name="decimal.equal",
@@ -86,6 +134,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="==",
+        function=None,
     ),
     "decimal.not_equal": OpSpec(
         name="decimal.not_equal",
@@ -95,6 +144,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="!=",
+        function=None,
     ),
     "decimal.less": OpSpec(
         name="decimal.less",
@@ -104,6 +154,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="<",
+        function=None,
     ),
     "decimal.less_or_equal": OpSpec(
         name="decimal.less_or_equal",
@@ -113,6 +164,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="<=",
+        function=None,
     ),
     "decimal.greater": OpSpec(
         name="decimal.greater",
@@ -122,6 +174,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=">",
+        function=None,
     ),
     "decimal.greater_or_equal": OpSpec(
         name="decimal.greater_or_equal",
@@ -131,6 +184,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=">=",
+        function=None,
     ),
     "enum.equal": OpSpec(
         name="enum.equal",
@@ -140,6 +194,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="==",
+        function=None,
     ),
     "enum.not_equal": OpSpec(
         name="enum.not_equal",
@@ -149,6 +204,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="!=",
+        function=None,
     ),
     "integer.add": OpSpec(
         name="integer.add",
@@ -158,6 +214,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("integer_overflow",),
         effects="pure",
         operator="+",
+        function=None,
     ),
     "integer.subtract": OpSpec(
         name="integer.subtract",
@@ -167,6 +224,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("integer_overflow",),
         effects="pure",
         operator="-",
+        function=None,
     ),
     "integer.multiply": OpSpec(
         name="integer.multiply",
@@ -176,6 +234,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("integer_overflow",),
         effects="pure",
         operator="*",
+        function=None,
     ),
     "integer.negate": OpSpec(
         name="integer.negate",
@@ -185,6 +244,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=("integer_overflow",),
         effects="pure",
         operator="unary -",
+        function=None,
     ),
     "integer.equal": OpSpec(
         name="integer.equal",
@@ -194,6 +254,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="==",
+        function=None,
     ),
     "integer.not_equal": OpSpec(
         name="integer.not_equal",
@@ -203,6 +264,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="!=",
+        function=None,
     ),
     "integer.less": OpSpec(
         name="integer.less",
@@ -212,6 +274,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="<",
+        function=None,
     ),
     "integer.less_or_equal": OpSpec(
         name="integer.less_or_equal",
@@ -221,6 +284,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="<=",
+        function=None,
     ),
     "integer.greater": OpSpec(
         name="integer.greater",
@@ -230,6 +294,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=">",
+        function=None,
     ),
     "integer.greater_or_equal": OpSpec(
         name="integer.greater_or_equal",
@@ -239,6 +304,77 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=">=",
+        function=None,
+    ),
+    "map.length": OpSpec(
+        name="map.length",
+        type_params=(("K", "key"), ("V", "any")),
+        params=(("entries", "map<K, V>"),),
+        returns="integer",
+        raises=(),
+        effects="pure",
+        operator=None,
+        function="length",
+    ),
+    "map.at": OpSpec(
+        name="map.at",
+        type_params=(("K", "key"), ("V", "any")),
+        params=(("entries", "map<K, V>"), ("key", "K")),
+        returns="V",
+        raises=("missing_key",),
+        effects="pure",
+        operator="[]",
+        function=None,
+    ),
+    "map.has_key": OpSpec(
+        name="map.has_key",
+        type_params=(("K", "key"), ("V", "any")),
+        params=(("key", "K"), ("entries", "map<K, V>")),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator="IN",
+        function=None,
+    ),
+    "map.contains": OpSpec(
+        name="map.contains",
+        type_params=(("K", "key"), ("V", "any")),
+        params=(("entries", "map<K, V>"), ("key", "K")),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator="CONTAINS",
+        function=None,
+    ),
+    "optional.some": OpSpec(
+        name="optional.some",
+        type_params=(("T", "any"),),
+        params=(("value", "T"),),
+        returns="optional<T>",
+        raises=(),
+        effects="pure",
+        operator=None,
+        function=None,
+    ),
+    "optional.is_null": OpSpec(
+        name="optional.is_null",
+        type_params=(("T", "any"),),
+        params=(("value", "optional<T>"),),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator=None,
+        function=None,
+    ),
+    "optional.unwrap": OpSpec(
+        name="optional.unwrap",
+        type_params=(("T", "any"),),
+        params=(("value", "optional<T>"),),
+        returns="T",
+        raises=("null_value",),
+        effects="pure",
+        operator=None,
+        function=None,
     ),
     "set.is_member": OpSpec(
         name="set.is_member",
@@ -248,6 +384,27 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="IN",
+        function=None,
+    ),
+    "set.length": OpSpec(
+        name="set.length",
+        type_params=(("T", "key"),),
+        params=(("members", "set<T>"),),
+        returns="integer",
+        raises=(),
+        effects="pure",
+        operator=None,
+        function="length",
+    ),
+    "set.contains": OpSpec(
+        name="set.contains",
+        type_params=(("T", "key"),),
+        params=(("members", "set<T>"), ("value", "T")),
+        returns="boolean",
+        raises=(),
+        effects="pure",
+        operator="CONTAINS",
+        function=None,
     ),
     "text.length": OpSpec(
         name="text.length",
@@ -257,6 +414,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator=None,
+        function="length",
     ),
     "text.equal": OpSpec(
         name="text.equal",
@@ -266,6 +424,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="==",
+        function=None,
     ),
     "text.not_equal": OpSpec(
         name="text.not_equal",
@@ -275,5 +434,6 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         raises=(),
         effects="pure",
         operator="!=",
+        function=None,
     ),
 }

@@ -6,11 +6,13 @@ from typing import Final
 from vesper.spec.operation import OperatorLevel
 
 OPERATOR_LEVELS: Final[tuple[OperatorLevel, ...]] = (
+    OperatorLevel(("=>",), "right"),
     OperatorLevel(("OR",), "left"),
     OperatorLevel(("AND",), "left"),
     OperatorLevel(("NOT",), "prefix"),
-    OperatorLevel(("==", "!=", "<", "<=", ">", ">=", "IN"), "none"),
+    OperatorLevel(("==", "!=", "<", "<=", ">", ">=", "IN", "CONTAINS"), "none"),
+    OperatorLevel(("??",), "right"),
     OperatorLevel(("+", "-"), "left"),
-    OperatorLevel(("*",), "left"),
+    OperatorLevel(("*", "/"), "left"),
     OperatorLevel(("unary -",), "prefix"),
 )

@@ -7,13 +7,27 @@ Nothing here calls a method that a caller's subclass could have overridden.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from enum import StrEnum
+from itertools import islice
 from typing import TypeAlias, TypeGuard, TypeVar
 
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, SetOf, Type
+from vesper.spec.types import (
+    BOOLEAN,
+    DECIMAL,
+    INTEGER,
+    STRING,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+    is_key,
+)
 
 MAX_DIGITS = 1000
 MAX_SCALE = 1000
@@ -21,9 +35,11 @@ MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
 
 _Kind = TypeVar("_Kind")
+Key: TypeAlias = bool | int | str
 Scalar: TypeAlias = bool | int | Decimal | str
-Value: TypeAlias = Scalar | frozenset[Scalar]
-Json: TypeAlias = "bool | int | str | list[Json]"
+Value: TypeAlias = "Scalar | None | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value]"
+Json: TypeAlias = "bool | int | str | None | list[Json] | dict[str, Json]"
+MAX_ENTRIES = 1_000_000
 
 
 class ProblemKind(StrEnum):
@@ -51,6 +67,8 @@ class ValueProblem(Exception):
         self.kind = kind
 
 
+# The caller's context decides neither what can be read nor what an error is.
+_READING = Context(traps=[InvalidOperation])
 _DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 
 
@@ -63,7 +81,7 @@ def parse_decimal(text: str) -> Decimal:
     if len(digits) > MAX_DIGITS:  # an exponent never makes a coefficient shorter
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     try:
-        return normal_decimal(Decimal(text))
+        return normal_decimal(Decimal(text, _READING))
     except InvalidOperation:
         # An exponent past what `decimal` itself can hold; only zero survives a huge positive one.
         if digits or match["exponent"].startswith("-"):
@@ -95,13 +113,13 @@ def decimal_text(number: Decimal) -> str:
     return format(number, "f")
 
 
-def _is_a(given: object, kind: type[_Kind]) -> TypeGuard[_Kind]:
+def is_a(given: object, kind: type[_Kind]) -> TypeGuard[_Kind]:
     """Like `isinstance`, which believes what an object says of its own class; this does not."""
     return issubclass(type(given), kind)
 
 
-def accept(type_: Type, given: object) -> Value:
-    """The value of this type that a caller's object stands for, or a problem."""
+def accept(type_: Type, given: object) -> Scalar:
+    """The value of a scalar type that a caller's object stands for, or a problem."""
     if type_ == DECIMAL:
         return _accept_decimal(given)
     if type_ == INTEGER:
@@ -110,21 +128,21 @@ def accept(type_: Type, given: object) -> Value:
         if given is True or given is False:
             return given
         raise ValueProblem(ProblemKind.WRONG_TYPE)
-    if not _is_a(given, str):
+    if not is_a(given, str):
         raise ValueProblem(ProblemKind.WRONG_TYPE)
     text = given if type(given) is str else str.__str__(given)
     if isinstance(type_, Enum):
         if text not in type_.members:
             raise ValueProblem(ProblemKind.NOT_A_MEMBER)
         return text
-    assert type_ == STRING, f"no input has type {type_}"
+    assert type_ == STRING, f"{type_} is not a scalar type"
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueProblem(ProblemKind.MALFORMED)
     return text
 
 
 def _accept_integer(given: object) -> int:
-    if not _is_a(given, int) or given is True or given is False:
+    if not is_a(given, int) or given is True or given is False:
         raise ValueProblem(ProblemKind.WRONG_TYPE)
     number = given if type(given) is int else int.__int__(given)
     if not MIN_INTEGER <= number <= MAX_INTEGER:
@@ -133,11 +151,11 @@ def _accept_integer(given: object) -> int:
 
 
 def _accept_decimal(given: object) -> Decimal:
-    if _is_a(given, Decimal):
+    if is_a(given, Decimal):
         return normal_decimal(given)
-    if _is_a(given, str):
+    if is_a(given, str):
         return parse_decimal(str.__str__(given))
-    if not _is_a(given, int) or given is True or given is False:
+    if not is_a(given, int) or given is True or given is False:
         raise ValueProblem(ProblemKind.WRONG_TYPE)
     number = given if type(given) is int else int.__int__(given)
     # 1,000 digits need at most 3,322 bits; checked first because making digits of a huge integer takes quadratic time.
@@ -146,84 +164,75 @@ def _accept_decimal(given: object) -> Decimal:
     return normal_decimal(Decimal(number))
 
 
-def accept_inputs(
-    declared: Sequence[tuple[str, Type, Value | None]], given: Mapping[str, object]
-) -> tuple[dict[str, Value], list[Problem]]:
-    """Convert a whole call: the values in declared order, and every problem there is."""
-    if not isinstance(given, dict):
-        raise TypeError(f"inputs must be a dict, not {type(given).__name__}")
-    if any(type(key) is not str for key in given):
-        given = _plain_keys(given)
-    values: dict[str, Value] = {}
-    problems: list[Problem] = []
-    for name, type_, default in declared:
-        if name not in given:
-            if default is None:
-                problems.append(Problem(name, ProblemKind.MISSING))
-            else:
-                values[name] = default
-            continue
-        try:
-            values[name] = accept(type_, given[name])
-        except ValueProblem as problem:
-            problems.append(Problem(name, problem.kind))
-    known = {name for name, _, _ in declared}
-    problems.extend(Problem(name, ProblemKind.UNKNOWN) for name in sorted(set(given) - known))
-    return values, problems
+def sorted_map(type_: MapOf, entries: Mapping[Key, Value]) -> dict[Key, Value]:
+    """A map with its keys in the order of the specification."""
+    return {key: entries[key] for key in in_order(type_.key, entries)}
 
 
-def _plain_keys(given: Mapping[str, object]) -> dict[str, object]:
-    """The same inputs under names that are plain strings, so that no look-up calls a subclass's `__eq__`."""
-    plain: dict[str, object] = {}
-    for key, value in given.items():
-        if not _is_a(key, str):
-            raise TypeError(f"input names must be str, not {type(key).__name__}")
-        plain[str.__str__(key)] = value
-    return plain
+def in_order(type_: Type, keys: Iterable[Key]) -> list[Key]:
+    """Keys of a map or members of a set, of this type, in the order of the specification."""
+    assert is_key(type_)
+    if isinstance(type_, Enum):
+        present = set(keys)
+        return [member for member in type_.members if member in present]
+    return sorted(keys, key=_order)
+
+
+def _order(member: Key) -> tuple[int, str]:
+    """Numbers by value, strings by code point; the keys of one collection are all of one type."""
+    return (0, member) if isinstance(member, str) else (member, "")
 
 
 def to_json(type_: Type, value: Value) -> Json:
     """The JSON form of a value."""
-    if isinstance(type_, SetOf):
-        assert isinstance(value, frozenset)
-        return [to_json(type_.element, member) for member in ordered(type_, value)]
-    assert not isinstance(value, frozenset)
-    return decimal_text(value) if isinstance(value, Decimal) else value
+    match type_, value:
+        case OptionalOf(inner), _:
+            return None if value is None else to_json(inner, value)
+        case SetOf(element), frozenset():
+            return list(in_order(element, value))
+        case ArrayOf(element), list():
+            return [to_json(element, item) for item in value]
+        case MapOf(key, of), dict():
+            return [[each, to_json(of, value[each])] for each in in_order(key, value)]  # type: ignore[arg-type, index]
+        case Record(fields), dict():
+            return {name: to_json(field, value[name]) for name, field in fields}
+        case _:
+            assert isinstance(value, bool | int | Decimal | str)
+            return decimal_text(value) if isinstance(value, Decimal) else value
 
 
 def from_json(type_: Type, form: object) -> Value:
     """The value that a JSON form spells; only the canonical form is taken."""
-    if isinstance(type_, SetOf):
-        if not isinstance(form, list):
-            raise ValueProblem(ProblemKind.WRONG_TYPE)
-        value: Value = frozenset(_scalar_from_json(type_.element, member) for member in form)
-    elif type_ == DECIMAL and not isinstance(form, str):
-        raise ValueProblem(ProblemKind.WRONG_TYPE)
-    else:
-        value = accept(type_, form)
+    value = _from_json(type_, form)
     if to_json(type_, value) != form:
         raise ValueProblem(ProblemKind.MALFORMED)
     return value
 
 
-def _scalar_from_json(type_: Type, form: object) -> Scalar:
-    value = from_json(type_, form)
-    assert not isinstance(value, frozenset), "no set holds sets"
-    return value
+def _from_json(type_: Type, form: object) -> Value:
+    match type_, form:
+        case OptionalOf(inner), _:
+            return None if form is None else _from_json(inner, form)
+        case SetOf(element), list():
+            return frozenset(accept_key(element, item) for item in form)
+        case ArrayOf(element), list():
+            return [_from_json(element, item) for item in form]
+        case MapOf(key, of), list() if all(isinstance(item, list) and len(item) == 2 for item in form):
+            return {accept_key(key, item[0]): _from_json(of, item[1]) for item in form}
+        case Record(fields), dict() if list(form) == [name for name, _ in fields] or set(form) == {n for n, _ in fields}:
+            return {name: _from_json(field, form[name]) for name, field in fields}
+        case (SetOf() | ArrayOf() | MapOf() | Record()), _:
+            raise ValueProblem(ProblemKind.WRONG_TYPE)
+        case _:
+            if type_ == DECIMAL and not isinstance(form, str):
+                raise ValueProblem(ProblemKind.WRONG_TYPE)
+            return accept(type_, form)
 
 
-def ordered(type_: SetOf, members: frozenset[Scalar]) -> list[Scalar]:
-    """A set's members in the order of the specification."""
-    element = type_.element
-    if isinstance(element, Enum):
-        return [member for member in element.members if member in members]
-    return sorted(members, key=_order)
-
-
-def _order(member: Scalar) -> tuple[int, str]:
-    """Numbers by value, strings by code point; the members of one set are all of one kind."""
-    assert not isinstance(member, Decimal), "no set holds decimals"
-    return (0, member) if isinstance(member, str) else (member, "")
+def accept_key(type_: Type, given: object) -> Key:
+    key = accept(type_, given)
+    assert not isinstance(key, Decimal), "no key is a decimal"
+    return key
 
 
 def same(left: object, right: object) -> bool:
@@ -233,7 +242,12 @@ def same(left: object, right: object) -> bool:
     if isinstance(left, Decimal) and isinstance(right, Decimal):
         return decimal_text(left) == decimal_text(right)
     if isinstance(left, dict) and isinstance(right, dict):
-        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+        keys, others = list(left), list(right)
+        return same(keys, others) and all(same(left[key], right[key]) for key in keys)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, frozenset) and isinstance(right, frozenset):
+        return {(type(each), each) for each in left} == {(type(each), each) for each in right}
     return left == right
 
 
@@ -242,5 +256,28 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
-        return decimal_text(value) if value.is_finite() else str(value)
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+        # A caller's own Decimal may have a huge exponent: writing that out would take all the memory there is.
+        is_plain = value.is_finite() and abs(value.adjusted()) <= 2 * MAX_DIGITS
+        return decimal_text(value) if is_plain else str(value)
+    match value:
+        case None:
+            return "null"
+        case str():
+            return f'"{value}"'
+        case list() | tuple():
+            return f"[{_shown(value)}]"
+        case frozenset() | set():
+            return f"{{{_shown(sorted(value, key=str))}}}"
+        case dict():
+            entries = [f"{key}: {show(each)}" for key, each in islice(value.items(), _SHOWN)]
+            return f"{{{', '.join(entries)}{', …' if len(value) > _SHOWN else ''}}}"
+        case _:
+            return repr(value)
+
+
+_SHOWN = 8
+
+
+def _shown(items: Sequence[object]) -> str:
+    """The first few of many."""
+    return ", ".join(show(each) for each in items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")

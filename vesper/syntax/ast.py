@@ -279,9 +279,20 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Output:
+    """An output, or a field of a declared record."""
+
     name: Word
     type: TypeText
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """A type of the node's own: fields, and clauses over them that every value of it must meet."""
+
+    name: Word
+    fields: tuple[Output, ...]
+    constraints: tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +303,14 @@ class Constant:
 
 
 # -- flow -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A condition of a contract and its text, without the quotes that YAML may need around it."""
+
+    holds: Expression
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +346,8 @@ class TestCase:
     """A case beside the node: inputs, and either the expected outputs or the clause that must break."""
 
     name: Word
-    inputs: tuple[tuple[Word, Scalar], ...]
-    expect: tuple[tuple[Word, Scalar], ...]
+    inputs: tuple[tuple[Word, Tree], ...]
+    expect: tuple[tuple[Word, Tree], ...]
     breaks: Word | None
 
 
@@ -339,10 +358,11 @@ class Document:
     type: Word
     intent: Word
     inputs: tuple[Input, ...]
-    outputs: tuple[Field, ...]
+    types: tuple[RecordType, ...]
+    outputs: tuple[Output, ...]
     constants: tuple[Constant, ...]
-    preconditions: tuple[Expression, ...]
-    postconditions: tuple[Expression, ...]
+    preconditions: tuple[Clause, ...]
+    postconditions: tuple[Clause, ...]
     flow: tuple[Step, ...]
     flow_span: Span
     cases: tuple[TestCase, ...]

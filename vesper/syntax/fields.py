@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
 
@@ -24,10 +23,11 @@ class Shape:
 NODE = Shape(
     "a node",
     required=("node_id", "type", "intent", "outputs", "flow"),
-    optional=("inputs", "constants", "contracts", "testing"),
-    later=("metadata", "types", "functions", "state_machines", "policies", "observability", "performance", "security"),
+    optional=("types", "inputs", "constants", "contracts", "testing"),
+    later=("metadata", "functions", "state_machines", "policies", "observability", "performance", "security"),
 )
 INPUT = Shape("an input", required=("type",), optional=("constraints", "default"), later=("required",))
+RECORD_TYPE = Shape("a type", required=("fields",), optional=("constraints",))
 CONSTANT = Shape("a constant", required=("type", "value"))
 OUTPUTS = Shape("`outputs`", required=("success",), later=("error",))
 CONTRACTS = Shape("`contracts`", optional=("preconditions", "postconditions"), later=("invariants",))
@@ -36,9 +36,10 @@ TEST_CASE = Shape("a test case", required=("name", "inputs", "expect"))
 ROW = Shape("a row", required=("when", "then"))
 OTHERWISE = Shape("the last row", required=("otherwise",))
 _LATER_IN_STEPS = ("when", "guards", "on_error", "error_handling", "parameters")
+COMPUTE_BLOCK = Shape("a compute block", required=("operation", "compute"), later=_LATER_IN_STEPS)
 STEPS = {
     "compute": Shape(
-        "a compute step", required=("step", "operation", "value"), later=("compute", *_LATER_IN_STEPS)
+        "a compute step", required=("step", "operation", "value"), later=_LATER_IN_STEPS
     ),
     "decision_table": Shape(
         "a decision table", required=("step", "operation", "rows"), later=("hit", *_LATER_IN_STEPS)
@@ -117,5 +118,5 @@ def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
 
 
 def wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
-    span = tree.span if tree.span.end > tree.span.start else Span(tree.span.start, tree.span.start + 1)
+    span = tree.span if tree.span.end > tree.span.start else bag.source.character(tree.span.start)
     bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

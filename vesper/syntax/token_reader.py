@@ -30,6 +30,7 @@ class TokenReader:
     def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
         self._tokens = tokens
         self._position = 0
+        self.next = tokens[0]
         self._depth = 0
         self.bag = bag
 
@@ -43,10 +44,6 @@ class TokenReader:
             return None
         return parsed
 
-    @property
-    def next(self) -> Token:
-        return self._tokens[self._position]
-
     def next_but_one_is(self, text: str) -> bool:
         following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
         return following.kind is TokenKind.WORD and following.text == text
@@ -55,10 +52,12 @@ class TokenReader:
         token = self.next
         if token.kind is not TokenKind.END:
             self._position += 1
+            self.next = self._tokens[self._position]
         return token
 
     def at(self, *texts: str) -> bool:
-        return self.next.kind in (TokenKind.SIGN, TokenKind.WORD) and self.next.text in texts
+        token = self.next
+        return token.text in texts and (token.kind is TokenKind.SIGN or token.kind is TokenKind.WORD)
 
     def expect(self, text: str) -> Token:
         if not self.at(text):

@@ -10,17 +10,20 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax import ast, fields
-from vesper.syntax.expression_parser import parse_expression, parse_type
+from vesper.syntax.expression_parser import parse_expression
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.syntax.type_parser import parse_type
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 MAX_ROWS = 100
+MAX_EXPRESSION_TEXT = 64 * 1024
 MAX_NAME = 64
-RESERVED = frozenset({"input", "output", "true", "false", "null", "enum", "set", "old", "breaks"})
+RESERVED = frozenset({"input", "output", "true", "false", "null", "enum", "set", "array", "map", "optional", "old", "breaks"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 _NODE_ID = re.compile(r"[a-z][a-z0-9_]*_v[1-9][0-9]*", re.ASCII)
 _Item = TypeVar("_Item")
 
@@ -35,12 +38,14 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
 class _Builder:
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
+        self._expression_text = 0
 
     def document(self, root: Mapping) -> ast.Document | None:
         node = Fields(root, fields.NODE, self._bag)
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
         intent = node.scalar("intent")
+        types = self._each(node.mapping("types"), self._record_type, _TYPE_NAME)
         inputs = self._each(node.mapping("inputs"), self._input)
         outputs = self._outputs(node.mapping("outputs"))
         constants = self._each(node.mapping("constants"), self._constant)
@@ -48,7 +53,7 @@ class _Builder:
         preconditions = self._clauses(contracts, "preconditions")
         postconditions = self._clauses(contracts, "postconditions")
         flow = node.sequence("flow")
-        steps = tuple(step for item in (flow.items if flow else ()) if (step := self._step(item)))
+        steps = tuple(step for item in (flow.items if flow else ()) for step in self._step(item))
         cases = self._cases(self._fields(node.mapping("testing"), fields.TESTING))
         if node_id is None or type_ is None or intent is None or flow is None:
             return None
@@ -58,6 +63,7 @@ class _Builder:
             type=type_,
             intent=ast.Word(" ".join(intent.text.split()), intent.span),
             inputs=inputs,
+            types=types,
             outputs=outputs,
             constants=constants,
             preconditions=preconditions,
@@ -72,20 +78,24 @@ class _Builder:
     def _fields(self, mapping: Mapping | None, shape: fields.Shape) -> Fields | None:
         return None if mapping is None else Fields(mapping, shape, self._bag)
 
-    def _each(self, mapping: Mapping | None, read: Callable[[ast.Word, Tree], _Item | None]) -> tuple[_Item, ...]:
+    def _each(
+        self, mapping: Mapping | None, read: Callable[[ast.Word, Tree], _Item | None], pattern: re.Pattern[str] = _NAME
+    ) -> tuple[_Item, ...]:
         """Read every entry of a mapping whose keys are names."""
         found = []
         for key, value in mapping.entries if mapping else ():
-            name = self._name(key, "this")
+            name = self._name(key, "this", pattern)
             item = read(name, value)
             if item is not None:
                 found.append(item)
         return tuple(found)
 
-    def _name(self, scalar: Scalar, what: str) -> ast.Word:
+    def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = _NAME) -> ast.Word:
         name = scalar.text
-        if not _NAME.fullmatch(name) or len(name) > MAX_NAME or name in RESERVED:
+        if not pattern.fullmatch(name) or len(name) > MAX_NAME or name in RESERVED:
             help_ = "names are lower-case letters, digits and underscores, and start with a letter"
+            if pattern is _TYPE_NAME:
+                help_ = "names of types are letters and digits, and start with a capital"
             self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
         return ast.Word(name, scalar.span)
 
@@ -107,7 +117,7 @@ class _Builder:
     # -- declarations -----------------------------------------------------------------------------
 
     def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
-        return None if scalar is None else parse_type(scalar, self._bag)
+        return None if scalar is None else parse_type(self._counted(scalar), self._bag)
 
     def _input(self, name: ast.Word, tree: Tree) -> ast.Input | None:
         if isinstance(tree, Scalar):
@@ -133,13 +143,26 @@ class _Builder:
         bound = expect_scalar(value, key.text, self._bag)
         return None if bound is None else ast.Constraint(ast.Word(key.text, key.span), bound, key.span.to(bound.span))
 
-    def _outputs(self, mapping: Mapping | None) -> tuple[ast.Field, ...]:
+    def _outputs(self, mapping: Mapping | None) -> tuple[ast.Output, ...]:
         outputs = self._fields(mapping, fields.OUTPUTS)
-        return () if outputs is None else self._each(outputs.mapping("success"), self._output)
+        success = None if outputs is None else outputs.mapping("success")
+        if success is not None and not success.entries:
+            self._bag.error(Code.WRONG_KIND, success.span, key="success", expected="at least one output", found="none")
+        return self._each(success, self._output)
 
-    def _output(self, name: ast.Word, tree: Tree) -> ast.Field | None:
+    def _output(self, name: ast.Word, tree: Tree) -> ast.Output | None:
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
-        return None if type_ is None else ast.Field(name, type_)
+        return None if type_ is None else ast.Output(name, type_)
+
+    def _record_type(self, name: ast.Word, tree: Tree) -> ast.RecordType | None:
+        mapping = expect_mapping(tree, name.text, self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, fields.RECORD_TYPE, self._bag)
+        listed = entry.mapping("fields")
+        if listed is not None and not listed.entries:
+            self._bag.error(Code.WRONG_KIND, listed.span, key="fields", expected="at least one field", found="none")
+        return ast.RecordType(name, self._each(listed, self._output), self._clauses(entry, "constraints"))
 
     def _constant(self, name: ast.Word, tree: Tree) -> ast.Constant | None:
         mapping = expect_mapping(tree, name.text, self._bag)
@@ -152,46 +175,89 @@ class _Builder:
     # -- contracts and flow -----------------------------------------------------------------------
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
-        return None if scalar is None else parse_expression(scalar, self._bag)
+        return None if scalar is None else parse_expression(self._counted(scalar), self._bag)
 
-    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Expression, ...]:
+    def _expression_in(self, tree: Tree | None, key: str) -> ast.Expression | None:
+        """An expression; where a value is computed, a mapping is a record and a list is an array."""
+        if tree is None:
+            return None
+        if isinstance(tree, Scalar):
+            return self._expression(expect_scalar(tree, key, self._bag))
+        if isinstance(tree, Sequence):
+            items = [self._expression_in(item, key) for item in tree.items]
+            known = tuple(item for item in items if item is not None)
+            return ast.ArrayLiteral(known, tree.span) if len(known) == len(items) else None
+        entries = self._each(tree, self._entry)
+        return ast.RecordLiteral(entries, tree.span) if len(entries) == len(tree.entries) else None
+
+    def _entry(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, ast.Expression] | None:
+        value = self._expression_in(tree, name.text)
+        return None if value is None else (name, value)
+
+    def _counted(self, scalar: Scalar) -> Scalar:
+        """The scalar, unless it is one too many to be read: a check has a bound in time too."""
+        self._expression_text += scalar.span.end - scalar.span.start
+        if self._expression_text > MAX_EXPRESSION_TEXT:
+            what = "characters of expressions and types in this document"
+            self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{MAX_EXPRESSION_TEXT:,}", what=what)
+            raise CheckingStopped
+        return scalar
+
+    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:
         listed = None if contracts is None else contracts.sequence(key)
         scalars = [expect_scalar(item, key, self._bag) for item in (listed.items if listed else ())]
-        return tuple(clause for scalar in scalars if (clause := self._expression(scalar)))
+        clauses = [(scalar, self._expression(scalar)) for scalar in scalars if scalar is not None]
+        return tuple(ast.Clause(holds, " ".join(scalar.text.split())) for scalar, holds in clauses if holds is not None)
 
-    def _step(self, tree: Tree) -> ast.Step | None:
+    def _step(self, tree: Tree) -> list[ast.Step]:
+        """One step; a compute block is one for each of its names."""
         mapping = expect_mapping(tree, "a step", self._bag)
         if mapping is None:
-            return None
+            return []
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
         if operation is None:
-            self._bag.error(Code.MISSING_KEY, mapping.entries[0][0].span, where="a step", key="operation")
-            return None
+            span = mapping.entries[0][0].span if mapping.entries else mapping.span
+            self._bag.error(Code.MISSING_KEY, span, where="a step", key="operation")
+            return []
         scalar = expect_scalar(operation, "operation", self._bag)
         if scalar is None:
-            return None
+            return []
         if scalar.text in fields.LATER_OPERATIONS:
             self._bag.error(Code.NOT_IN_THIS_VERSION, scalar.span, what=f"the operation `{scalar.text}`")
-            return None
+            return []
         if scalar.text not in fields.STEPS:
             help_ = did_you_mean(scalar.text, (*fields.STEPS, *fields.LATER_OPERATIONS))
             self._bag.error(Code.UNKNOWN_KEY, scalar.span, where="the flow", key=scalar.text, help=help_)
-            return None
+            return []
+        if scalar.text == "compute" and any(key.text == "compute" for key, _ in mapping.entries):
+            block = Fields(mapping, fields.COMPUTE_BLOCK, self._bag)
+            return list(self._each(block.mapping("compute"), self._computed))
         entry = Fields(mapping, fields.STEPS[scalar.text], self._bag)
+        step: ast.Step | None
         if scalar.text == "return":
-            return self._return(entry, scalar)
-        name_scalar = entry.scalar("step")
-        name = None if name_scalar is None else self._name(name_scalar, "a step")
-        if scalar.text == "compute":
-            value = self._expression(entry.scalar("value"))
-            return None if name is None or value is None else ast.Compute(name, value)
-        return self._decision_table(name, entry)
+            step = self._return(entry, scalar)
+        else:
+            name_scalar = entry.scalar("step")
+            name = None if name_scalar is None else self._name(name_scalar, "a step")
+            if scalar.text == "compute":
+                value = self._expression_in(entry.get("value"), "value")
+                step = None if name is None or value is None else ast.Compute(name, value)
+            else:
+                step = self._decision_table(name, entry)
+        return [] if step is None else [step]
+
+    def _computed(self, name: ast.Word, tree: Tree) -> ast.Step | None:
+        value = self._expression_in(tree, name.text)
+        return None if value is None else ast.Compute(name, value)
 
     def _decision_table(self, name: ast.Word | None, entry: Fields) -> ast.DecisionTable | None:
         listed = entry.sequence("rows")
         items = listed.items if listed else ()
         if len(items) > MAX_ROWS:
             self._bag.error(Code.TOO_DEEP, items[MAX_ROWS].span, limit=MAX_ROWS, what="rows in this table")
+            return None
+        if listed is not None and not items:
+            self._bag.error(Code.MISSING_KEY, listed.span, where="a decision table", key="otherwise")
             return None
         rows = [row for item in items[:-1] if (row := self._row(item))]
         if not items or len(rows) < len(items) - 1:
@@ -252,10 +318,5 @@ class _Builder:
                 self._bag.error(Code.UNKNOWN_KEY, key.span, where="`expect` with `breaks`", key=key.text, help=help_)
         return None if clause is None else ast.TestCase(title, inputs, (), ast.Word(clause.text, clause.span))
 
-    def _words(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, Scalar], ...]:
-        found = []
-        for key, value in mapping.entries if mapping else ():
-            scalar = value if isinstance(value, Scalar) else expect_scalar(value, key.text, self._bag)
-            if scalar is not None:
-                found.append((ast.Word(key.text, key.span), scalar))
-        return tuple(found)
+    def _words(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, Tree], ...]:
+        return tuple((ast.Word(key.text, key.span), value) for key, value in (mapping.entries if mapping else ()))

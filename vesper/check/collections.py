@@ -1,0 +1,228 @@
+"""Arrays, records, maps and sets in expressions: literals, comprehensions, quantifiers, aggregates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager, ExitStack
+
+from vesper.check.narrowing import Facts, facts_when
+from vesper.check.scope import Scope
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.source import Span
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir import nodes as ir
+from vesper.spec.types import (
+    BOOLEAN,
+    DECIMAL,
+    INTEGER,
+    NULL,
+    STRING,
+    ArrayOf,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+    is_key,
+)
+from vesper.syntax import ast
+
+_SUMMABLE = (INTEGER, DECIMAL)
+_COMPARABLE = (INTEGER, DECIMAL, STRING)
+
+
+class CollectionForms:
+    """The part of the expression checker that is about collections and records."""
+
+    scope: Scope
+    bag: DiagnosticBag
+
+    @abstractmethod
+    def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None: ...
+    @abstractmethod
+    def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None: ...
+    @abstractmethod
+    def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None: ...
+    @abstractmethod
+    def place(self, span: Span) -> ir.Place: ...
+    @abstractmethod
+    def assuming(self, facts: Facts) -> AbstractContextManager[None]: ...
+
+    def collection_form(self, expression: ast.Expression, hint: Type | None) -> ir.Expression | None:
+        match expression:
+            case ast.ArrayLiteral():
+                return self._array(expression, hint)
+            case ast.RecordLiteral():
+                return self._record(expression, hint)
+            case ast.With():
+                return self._with(expression)
+            case ast.Comprehension():
+                return self._comprehension(expression, hint)
+            case ast.Quantifier():
+                kind = expression.word.text.lower()
+                return self._for(kind, expression.binding, None, expression.holds, BOOLEAN, expression.span)
+            case ast.Aggregate():
+                return self._aggregate(expression)
+            case ast.MapLiteral():
+                self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what="a map literal in an expression")
+                return None
+            case _:
+                raise AssertionError(f"no form of a collection: {expression}")
+
+    # -- literals ---------------------------------------------------------------------------------
+
+    def _array(self, literal: ast.ArrayLiteral, hint: Type | None) -> ir.Expression | None:
+        element = hint.element if isinstance(hint, ArrayOf | SetOf) else None
+        if element is None:
+            first = self.infer(literal.items[0], None) if literal.items else None
+            if first is None:
+                if not literal.items:
+                    what = "the type of an empty array: its place does not say one"
+                    self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+                return None
+            element = first.type
+        items = [self.check(item, element) for item in literal.items]
+        known = [item for item in items if item is not None]
+        return ir.Array(tuple(known), element, self.place(literal.span)) if len(known) == len(items) else None
+
+    def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        wanted = hint if isinstance(hint, Record) else None
+        given: dict[str, ir.Expression] = {}
+        is_sound = True
+        for word, expression in literal.entries:
+            if word.text in given:
+                self.bag.error(Code.DUPLICATE_KEY, word.span, key=word.text)
+            type_ = None if wanted is None else wanted.field(word.text)
+            if wanted is not None and type_ is None:
+                help_ = did_you_mean(word.text, [name for name, _ in wanted.fields])
+                self.bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {wanted}", key=word.text, help=help_)
+            value = self.infer(expression, None) if type_ is None else self.check(expression, type_)
+            if value is None:
+                is_sound = False
+            else:
+                given[word.text] = value
+        place = self.place(literal.span)
+        if wanted is None:
+            fields = tuple(given.items())
+            return ir.RecordValue(fields, place) if is_sound and fields else None
+        for name, type_ in wanted.fields:
+            if name not in given and isinstance(type_, OptionalOf):
+                given[name] = ir.Literal(type_, None, place)
+            elif name not in given and is_sound:
+                self.bag.error(Code.MISSING_KEY, literal.span, where=f"the record {wanted}", key=name)
+                is_sound = False
+        if not is_sound or any(name not in given for name, _ in wanted.fields):
+            return None
+        return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place)
+
+    def _with(self, expression: ast.With) -> ir.Expression | None:
+        """`r WITH {a: x}` is a new record: the fields of `r`, evaluated once, but for those that are given."""
+        base = self.infer(expression.base, None)
+        if base is None:
+            return None
+        if not isinstance(base.type, Record):
+            self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type)
+            return None
+        changes: dict[str, ir.Expression | None] = {}
+        for word, value in expression.changes.entries:
+            type_ = base.type.field(word.text)
+            if type_ is None:
+                help_ = did_you_mean(word.text, [name for name, _ in base.type.fields])
+                self.bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {base.type}", key=word.text, help=help_)
+                return None
+            changes[word.text] = self.check(value, type_)
+        place = self.place(expression.span)
+        number = self.scope.local_count
+        self.scope.local_count += 1
+        fields: list[tuple[str, ir.Expression]] = []
+        for name, type_ in base.type.fields:
+            local = ir.Local(number, "record", base.type, place)
+            value = changes[name] if name in changes else ir.Field(local, name, type_, place)
+            if value is None:
+                return None
+            fields.append((name, value))
+        return ir.Let(number, "record", base, ir.RecordValue(tuple(fields), place), place)
+
+    # -- for --------------------------------------------------------------------------------------
+
+    def _comprehension(self, expression: ast.Comprehension, hint: Type | None) -> ir.Expression | None:
+        expected = None
+        if isinstance(hint, ArrayOf | SetOf):
+            expected = hint.element
+        elif isinstance(hint, MapOf):
+            expected = hint.value
+        return self._for(expression.kind, expression.binding, expression.key, expression.value, expected, expression.span)
+
+    def _aggregate(self, expression: ast.Aggregate) -> ir.Expression | None:
+        word = expression.function
+        if word.text == "AVG":
+            self.bag.error(Code.NOT_IN_THIS_VERSION, word.span, what="`AVG`")
+            return None
+        kind = word.text.lower()
+        if expression.binding is not None:
+            return self._for(kind, expression.binding, None, expression.value, None, expression.span)
+        # `SUM(xs)` is `SUM(x FOR x IN xs)`; the name is one that nobody can write.
+        over = self.infer(expression.value, None)
+        item = None if over is None else self._item_types(over, expression.value.span)
+        if over is None or item is None:
+            return None
+        number = self.scope.local_count
+        self.scope.local_count += 1
+        place = self.place(expression.span)
+        local = ir.Local(number, "item", item[0], place)
+        return self._finished(kind, (number,), ("item",), over, None, None, local, expression.value.span, place)
+
+    def _for(
+        self, kind: str, binding: ast.Binding, key: ast.Expression | None, value: ast.Expression, expected: Type | None,
+        span: Span,
+    ) -> ir.Expression | None:  # fmt: skip
+        over = self.infer(binding.over, None)
+        types = None if over is None else self._item_types(over, binding.over.span)
+        if types is not None and len(binding.names) > len(types):
+            self.bag.error(Code.TYPE_MISMATCH, binding.names[1].span, expected="one name", found="two: only a map has keys")
+            types = None
+        with ExitStack() as bound:
+            locals_ = [
+                bound.enter_context(self.scope.bound(word, None if types is None else types[position], self.bag))
+                for position, word in enumerate(binding.names)
+            ]
+            where = None if binding.where is None else self.check(binding.where, BOOLEAN)
+            facts: Facts = frozenset()
+            if binding.where is not None:
+                facts = facts_when(binding.where, True, self.scope)
+            with self.assuming(facts):
+                found_key = None if key is None else self.infer(key, None)
+                found = self.check(value, expected) if expected is not None else self.infer(value, None)
+        is_sound = found is not None and (where is None) == (binding.where is None) and (found_key is None) == (key is None)
+        if over is None or types is None or found is None or not is_sound:
+            return None
+        numbers = tuple(local.number for local in locals_)
+        names = tuple(word.text for word in binding.names)
+        return self._finished(kind, numbers, names, over, where, found_key, found, value.span, self.place(span))
+
+    def _finished(
+        self, kind: str, numbers: tuple[int, ...], names: tuple[str, ...], over: ir.Expression,
+        where: ir.Expression | None, key: ir.Expression | None, value: ir.Expression, span: Span, place: ir.Place,
+    ) -> ir.Expression | None:  # fmt: skip
+        wanted = {"sum": _SUMMABLE, "min": _COMPARABLE, "max": _COMPARABLE}.get(kind)
+        if wanted is not None and value.type not in wanted:
+            expected = " or ".join(str(type_) for type_ in wanted)
+            self.bag.error(Code.TYPE_MISMATCH, span, expected=f"{expected} in {kind.upper()}", found=value.type)
+            return None
+        of_key = {"set": value, "map": key}.get(kind)
+        if of_key is not None and not is_key(of_key.type):
+            expected = "string, integer, boolean or an enum as a key"
+            self.bag.error(Code.TYPE_MISMATCH, span, expected=expected, found=of_key.type)
+            return None
+        if value.type == NULL:
+            self.bag.error(Code.TYPE_MISMATCH, span, expected="a value", found="null")
+            return None
+        return ir.For(kind, numbers, names, over, where, key, value, ir.for_type(kind, key, value), place)
+
+    def _item_types(self, over: ir.Expression, span: Span) -> tuple[Type, ...] | None:
+        types = ir.item_types(over.type)
+        if types:
+            return types
+        self.bag.error(Code.TYPE_MISMATCH, span, expected="an array, a set or a map", found=over.type)
+        return None

@@ -1,0 +1,73 @@
+"""Annotations: the Python form of every type, and a class for every record that a node has."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Sequence
+
+import libcst as cst
+from libcst.helpers import parse_template_statement
+
+from vesper.codegen import templates
+from vesper.codegen.expressions import string_literal
+from vesper.codegen.layout import break_dict
+from vesper.codegen.naming import Naming
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+
+_PRIMITIVES: dict[Type, str] = {BOOLEAN: "bool", INTEGER: "int", DECIMAL: "Decimal", STRING: "str"}
+
+
+class TypeWriter:
+    """Writes annotations and collects the classes they need, each before its first use."""
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+        self._classes: dict[str, cst.BaseStatement] = {}
+
+    @property
+    def classes(self) -> list[cst.BaseStatement]:
+        return list(self._classes.values())
+
+    def annotation(self, type_: Type) -> cst.BaseExpression:
+        match type_:
+            case Enum(members):
+                return _applied("Literal", [cst.SimpleString(string_literal(member)) for member in members])
+            case ArrayOf(element):
+                return _applied("list", [self.annotation(element)])
+            case SetOf(element):
+                return _applied("frozenset", [self.annotation(element)])
+            case MapOf(key, value):
+                return _applied("dict", [self.annotation(key), self.annotation(value)])
+            case OptionalOf(inner):
+                return cst.BinaryOperation(self.annotation(inner), cst.BitOr(), cst.Name("None"))
+            case Record():
+                return cst.Name(self._record(type_))
+            case _:
+                return cst.Name(_PRIMITIVES[type_])
+
+    def _record(self, type_: Record) -> str:
+        name = self._naming.type(type_, type_.name or "Record")
+        if name not in self._classes:
+            fields = [(field, self.annotation(each)) for field, each in type_.fields]
+            self._classes[name] = typed_dict(name, fields)
+        return name
+
+
+def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> cst.BaseStatement:
+    """A class with these fields, or the other spelling of it where Python could not name one of them."""
+    if any(keyword.iskeyword(field) for field, _ in fields):
+        entries = [cst.DictElement(cst.SimpleString(string_literal(field)), each) for field, each in fields]
+        arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(break_dict(cst.Dict(entries)))]
+        call = cst.Call(cst.Name("TypedDict"), arguments)
+        return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
+    shell = parse_template_statement(templates.SUCCESS)
+    assert isinstance(shell, cst.ClassDef)
+    lines = [
+        cst.SimpleStatementLine([cst.AnnAssign(cst.Name(field), cst.Annotation(annotation))])
+        for field, annotation in fields
+    ]
+    return shell.with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+
+
+def _applied(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:
+    return cst.Subscript(cst.Name(head), [cst.SubscriptElement(cst.Index(argument)) for argument in arguments])

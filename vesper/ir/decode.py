@@ -1,0 +1,226 @@
+"""Canonical bytes back to IR, for bytes of our own making: engines verify what they are given, this trusts its types."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from vesper.ir.encode import canonical_json
+from vesper.ir.nodes import (
+    IR_VERSION,
+    REF_KINDS,
+    Array,
+    Call,
+    Clause,
+    Constant,
+    Expression,
+    Field,
+    For,
+    If,
+    Input,
+    Let,
+    Literal,
+    Local,
+    Logical,
+    Node,
+    Output,
+    Place,
+    RecordValue,
+    Ref,
+    Return,
+    Source,
+    Statement,
+    Step,
+    for_type,
+    item_types,
+)
+from vesper.spec.operations import OPERATIONS
+from vesper.spec.types import (
+    PRIMITIVES,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+    declared_type,
+    match_declared,
+    substitute,
+)
+from vesper.spec.values import from_json
+
+
+class IrError(ValueError):
+    """Bytes that are not a canonical IR document of this version."""
+
+
+def decode(data: bytes) -> Node:
+    """The node that the bytes of `encode` spell. Only for bytes of our own making: engines verify, this trusts
+    types."""
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise IrError(f"not JSON: {error}") from error
+    if canonical_json(document) != data:
+        raise IrError("not in canonical form")
+    if document.get("ir_version") != IR_VERSION:
+        raise IrError(f"format version {document.get('ir_version')!r}; this Vesper reads {IR_VERSION}")
+    try:
+        return _Reader(document["semantics"], document["source"]).node()
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise IrError(f"not an IR document: {error!r}") from error
+
+
+def type_from_json(form: Any) -> Type:
+    if isinstance(form, str):
+        return PRIMITIVES[form]
+    ((kind, body),) = form.items()
+    match kind:
+        case "enum":
+            return Enum(tuple(body))
+        case "set":
+            return SetOf(type_from_json(body))
+        case "array":
+            return ArrayOf(type_from_json(body))
+        case "optional":
+            return OptionalOf(type_from_json(body))
+        case "map":
+            return MapOf(type_from_json(body[0]), type_from_json(body[1]))
+        case "record":
+            return Record(tuple((each["name"], type_from_json(each["type"])) for each in body))
+        case _:
+            raise KeyError(kind)
+
+
+class _Reader:
+    """Rebuilds the trees; operands stand before their users, so one pass is enough."""
+
+    def __init__(self, semantics: dict[str, Any], source: dict[str, Any]) -> None:
+        self._semantics = semantics
+        self._source = source
+        self._types: dict[tuple[str, str], Type] = {}
+        self._table: list[Expression] = []
+        self._binders: dict[int, tuple[int, int | None]] = {}
+        """Of each local: what it is bound to, and its position among the names of a `for`; None for a `let`."""
+
+    def node(self) -> Node:
+        semantics = self._semantics
+        inputs = tuple(self._input(entry) for entry in semantics["inputs"])
+        outputs = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["success"])
+        constants = tuple(self._constant(entry) for entry in semantics["constants"])
+        for kind, declared in (("input", inputs), ("output", outputs), ("constant", constants)):
+            self._types |= {(kind, each.name): each.type for each in declared}
+        self._find_binders(semantics["expressions"])
+        step_names = {s["step"]["value"]: s["step"]["name"] for s in semantics["body"] if "step" in s}
+        for index, form in enumerate(semantics["expressions"]):
+            expression = self._expression(index, form)
+            self._table.append(expression)
+            if index in step_names:
+                self._types["step", step_names[index]] = expression.type
+        source = Source(self._source["path"], self._source["sha256"], self._source["intent"])
+        return Node(
+            node_id=semantics["node_id"],
+            type=semantics["type"],
+            inputs=inputs,
+            outputs=outputs,
+            constants=constants,
+            constraints=self._clauses("constraints"),
+            preconditions=self._clauses("preconditions"),
+            body=tuple(self._statement(form) for form in semantics["body"]),
+            postconditions=self._clauses("postconditions"),
+            source=source,
+        )
+
+    def _input(self, form: dict[str, Any]) -> Input:
+        type_ = type_from_json(form["type"])
+        return Input(form["name"], type_, from_json(type_, form["default"]) if "default" in form else None)
+
+    def _constant(self, form: dict[str, Any]) -> Constant:
+        type_ = type_from_json(form["type"])
+        return Constant(form["name"], type_, from_json(type_, form["value"]))
+
+    def _expression(self, index: int, form: dict[str, Any]) -> Expression:
+        place = Place(*self._source["spans"][index])
+        ((kind, body),) = form.items()
+        if kind == "literal":
+            type_ = type_from_json(body["type"])
+            return Literal(type_, from_json(type_, body["value"]), place, index)
+        if kind in REF_KINDS:
+            return Ref(kind, body, self._types[kind, body], place, index)
+        if kind == "call":
+            args = tuple(self._table[argument] for argument in body["args"])
+            of = tuple(type_from_json(type_) for type_ in body.get("of", ()))
+            return Call(body["op"], of, args, _result_type(body["op"], args), place, index)
+        if kind == "if":
+            condition, then, otherwise = (self._table[body[part]] for part in ("condition", "then", "else"))
+            return If(condition, then, otherwise, then.type, place, index)
+        if kind in ("and", "or"):
+            left, right = (self._table[operand] for operand in body)
+            return Logical(kind, left, right, place, index)
+        return self._collection(kind, body, place, index)
+
+    def _collection(self, kind: str, body: Any, place: Place, index: int) -> Expression:
+        match kind:
+            case "local":
+                return Local(body, self._source["locals"][body], self._local_type(body), place, index)
+            case "let":
+                value = self._table[body["value"]]
+                return Let(body["local"], self._source["locals"][body["local"]], value, self._table[body["body"]], place, index)
+            case "array":
+                items = tuple(self._table[item] for item in body["items"])
+                return Array(items, type_from_json(body["of"]), place, index)
+            case "record":
+                fields = tuple((each["name"], self._table[each["value"]]) for each in body["fields"])
+                return RecordValue(fields, place, index)
+            case "field":
+                of = self._table[body["of"]]
+                assert isinstance(of.type, Record)
+                type_ = of.type.field(body["name"])
+                assert type_ is not None
+                return Field(of, body["name"], type_, place, index)
+            case _:
+                return self._for(body, place, index)
+
+    def _find_binders(self, forms: list[dict[str, Any]]) -> None:
+        """A local is used before the row that binds it, so the binders are looked up first."""
+        for form in forms:
+            if "let" in form:
+                self._binders[form["let"]["local"]] = (form["let"]["value"], None)
+            elif "for" in form:
+                for position, number in enumerate(form["for"]["locals"]):
+                    self._binders[number] = (form["for"]["over"], position)
+
+    def _local_type(self, number: int) -> Type:
+        index, position = self._binders[number]
+        bound = self._table[index].type
+        return bound if position is None else item_types(bound)[position]
+
+    def _for(self, body: Any, place: Place, index: int) -> Expression:
+        over, value = self._table[body["over"]], self._table[body["value"]]
+        where = self._table[body["where"]] if "where" in body else None
+        key = self._table[body["key"]] if "key" in body else None
+        numbers = tuple(body["locals"])
+        names = tuple(self._source["locals"][number] for number in numbers)
+        type_ = for_type(body["kind"], key, value)
+        return For(body["kind"], numbers, names, over, where, key, value, type_, place, index)
+
+    def _clauses(self, phase: str) -> tuple[Clause, ...]:
+        return tuple(
+            Clause(self._table[form["holds"]], self._source["clauses"][str(form["holds"])], form.get("input"))
+            for form in self._semantics[phase]
+        )
+
+    def _statement(self, form: dict[str, Any]) -> Statement:
+        if "step" in form:
+            name = form["step"]["name"]
+            return Step(name, self._table[form["step"]["value"]], Place(*self._source["steps"][name]))
+        return Return(tuple((each["name"], self._table[each["value"]]) for each in form["return"]["success"]))
+
+
+def _result_type(op: str, args: tuple[Expression, ...]) -> Type:
+    spec = OPERATIONS[op]
+    bindings: dict[str, Type] = {}
+    for (_, pattern), argument in zip(spec.params, args, strict=True):
+        match_declared(declared_type(pattern), argument.type, bindings)
+    return substitute(declared_type(spec.returns), bindings)

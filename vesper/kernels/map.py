@@ -1,0 +1,56 @@
+"""Maps; in Python they are dicts in key order that nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+
+_Key = TypeVar("_Key", bool, int, str)
+_Value = TypeVar("_Value")
+
+
+def length(entries: Mapping[_Key, _Value]) -> int:
+    return len(entries)
+
+
+def at(entries: Mapping[_Key, _Value], key: _Key) -> _Value:
+    if key in entries:
+        return entries[key]
+    raise Raised(ErrorCode.MISSING_KEY)
+
+
+def has_key(key: _Key, entries: Mapping[_Key, _Value]) -> bool:
+    return key in entries
+
+
+def contains(entries: Mapping[_Key, _Value], key: _Key) -> bool:
+    return key in entries
+
+
+def entries_of(entries: Mapping[_Key, _Value]) -> Iterable[tuple[_Key, _Value]]:
+    """Keys and values, in key order; generated code has no attributes, so it cannot write `.items()` itself."""
+    return entries.items()
+
+
+def map_of(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
+    """A map from its entries, as they come; keys of an enum are put in order by `map_of_members`."""
+    found = _unique(entries)
+    return {key: found[key] for key in sorted(found)}
+
+
+def map_of_members(members: tuple[str, ...], entries: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
+    """The same for keys that are members of an enum, whose order is that of the enum."""
+    found = _unique(entries)
+    return {member: found[member] for member in members if member in found}
+
+
+def _unique(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
+    found: dict[_Key, _Value] = {}
+    for key, value in entries:
+        if key in found:
+            raise Raised(ErrorCode.DUPLICATE_KEY)
+        found[key] = value
+    return found

@@ -1,0 +1,24 @@
+"""Optionals; in Python a value or None."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+
+_Item = TypeVar("_Item")
+
+
+def some(value: _Item) -> _Item | None:
+    return value
+
+
+def is_null(value: _Item | None) -> bool:
+    return value is None
+
+
+def unwrap(value: _Item | None) -> _Item:
+    if value is None:
+        raise Raised(ErrorCode.NULL_VALUE)
+    return value

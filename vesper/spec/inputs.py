@@ -1,0 +1,182 @@
+"""A caller's objects to values: the whole of a call at once, every problem with its path.
+
+docs/spec/values.md is the definition. Nothing here calls a method that a caller's subclass could have overridden: collections are
+read through the functions of the base types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import (
+    MAX_ENTRIES,
+    Key,
+    Problem,
+    ProblemKind,
+    Value,
+    ValueProblem,
+    accept,
+    accept_key,
+    in_order,
+    is_a,
+)
+
+
+@final
+class _Refused:
+    """What is no value; the reason is among the problems."""
+
+
+_REFUSED = _Refused()
+
+
+def accept_inputs(
+    declared: Sequence[tuple[str, Type, Value]], given: Mapping[str, object]
+) -> tuple[dict[str, Value], list[Problem]]:
+    """Convert a whole call: the values in declared order, and every problem there is.
+
+    Each declared input has a name, a type and a default; None is the default of an optional, and of others none.
+    """
+    if not is_a(given, dict):
+        raise TypeError(f"inputs must be a dict, not {type(given).__name__}")
+    if type(given) is not dict or any(type(key) is not str for key in given):
+        given = _plain(given)
+    reader = _Reader()
+    values: dict[str, Value] = {}
+    for name, type_, default in declared:
+        if name in given:
+            value = reader.read(type_, given[name], name)
+            if not isinstance(value, _Refused):
+                values[name] = value
+        elif default is not None or isinstance(type_, OptionalOf):
+            values[name] = default
+        else:
+            reader.problems.append(Problem(name, ProblemKind.MISSING))
+    known = {each[0] for each in declared}
+    reader.problems.extend(Problem(name, ProblemKind.UNKNOWN) for name in sorted(set(given) - known))
+    return values, reader.problems
+
+
+def _plain(given: Mapping[str, object]) -> dict[str, object]:
+    """The same inputs in a plain dict under plain names, so that no look-up calls what a subclass overrides."""
+    plain: dict[str, object] = {}
+    for key, value in dict.items(given):  # type: ignore[arg-type]  # it is a dict, or one of a subclass
+        if not is_a(key, str):
+            raise TypeError(f"input names must be str, not {type(key).__name__}")
+        plain[str.__str__(key)] = value
+    return plain
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def read(self, type_: Type, given: object, path: str) -> Value | _Refused:
+        try:
+            match type_:
+                case OptionalOf(inner):
+                    return None if given is None else self.read(inner, given, path)
+                case ArrayOf(element):
+                    return self._items(element, _sequence(given), path)
+                case SetOf(element):
+                    return self._set(element, given, path)
+                case MapOf():
+                    return self._map(type_, _dict(given), path)
+                case Record():
+                    return self._record(type_, _dict(given), path)
+                case _:
+                    return accept(type_, given)
+        except ValueProblem as problem:
+            self.problems.append(Problem(path, problem.kind))
+            return _REFUSED
+
+    def _items(self, element: Type, items: Sequence[object], path: str) -> list[Value] | _Refused:
+        found = [self.read(element, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        known = [item for item in found if not isinstance(item, _Refused)]
+        return known if len(known) == len(found) else _REFUSED
+
+    def _set(self, element: Type, given: object, path: str) -> Value | _Refused:
+        if is_a(given, set) or is_a(given, frozenset):
+            base = set if is_a(given, set) else frozenset
+            _limit(base.__len__(given))
+            try:
+                members = [accept_key(element, member) for member in base.__iter__(given)]
+            except ValueProblem:
+                # Two engines share no order of these, so no member can be named.
+                raise ValueProblem(ProblemKind.MALFORMED) from None
+        else:
+            items = self._items(element, _sequence(given), path)
+            if isinstance(items, _Refused):
+                return _REFUSED
+            members = [item for item in items if isinstance(item, bool | int | str)]
+        found = frozenset(members)
+        if len(found) < len(members):
+            raise ValueProblem(ProblemKind.MALFORMED)
+        return found
+
+    def _map(self, type_: MapOf, given: dict[object, object], path: str) -> Value | _Refused:
+        entries: dict[Key, object] = {}
+        is_sound = True
+        for key, value in given.items():
+            try:
+                entries[accept_key(type_.key, key)] = value
+            except ValueProblem as problem:
+                self.problems.append(Problem(f"{path}[?]", problem.kind))
+                is_sound = False
+        found: dict[Key, Value] = {}
+        for read_key in in_order(type_.key, entries):
+            value = self.read(type_.value, entries[read_key], f"{path}[{json.dumps(read_key)}]")
+            if isinstance(value, _Refused):
+                is_sound = False
+            else:
+                found[read_key] = value
+        return found if is_sound else _REFUSED
+
+    def _record(self, type_: Record, given: dict[object, object], path: str) -> Value | _Refused:
+        if not all(is_a(key, str) for key in given):
+            raise ValueProblem(ProblemKind.WRONG_TYPE)
+        plain = {str.__str__(key): value for key, value in given.items() if isinstance(key, str)}
+        found: dict[str, Value] = {}
+        is_sound = True
+        for name, field in type_.fields:
+            if name in plain:
+                value = self.read(field, plain[name], f"{path}.{name}")
+                if isinstance(value, _Refused):
+                    is_sound = False
+                else:
+                    found[name] = value
+            elif isinstance(field, OptionalOf):
+                found[name] = None
+            else:
+                self.problems.append(Problem(f"{path}.{name}", ProblemKind.MISSING))
+                is_sound = False
+        unknown = sorted(set(plain) - {name for name, _ in type_.fields})
+        self.problems.extend(Problem(f"{path}.{name}", ProblemKind.UNKNOWN) for name in unknown)
+        return found if is_sound and not unknown else _REFUSED
+
+
+def _limit(entries: int) -> None:
+    if entries > MAX_ENTRIES:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+
+
+def _sequence(given: object) -> Sequence[object]:
+    """The items of a list or tuple, read by the base type."""
+    if is_a(given, list):
+        _limit(list.__len__(given))
+        return given if type(given) is list else list(list.__iter__(given))
+    if is_a(given, tuple):
+        _limit(tuple.__len__(given))
+        return given if type(given) is tuple else tuple(tuple.__iter__(given))
+    raise ValueProblem(ProblemKind.WRONG_TYPE)
+
+
+def _dict(given: object) -> dict[object, object]:
+    """The entries of a dict, read by the base type."""
+    if not is_a(given, dict):
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    _limit(dict.__len__(given))
+    return given if type(given) is dict else dict(dict.items(given))
