@@ -272,7 +272,11 @@ fn values_fit_their_types_in_one_spelling() {
     refuses("/constants/1/value", json!([7, -3]), "out of order");
     refuses("/constants/1/value", json!([7, 7]), "repeated");
     refuses("/constants/1/value", json!(["7"]), "is not the form of integer");
-    refuses("/constants/1/value", json!([[7]]), "expected an integer");
+    refuses(
+        "/constants/1/value",
+        json!([[7]]),
+        "an array is not the form of integer",
+    );
     refuses(
         "/inputs/1/default",
         json!("blue"),
@@ -283,7 +287,11 @@ fn values_fit_their_types_in_one_spelling() {
         json!(true),
         "true is not the form of integer",
     );
-    refuses("/inputs/2/default", json!(null), "expected an integer");
+    refuses(
+        "/inputs/2/default",
+        json!(null),
+        "null is not the form of integer",
+    );
     refuses("/inputs/2/default", json!(1.5), "not an integer within 64 bits");
     refuses("/expressions/3/literal/value", json!("true"), "expression 3");
     refuses(
@@ -309,37 +317,6 @@ fn values_fit_their_types_in_one_spelling() {
         refusal(&document(&changed)).contains("out of order"),
         "enum members sort as declared"
     );
-}
-
-#[test]
-fn sets_stand_only_where_they_may() {
-    refuses(
-        "/inputs/2",
-        json!({"name": "count", "type": {"set": "integer"}}),
-        "a set is not the type of an input",
-    );
-    refuses(
-        "/outputs/success/0/type",
-        json!({"set": "integer"}),
-        "a set is not the type of an output",
-    );
-    refuses(
-        "/constants/1/type",
-        json!({"set": {"set": "integer"}}),
-        "expected field `enum`",
-    );
-    refuses("/constants/1/type", json!({"set": "decimal"}), "a set holds");
-    let mut changed = semantics();
-    changed["expressions"] = json!([
-        {"constant": "lucky"}, {"input": "amount"}, {"literal": {"type": "boolean", "value": false}},
-    ]);
-    changed["constraints"] = json!([]);
-    changed["postconditions"] = json!([]);
-    changed["body"] = json!([
-        {"step": {"name": "share", "value": 0}},
-        {"return": {"success": [{"name": "total", "value": 1}, {"name": "is_big", "value": 2}]}},
-    ]);
-    assert!(refusal(&document(&changed)).contains("a set is not the value of a step"));
 }
 
 #[test]

@@ -7,13 +7,21 @@ use vesper_ir::{Type, Value};
 /// The canonical bytes of a document; `serde_json` sorts keys and escapes exactly as canonical JSON does.
 pub(crate) fn document(semantics: &Json) -> Vec<u8> {
     let spans = semantics["expressions"].as_array().map_or(0, Vec::len);
+    let expressions = semantics["expressions"].as_array().unwrap();
+    let locals: usize = expressions.iter().map(introduced).sum();
     let source = json!({
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; spans],
-        "steps": {}, "clauses": {}, "locals": [],
+        "steps": {}, "clauses": {}, "locals": vec!["x"; locals],
     });
     json!({"ir_version": 1, "semantics": semantics, "source": source})
         .to_string()
         .into_bytes()
+}
+
+/// How many locals an expression introduces.
+fn introduced(expression: &Json) -> usize {
+    let of_for = expression.pointer("/for/locals").and_then(Json::as_array);
+    of_for.map_or(usize::from(expression.get("let").is_some()), Vec::len)
 }
 
 pub(crate) fn load(semantics: &Json) -> Program {
@@ -22,6 +30,10 @@ pub(crate) fn load(semantics: &Json) -> Program {
 
 /// The form of a value that a person would write.
 pub(crate) fn shown(ty: &Type, value: &Value) -> String {
+    let ty = match ty {
+        Type::Optional(of) => of,
+        ty => ty,
+    };
     match value {
         Value::Boolean(value) => value.to_string(),
         Value::Integer(value) => value.to_string(),
@@ -31,7 +43,40 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             Type::Enum(of) => of.name(*member).unwrap().to_string(),
             _ => panic!("a member of {ty}"),
         },
-        Value::Set(_) => panic!("a set is never shown"),
+        Value::Set(members) => {
+            let Type::Set(of) = ty else {
+                panic!("a set of {ty}")
+            };
+            let members: Vec<String> = members.iter().map(|member| shown(of, &member)).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => {
+            let Type::Array(of) = ty else {
+                panic!("an array of {ty}")
+            };
+            let items: Vec<String> = items.iter().map(|item| shown(of, item)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Map(map) => {
+            let Type::Map(of) = ty else {
+                panic!("a map of {ty}")
+            };
+            let entries = map.keys().iter().zip(map.values());
+            let entries: Vec<String> = entries
+                .map(|(key, value)| format!("{}:{}", shown(&of.key, &key), shown(&of.value, value)))
+                .collect();
+            format!("{{{}}}", entries.join(","))
+        }
+        Value::Record(fields) => {
+            let Type::Record(of) = ty else {
+                panic!("a record of {ty}")
+            };
+            let fields: Vec<String> = (of.fields().iter().zip(fields.iter()))
+                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .collect();
+            format!("({})", fields.join(","))
+        }
+        Value::Null => "null".to_owned(),
     }
 }
 
