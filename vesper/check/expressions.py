@@ -327,19 +327,24 @@ class ExpressionChecker(CollectionForms):
         if right is None:
             return None
         place = self.place(expression.span)
+        if isinstance(left, ir.Ref | ir.Local):
+            return self._unless_null(left, left.type.inner, right, expression)
         number = self.scope.local_count
         self.scope.local_count += 1
+        local = ir.Local(number, "value", left.type, left.place)
+        chosen = self._unless_null(local, left.type.inner, right, expression)
+        return None if chosen is None else ir.Let(number, "value", left, chosen, place)
 
-        def local() -> ir.Expression:
-            return ir.Local(number, "value", left.type, left.place)
-
-        is_null = ir.Call("optional.is_null", (left.type.inner,), (local(),), BOOLEAN, left.place)
-        value = ir.Call("optional.unwrap", (left.type.inner,), (local(),), left.type.inner, left.place)
+    def _unless_null(
+        self, name: ir.Ref | ir.Local, inner: Type, right: ir.Expression, expression: ast.Infix
+    ) -> ir.Expression | None:
+        """`IF name IS NULL THEN right ELSE name`."""
+        is_null = ir.Call("optional.is_null", (inner,), (name,), BOOLEAN, name.place)
+        value = ir.Call("optional.unwrap", (inner,), (name,), inner, name.place)
         branches = self.one_type(value, right, expression.right.span)
         if branches is None:
             return None
-        chosen = ir.If(is_null, branches[1], branches[0], branches[0].type, place)
-        return ir.Let(number, "value", left, chosen, place)
+        return ir.If(is_null, branches[1], branches[0], branches[0].type, self.place(expression.span))
 
     def _let(self, expression: ast.Let, expected: Type | None) -> ir.Expression | None:
         value = self.infer(expression.value, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from vesper.compiler import Compiled
@@ -113,9 +114,19 @@ def _plain(value: object) -> str:
 
 def json_value(value: object) -> Any:
     """A value in its JSON form; what is none (a wrong input) as text."""
-    if hasattr(value, "as_tuple") and getattr(value, "is_finite", lambda: False)():
-        return decimal_text(value)  # type: ignore[arg-type]  # a finite Decimal
-    return value if isinstance(value, bool | int | str) else repr(value)
+    match value:
+        case Decimal() if value.is_finite():
+            return decimal_text(value)
+        case None | bool() | int() | str():
+            return value
+        case list():
+            return [json_value(item) for item in value]
+        case frozenset() | set():
+            return sorted((json_value(item) for item in value), key=repr)
+        case dict():
+            return {str(key): json_value(found) for key, found in value.items()}
+        case _:
+            return repr(value)
 
 
 def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:

@@ -170,6 +170,10 @@ class ExpressionWriter:
                 left = self._inside(call.args[0], binds)
                 right = self._inside(call.args[1], binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
+            case Prefix("not") if isinstance(call.args[0], ir.Call) and call.args[0].op == "optional.is_null":
+                operand = self._inside(call.args[0].args[0], SUM)
+                comparison = cst.Comparison(operand, [cst.ComparisonTarget(cst.IsNot(), cst.Name("None"))])
+                written = Written(comparison, COMPARISON)
             case Prefix("not"):
                 written = Written(cst.UnaryOperation(cst.Not(), self._inside(call.args[0], NOT)), NOT)
             case Prefix():
@@ -202,6 +206,9 @@ class ExpressionWriter:
         return Written(_item(cst.ListComp(self.write(let.body).node, loop), cst.Integer("0")), ATOM)
 
     def _for(self, expression: ir.For) -> Written:
+        if expression.kind == "count" and expression.where is None and isinstance(expression.value, ir.Local):
+            # Every item counts: no loop is needed.
+            return Written(cst.Call(cst.Name("len"), [cst.Arg(self.write(expression.over).node)]), ATOM)
         loop = self._loop(expression)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node

@@ -33,7 +33,26 @@ def break_long(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
         broken = break_arguments(node)
         moved(node, broken)
         return broken
+    if isinstance(node, cst.Dict) and node.elements:
+        return break_dict(node)
+    if isinstance(node, cst.IfExp):
+        return _break_condition(node)
+    if isinstance(node, cst.ListComp):
+        return node.with_changes(
+            lbracket=cst.LeftSquareBracket(whitespace_after=_new_line(_INDENT)),
+            rbracket=cst.RightSquareBracket(whitespace_before=_new_line("")),
+        )
     return break_chain(node, moved)
+
+
+def _break_condition(node: cst.IfExp) -> cst.IfExp:
+    """`(a` / `if c` / `else b)`."""
+    return node.with_changes(
+        whitespace_before_if=_new_line(_INDENT),
+        whitespace_before_else=_new_line(_INDENT),
+        lpar=[cst.LeftParen(whitespace_after=_new_line(_INDENT))],
+        rpar=[cst.RightParen(whitespace_before=_new_line(""))],
+    )
 
 
 def break_chain(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
@@ -61,6 +80,10 @@ def _broken(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
 def break_arguments(call: cst.Call) -> cst.Call:
     """Each argument of a call on a line of its own, with a comma after the last."""
     last = len(call.args) - 1
+    if last == 0 and isinstance(call.args[0].value, cst.GeneratorExp) and not call.args[0].value.lpar:
+        # A bare generator may not have a comma after it.
+        args = [call.args[0].with_changes(whitespace_after_arg=_new_line(""))]
+        return call.with_changes(args=args, whitespace_before_args=_new_line(_INDENT))
     args = [
         argument.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
         for position, argument in enumerate(call.args)

@@ -128,7 +128,7 @@ class _Reader:
                 is_sound = False
         found: dict[Key, Value] = {}
         for read_key in in_order(type_.key, entries):
-            value = self.read(type_.value, entries[read_key], f"{path}[{json.dumps(read_key)}]")
+            value = self.read(type_.value, entries[read_key], f"{path}[{json.dumps(read_key, ensure_ascii=False)}]")
             if isinstance(value, _Refused):
                 is_sound = False
             else:

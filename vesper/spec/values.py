@@ -263,7 +263,7 @@ def show(value: object) -> str:
         case None:
             return "null"
         case str():
-            return f'"{value}"'
+            return f'"{printable(value)}"'
         case list() | tuple():
             return f"[{_shown(value)}]"
         case frozenset() | set():
@@ -281,3 +281,8 @@ _SHOWN = 8
 def _shown(items: Sequence[object]) -> str:
     """The first few of many."""
     return ", ".join(show(each) for each in items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")
+
+
+def printable(text: str) -> str:
+    """A text on one line, with nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -45,6 +45,24 @@ def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | Non
 class ExpressionParser(TokenReader):
     """One method for each form; every nested expression goes through `expression`, which counts the depth."""
 
+    _ends_at_in = False
+    """True in the value of a LET, which the word IN ends; parentheses around a membership make it one again."""
+
+    def closed_expression(self) -> ast.Expression:
+        """An expression that something else than IN ends."""
+        outer, self._ends_at_in = self._ends_at_in, False
+        try:
+            return self.expression()
+        finally:
+            self._ends_at_in = outer
+
+    def _let_value(self) -> ast.Expression:
+        outer, self._ends_at_in = self._ends_at_in, True
+        try:
+            return self.expression()
+        finally:
+            self._ends_at_in = outer
+
     def expression(self) -> ast.Expression:
         with self.nested():
             if self.at("IF"):
@@ -59,9 +77,9 @@ class ExpressionParser(TokenReader):
 
     def _conditional(self) -> ast.Expression:
         start = self.expect("IF")
-        condition = self.expression()
+        condition = self.closed_expression()
         self.expect("THEN")
-        then = self.expression()
+        then = self.closed_expression()
         self.expect("ELSE")
         otherwise = self.expression()
         return ast.If(condition, then, otherwise, start.span.to(otherwise.span))
@@ -70,7 +88,7 @@ class ExpressionParser(TokenReader):
         start = self.expect("LET")
         name = self.name("a name after LET")
         self.expect("=")
-        value = self.expression()
+        value = self._let_value()
         if self.at(","):  # `LET a = 1, b = 2 IN …` is `LET a = 1 IN LET b = 2 IN …`
             body = self._let_more(self.take())
         else:
@@ -82,7 +100,7 @@ class ExpressionParser(TokenReader):
         with self.nested():
             name = self.name("a name after the comma")
             self.expect("=")
-            value = self.expression()
+            value = self._let_value()
             if self.at(","):
                 body = self._let_more(self.take())
             else:
@@ -110,7 +128,7 @@ class ExpressionParser(TokenReader):
         where = None
         if self.at("WHERE"):
             self.take()
-            where = self.expression()
+            where = self.closed_expression()
         return ast.Binding(tuple(names), over, where)
 
     def _optional_binding(self) -> ast.Binding | None:
@@ -137,6 +155,8 @@ class ExpressionParser(TokenReader):
         return left
 
     def _infix_level(self) -> int | None:
+        if self._ends_at_in and (self.at("IN") or self.at("NOT")):
+            return None
         if self.at("IS") or (self.at("NOT") and self.next_but_one_is("IN")):
             return _COMPARISON
         return _INFIX.get(self.next.text) if self.at(*_INFIX) else None
@@ -189,7 +209,7 @@ class ExpressionParser(TokenReader):
                 name = self.name("a name after the point")
                 base = ast.Field(base, name, base.span.to(name.span))
             elif sign.text == "[":
-                index = self.expression()
+                index = self.closed_expression()
                 base = ast.Index(base, index, base.span.to(self.expect("]").span))
             else:
                 changes = self._braces()
@@ -220,7 +240,7 @@ class ExpressionParser(TokenReader):
             return self._aggregate()
         if self.at("("):
             start = self.take()
-            inner = self.expression()
+            inner = self.closed_expression()
             return replace(inner, span=start.span.to(self.expect(")").span))
         if self.at("["):
             return self._brackets()
@@ -239,7 +259,7 @@ class ExpressionParser(TokenReader):
         arguments: list[ast.Expression] = []
         binding: ast.Binding | None = None
         while not self.at(")"):
-            arguments.append(self.expression())
+            arguments.append(self.closed_expression())
             if binding is None:
                 binding = self._optional_binding()
             if not self.at(")"):
@@ -249,7 +269,7 @@ class ExpressionParser(TokenReader):
     def _aggregate(self) -> ast.Expression:
         word = self.take()
         self.expect("(")
-        value = self.expression()
+        value = self.closed_expression()
         binding = self._optional_binding()
         return ast.Aggregate(ast.Word(word.text, word.span), value, binding, word.span.to(self.expect(")").span))
 
@@ -257,7 +277,7 @@ class ExpressionParser(TokenReader):
         start = self.take()
         items: list[ast.Expression] = []
         while not self.at("]"):
-            items.append(self.expression())
+            items.append(self.closed_expression())
             if len(items) == 1 and (binding := self._optional_binding()) is not None:
                 return ast.Comprehension("array", None, items[0], binding, start.span.to(self.expect("]").span))
             if not self.at("]"):
@@ -269,11 +289,11 @@ class ExpressionParser(TokenReader):
         start = self.expect("{")
         entries: list[tuple[ast.Expression, ast.Expression]] = []
         while not self.at("}"):
-            key = self.expression()
+            key = self.closed_expression()
             if not entries and (binding := self._optional_binding()) is not None:
                 return ast.Comprehension("set", None, key, binding, start.span.to(self.expect("}").span))
             self.expect(":")
-            value = self.expression()
+            value = self.closed_expression()
             if not entries and (binding := self._optional_binding()) is not None:
                 return ast.Comprehension("map", key, value, binding, start.span.to(self.expect("}").span))
             entries.append((key, value))

@@ -7,17 +7,19 @@ random. One in forty inputs is wrong on purpose: the two engines must also refus
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 from vesper.ir.nodes import Literal, Node, Ref, walk
 from vesper.kernels.decimal import EXACT
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Value
 from vesper.verify.boundaries import BoundarySeeker
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
+_TAME_SHARE = 0.6
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
 _HOSTILE: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
@@ -37,19 +39,29 @@ class Edges:
 
 def find_edges(node: Node) -> Edges:
     decimals, integers, strings = {Decimal(0), Decimal(1)}, {0, 1, MIN_INTEGER, MAX_INTEGER}, {""}
-    lengths = {0, 1}
     literals = [each.value for each in node.expressions() if isinstance(each, Literal)]
-    for value in [*literals, *(each.value for each in node.constants)]:
-        values = value if isinstance(value, frozenset) else (value,)
-        for each in values:
-            if isinstance(each, Decimal):
-                decimals.add(each)
-            elif isinstance(each, str):
-                strings.add(each)
-            elif not isinstance(each, bool):
-                integers.add(each)
-                lengths |= {each} if 0 <= each <= 64 else set()
+    for each in _parts([*literals, *(each.value for each in node.constants)]):
+        if isinstance(each, Decimal):
+            decimals.add(each)
+        elif isinstance(each, str):
+            strings.add(each)
+        elif isinstance(each, int) and not isinstance(each, bool):
+            integers.add(each)
+    lengths = {0, 1} | {each for each in integers if 0 <= each <= 64}
     return Edges(tuple(sorted(decimals)), tuple(sorted(integers)), tuple(sorted(strings)), tuple(sorted(lengths)))
+
+
+def _parts(values: Iterable[Value]) -> Iterator[Value]:
+    """The scalars in values, however deep."""
+    for value in values:
+        match value:
+            case list() | frozenset():
+                yield from _parts(value)
+            case dict():
+                yield from _parts(value.keys())
+                yield from _parts(value.values())
+            case _:
+                yield value
 
 
 class InputGenerator:
@@ -61,8 +73,11 @@ class InputGenerator:
         self._lengths = _exact_lengths(node)
         self._random = random.Random(seed)
         self._boundaries = BoundarySeeker(node, self._random)
+        self._is_tame = True
 
     def draw(self) -> dict[str, object]:
+        # Tame inputs get past the contracts, where most of a node is; wild ones try the edges of everything.
+        self._is_tame = self._random.random() < _TAME_SHARE
         inputs: dict[str, object] = {
             each.name: self._value(each.name, each.type)
             for each in self._node.inputs
@@ -79,8 +94,28 @@ class InputGenerator:
         name = self._random.choice(names)
         if name in inputs and self._random.random() < 0.2:
             del inputs[name]
+        elif name in inputs and isinstance(inputs[name], list | dict) and inputs[name]:
+            inputs[name] = self._spoiled(inputs[name])
         else:
             inputs[name] = self._random.choice(_HOSTILE)
+
+    def _spoiled(self, value: object) -> object:
+        """A collection with one part of it replaced, removed or added."""
+        match value:
+            case list() if value:
+                index = self._random.randrange(len(value))
+                return [self._spoiled(each) if position == index else each for position, each in enumerate(value)]
+            case dict() if value:
+                key = self._random.choice(list(value))
+                rest = {each: found for each, found in value.items() if each != key}
+                pick = self._random.random()
+                if pick < 0.3:
+                    return rest
+                if pick < 0.5:
+                    return value | {"no_such_field": 1}
+                return {each: self._spoiled(found) if each == key else found for each, found in value.items()}
+            case _:
+                return self._random.choice(_HOSTILE)
 
     def _value(self, name: str, type_: Type) -> object:
         if type_ == DECIMAL:
@@ -89,11 +124,31 @@ class InputGenerator:
             return self._integer()
         if type_ == BOOLEAN:
             return self._random.random() < 0.5
-        if isinstance(type_, Enum):
-            return self._random.choice(type_.members)
-        return self._string(name)
+        match type_:
+            case Enum(members):
+                return self._random.choice(members)
+            case OptionalOf(inner):
+                return None if self._random.random() < 0.3 else self._value(name, inner)
+            case ArrayOf(element):
+                return [self._value(name, element) for _ in range(self._count())]
+            case SetOf(element):
+                return {self._value(name, element) for _ in range(self._count())}
+            case MapOf(key, value):
+                return {self._value(name, key): self._value(name, value) for _ in range(self._count())}
+            case Record(fields):
+                return {field: self._value(field, each) for field, each in fields}
+            case _:
+                return self._string(name)
+
+    def _count(self) -> int:
+        """How many items: none, one, a few, and now and then many."""
+        if self._is_tame:
+            return self._random.choice((1, 2, 2, 3))
+        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else 60
 
     def _decimal(self) -> Decimal:
+        if self._is_tame:
+            return Decimal((0, tuple(int(digit) for digit in str(self._random.randrange(1, 200_000))), -2))
         pick = self._random.random()
         if pick < 0.35:  # an edge, or one step beside it
             edge = self._random.choice(self._edges.decimals)
@@ -117,6 +172,8 @@ class InputGenerator:
         return Decimal((sign, tuple(int(digit) for digit in str(coefficient)), -scale))
 
     def _integer(self) -> int:
+        if self._is_tame:
+            return self._random.choice((1, 2, 3, self._random.randrange(4, 120)))
         pick = self._random.random()
         if pick < 0.5:
             edge = self._random.choice(self._edges.integers) + self._random.choice((-1, 0, 0, 1))
@@ -126,7 +183,7 @@ class InputGenerator:
         return self._random.randrange(MIN_INTEGER, MAX_INTEGER + 1)
 
     def _string(self, name: str) -> str:
-        if self._random.random() < 0.4:
+        if self._random.random() < (0.8 if self._is_tame else 0.4):
             return self._random.choice(self._edges.strings)
         exact = self._lengths.get(name)
         if exact is not None and self._random.random() < 0.8:

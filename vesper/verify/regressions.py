@@ -22,6 +22,12 @@ def typed_value(value: object) -> dict[str, object]:
             return {"decimal": decimal_text(value)} if value.is_finite() else {"python": repr(value)}
         case str() if value.isprintable():
             return {"string": value}
+        case None:
+            return {"null": True}
+        case list():
+            return {"array": [typed_value(item) for item in value]}
+        case dict() if all(isinstance(key, str) and key.isprintable() for key in value):
+            return {"dict": {key: typed_value(found) for key, found in value.items()}}
         case _:
             return {"python": repr(value)}
 

@@ -63,6 +63,26 @@ def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[obj
             yield from members[: members.index(value)] if value in members else members
         case str():
             yield from (each for each in _simpler_strings(value) if _text_size(each) < _text_size(value))
+        case list():
+            yield from _simpler_lists(value)
+        case dict():
+            for key, part in value.items():
+                yield {each: found for each, found in value.items() if each != key}
+                yield from (value | {key: simpler} for simpler in simpler_values(part))
+        case set() | frozenset():
+            yield from (value - {member} for member in sorted(value, key=repr))
+
+
+def _simpler_lists(value: list[object]) -> Iterator[list[object]]:
+    """Nothing, half of it, all but one, and then the same with one item simpler."""
+    if value:
+        yield []
+    if len(value) > 1:
+        yield value[: len(value) // 2]
+        yield value[len(value) // 2 :]
+    for index, item in enumerate(value):
+        yield value[:index] + value[index + 1 :]
+        yield from (value[:index] + [simpler] + value[index + 1 :] for simpler in simpler_values(item))
 
 
 def _size(number: int) -> tuple[int, int]:
