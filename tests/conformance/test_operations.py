@@ -13,7 +13,7 @@ from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
 from vesper.ir.encode import type_from_json
 from vesper.spec.errors import ErrorCode
-from vesper.spec.types import PRIMITIVES, Enum, SetOf, Type
+from vesper.spec.types import Enum, Primitive, Type, declared_type
 from vesper.spec.values import Value, accept, from_json, same
 
 GENERATED = Path(__file__).parent / "generated"
@@ -22,19 +22,11 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def _type(text: str) -> Type:
-    if text.startswith("set<"):
-        return SetOf(_type(text[4:-1]))
-    if text.startswith("enum["):
-        return Enum(tuple(text[5:-1].split(", ")))
-    return PRIMITIVES[text]
-
-
 def _typed(form: dict[str, Any]) -> tuple[Type, Value]:
     ((text, value),) = form.items()
-    type_ = _type(text)
-    # `accept` and not `from_json`: an example may write a long decimal as 9E+999.
-    return type_, from_json(type_, value) if isinstance(type_, SetOf) else accept(type_, value)
+    type_ = declared_type(text)
+    # `accept` where it can be and not `from_json`: an example may write a long decimal as 9E+999.
+    return type_, accept(type_, value) if isinstance(type_, Primitive | Enum) else from_json(type_, value)
 
 
 def test_there_are_cases() -> None:
@@ -46,9 +38,7 @@ def test_there_are_cases() -> None:
 def test_operation(case: dict[str, Any], engine: str) -> None:
     args = [_typed(form) for form in case["args"]]
     compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
-    inputs = dict(
-        zip((each.name for each in compiled.node.inputs), (v for t, v in args if not isinstance(t, SetOf)), strict=True)
-    )
+    inputs = dict(zip((each.name for each in compiled.node.inputs), (value for _, value in args), strict=True))
     outcome = ENGINES[engine].load(compiled).call(inputs)
     if "raises" in case:
         assert isinstance(outcome, Failed)

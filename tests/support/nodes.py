@@ -11,7 +11,7 @@ from vesper.diagnostics.source import SourceFile
 from vesper.ir import nodes as ir
 from vesper.ir.encode import encode, semantic_hash
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import SetOf, Type, match_parameter, substitute
+from vesper.spec.types import Type, declared_type, match_declared, substitute
 from vesper.spec.values import Value
 
 ROOT = Path(__file__).parents[2]
@@ -64,19 +64,17 @@ def compiled_ir(node: ir.Node) -> Compiled:
 
 
 def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value]]) -> Compiled:
-    """A node whose one step is one operation; its arguments are the inputs, apart from sets, which are literals."""
+    """A node whose one step is one operation; its arguments are the inputs."""
     spec = OPERATIONS[op]
     bindings: dict[str, Type] = dict(zip((name for name, _ in spec.type_params), of, strict=True))
     inputs: list[ir.Input] = []
     operands: list[ir.Expression] = []
-    for (name, pattern), (type_, value) in zip(spec.params, args, strict=True):
-        assert match_parameter(pattern, type_, bindings), f"{op}: {name} is {type_}, declared {pattern}"
-        if isinstance(type_, SetOf):
-            operands.append(ir.Literal(type_, value, _HERE))
-        else:
-            inputs.append(ir.Input(name, type_, None))
-            operands.append(ir.Ref("input", name, type_, _HERE))
-    result = substitute(spec.returns, bindings)
+    for (name, pattern), (type_, _) in zip(spec.params, args, strict=True):
+        wanted = substitute(declared_type(pattern), bindings)
+        assert match_declared(wanted, type_, bindings), f"{op}: {name} is {type_}, declared {pattern}"
+        inputs.append(ir.Input(name, type_, None))
+        operands.append(ir.Ref("input", name, type_, _HERE))
+    result = substitute(declared_type(spec.returns), bindings)
     call = ir.Call(op, tuple(of), tuple(operands), result, _HERE)
     body = (ir.Step("step", call, _HERE), ir.Return((("result", ir.Ref("step", "step", result, _HERE)),)))
     source = ir.Source("test.vsp", "0" * 64, "Test one operation")

@@ -16,7 +16,7 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare
 from vesper.engines.engine import Done, Engine, Program, run_observed
 from vesper.engines.outcome import ContractBroken, Outcome, Returned
-from vesper.ir.nodes import If, Node, Step, children
+from vesper.ir.nodes import For, If, Node, Step, children
 from vesper.spec.values import same
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.shrink import shrink
@@ -73,7 +73,7 @@ class Verifier:
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed)
-        self._conditions = {each.condition.index for each in compiled.node.expressions() if isinstance(each, If)}
+        self._conditions = _guards(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.guards_total = 2 * len(self._conditions)
@@ -160,6 +160,12 @@ def meets(case: Case, outcome: Outcome) -> bool:
     return isinstance(outcome, Returned) and all(
         same(outcome.value[name], expected) for name, expected in case.expect.items()
     )
+
+
+def _guards(node: Node) -> set[int]:
+    """The expressions whose marks make the semantic path."""
+    found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
+    return found | {each.where.index for each in node.expressions() if isinstance(each, For) and each.where is not None}
 
 
 def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
