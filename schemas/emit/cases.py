@@ -25,6 +25,7 @@ SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
+    declarations = declarations.implemented()
     return {FOLDER / f"{family}.yaml": _family(declarations, family) for family in declarations.families}
 
 

@@ -30,6 +30,7 @@ COPIED = {"boolean", "integer"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
+    declarations = declarations.implemented()
     generated = CRATES / "vesper-ir" / "src" / "generated"
     return {
         generated / "ops.rs": _ops(declarations),

@@ -14,7 +14,7 @@ from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
-from vesper.spec.operations import OPERATIONS
+from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
@@ -37,7 +37,7 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
 
 def _operations_by_operator() -> dict[str, list[OpSpec]]:
     table: dict[str, list[OpSpec]] = {}
-    for spec in OPERATIONS.values():
+    for spec in IMPLEMENTED.values():
         if spec.operator is not None:
             table.setdefault(spec.operator, []).append(spec)
     return table
