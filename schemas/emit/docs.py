@@ -62,9 +62,9 @@ def _index(declarations: Declarations) -> str:
     return _page(
         "schemas/",
         "# Reference",
-        "Written from the declarations in `schemas/`. Every example of an operation that is *implemented* is a test "
-        "that runs on every engine; one that is *specified* is part of the language that no engine has yet, and a node that "
-        "uses it is refused by name.",
+        "Written from the declarations in `schemas/`. Every example of an operation that is *implemented* is a "
+        "test that runs on every engine; one that is *specified* is part of the language that no engine has yet, and a "
+        "node that uses it is refused by name.",
         "## Operations",
         _table(("family", "operations"), families),
         "In *italics*: specified, not implemented yet.",
