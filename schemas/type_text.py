@@ -52,7 +52,7 @@ def parse(text: str) -> Type:
         raise TypeTextError(f"`{text}` is not a type")
     try:
         found, rest = _read(words)
-    except (IndexError, TypeTextError):
+    except (IndexError, ValueError, TypeTextError):
         raise TypeTextError(f"`{text}` is not a type") from None
     if rest:
         raise TypeTextError(f"`{text}` is not a type: `{rest[0]}` is left over")
