@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import type_text
 
 SCHEMAS = Path(__file__).parent
 ROOT = SCHEMAS.parent
 
-TYPE_PARAM_BOUNDS = ("any", "key", "enum")
 EFFECTS = ("pure", "reads", "writes")
+STATUSES = ("implemented", "specified")
+"""`specified`: in the specification and the checker's table, but no engine has it yet."""
+
+SHOWN_ELSEWHERE = {"too_large"}
+"""Codes that need no example, because the arguments of one would not fit this repository."""
 
 
 class DeclarationError(Exception):
@@ -49,18 +57,46 @@ class Operation:
     since: str
     operator: str | None
     function: str | None
-    """The name by which expressions call it; several operations may share one: their parameter types tell them apart."""
+    """The short name by which expressions call it; overloads share one."""
+    call: str | None
+    """How a call is written where it is not `function(params)`: binders, `m[k]`, `x IS NULL`."""
+    defaults: tuple[tuple[str, Any], ...]
+    """Values of trailing parameters that a call may leave out."""
+    literals: tuple[str, ...]
+    """Parameters whose argument is a literal, read when the node is checked."""
+    status: str
     examples: tuple[Example, ...]
 
     @property
     def full_name(self) -> str:
         return f"{self.family}.{self.name}"
 
+    @property
+    def is_implemented(self) -> bool:
+        return self.status == "implemented"
+
+    @property
+    def arities(self) -> range:
+        """With how many arguments it may be called."""
+        return range(len(self.params) - len(self.defaults), len(self.params) + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
     name: str
     doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration:
+    name: str
+    doc: str
+    json: str
+    python: str
+    is_key: bool
+    is_ordered: bool
+    parameters: tuple[str, ...]
+    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +119,7 @@ class OperatorLevel:
 class Declarations:
     operations: tuple[Operation, ...]
     errors: tuple[ErrorCode, ...]
+    types: tuple[TypeDeclaration, ...]
     diagnostics: tuple[DiagnosticCode, ...]
     operator_levels: tuple[OperatorLevel, ...]
 
@@ -90,12 +127,24 @@ class Declarations:
     def families(self) -> tuple[str, ...]:
         return tuple(sorted({operation.family for operation in self.operations}))
 
+    def implemented(self) -> Declarations:
+        """What the engines know: implemented operations, and the errors that these, or no operation at all, raise."""
+        operations = tuple(operation for operation in self.operations if operation.is_implemented)
+        later = {code for operation in self.operations for code in operation.raises}
+        later -= {code for operation in operations for code in operation.raises}
+        return replace(
+            self, operations=operations, errors=tuple(error for error in self.errors if error.name not in later)
+        )
+
 
 def load_declarations() -> Declarations:
     errors = _load_errors()
+    operations = _load_operations({error.name for error in errors})
+    check_overloads(operations)
     return Declarations(
-        operations=_load_operations({error.name for error in errors}),
+        operations=operations,
         errors=errors,
+        types=_load_types(),
         diagnostics=_load_diagnostics(),
         operator_levels=_load_operator_levels(),
     )
@@ -105,6 +154,58 @@ def _load_errors() -> tuple[ErrorCode, ...]:
     path = SCHEMAS / "errors.toml"
     table = tomllib.loads(path.read_text(encoding="utf-8"))["error"]
     return tuple(ErrorCode(name, **_only(path, name, entry, required={"doc"})) for name, entry in sorted(table.items()))
+
+
+def _load_types() -> tuple[TypeDeclaration, ...]:
+    path = SCHEMAS / "types.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))["type"]
+    found = []
+    for name, entry in table.items():
+        fields = _only(path, name, entry, {"doc", "json", "python", "is_key", "is_ordered"}, {"parameters", "status"})
+        status = fields.get("status", "implemented")
+        if status not in STATUSES:
+            raise DeclarationError(f"{path.name}: {name}: status must be one of {STATUSES}")
+        found.append(
+            TypeDeclaration(
+                name,
+                fields["doc"],
+                fields["json"],
+                fields["python"],
+                fields["is_key"],
+                fields["is_ordered"],
+                tuple(fields.get("parameters", ())),
+                status,
+            )
+        )
+    if {each.name for each in found} != type_text.EVERY:
+        raise DeclarationError(f"{path.name} and type_text.py do not know the same types")
+    for each in found:
+        if (each.name in type_text.KEYS) != each.is_key or (each.name in type_text.ORDERED) != each.is_ordered:
+            raise DeclarationError(f"{path.name} and type_text.py differ on whether {each.name} is a key or ordered")
+    return tuple(found)
+
+
+def check_overloads(operations: Iterable[Operation]) -> None:
+    """Refuse two overloads of a name that some list of argument types could both match exactly."""
+    by_name: dict[str, list[Operation]] = {}
+    for operation in operations:
+        for name in {operation.function, operation.operator} - {None}:
+            by_name.setdefault(str(name), []).append(operation)
+    for name, overloads in by_name.items():
+        for left, right in combinations(overloads, 2):
+            for arity in set(left.arities) & set(right.arities):
+                if _can_both_match(left, right, arity):
+                    raise DeclarationError(
+                        f"`{name}` of {arity} arguments may be {left.full_name} or {right.full_name}"
+                    )
+
+
+def _can_both_match(left: Operation, right: Operation, arity: int) -> bool:
+    pairs = zip(left.params[:arity], right.params[:arity], strict=True)
+    return all(
+        type_text.can_overlap(type_text.parse(a), dict(left.type_params), type_text.parse(b), dict(right.type_params))
+        for (_, a), (_, b) in pairs
+    )
 
 
 def _load_diagnostics() -> tuple[DiagnosticCode, ...]:
@@ -149,7 +250,7 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         name,
         entry,
         required={"doc", "params", "returns", "raises", "effects", "since", "examples"},
-        optional={"operator", "function", "type_params"},
+        optional={"operator", "type_params", "function", "call", "defaults", "literals", "status"},
     )
     where = f"{path.name}: {name}"
     if unknown := set(fields["raises"]) - error_names:
@@ -157,8 +258,11 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
     if fields["effects"] not in EFFECTS:
         raise DeclarationError(f"{where}: effects must be one of {EFFECTS}")
     type_params = tuple(fields.get("type_params", {}).items())
-    if bad := [bound for _, bound in type_params if bound not in TYPE_PARAM_BOUNDS]:
+    if bad := [bound for _, bound in type_params if bound not in type_text.BOUNDS]:
         raise DeclarationError(f"{where}: unknown bound {bad}")
+    status = fields.get("status", "implemented")
+    if status not in STATUSES:
+        raise DeclarationError(f"{where}: status must be one of {STATUSES}")
     operation = Operation(
         family=path.stem,
         name=name,
@@ -171,19 +275,52 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         since=fields["since"],
         operator=fields.get("operator"),
         function=fields.get("function"),
+        call=fields.get("call"),
+        defaults=tuple(fields.get("defaults", {}).items()),
+        literals=tuple(fields.get("literals", ())),
+        status=status,
         examples=tuple(_example(where, example) for example in fields["examples"]),
     )
+    _check_types(where, operation)
     if not operation.examples:
         raise DeclarationError(f"{where} has no example")
     for example in operation.examples:
-        if len(example.args) != len(operation.params) or len(example.of) != len(type_params):
+        if len(example.args) not in operation.arities or len(example.of) != len(type_params):
             raise DeclarationError(f"{where}: an example has the wrong number of arguments")
         if example.raises is not None and example.raises not in operation.raises:
             raise DeclarationError(f"{where}: an example raises `{example.raises}`, which is not declared")
-    # `null_value` is ruled out by the checker; an example of it could not be written in the language.
-    if not_shown := set(operation.raises) - {"null_value"} - {example.raises for example in operation.examples}:
+    if not_shown := set(operation.raises) - SHOWN_ELSEWHERE - {example.raises for example in operation.examples}:
         raise DeclarationError(f"{where}: no example shows {sorted(not_shown)}")
     return operation
+
+
+def _check_types(where: str, operation: Operation) -> None:
+    """Types are types, and defaults, literals and the values in examples fit them."""
+    names = [name for name, _ in operation.params]
+    if [name for name, _ in operation.defaults] != names[len(names) - len(operation.defaults) :]:
+        raise DeclarationError(f"{where}: only the last parameters may have defaults, in their order")
+    if unknown := set(operation.literals) - set(names):
+        raise DeclarationError(f"{where}: `literals` names {sorted(unknown)}, which are no parameters")
+    try:
+        params = [type_text.parse(text) for _, text in operation.params]
+        returns = type_text.parse(operation.returns)
+        of = [[type_text.parse(text) for text in example.of] for example in operation.examples]
+    except type_text.TypeTextError as error:
+        raise DeclarationError(f"{where}: {error}") from None
+    for name, value in operation.defaults:
+        if not type_text.fits(params[names.index(name)], value):
+            raise DeclarationError(f"{where}: the default of {name} is not of its type")
+    for example, arguments in zip(operation.examples, of, strict=True):
+        known = dict(zip((name for name, _ in operation.type_params), arguments, strict=False))
+        for (name, bound), argument in zip(operation.type_params, arguments, strict=False):
+            if argument.head not in type_text.BOUNDS[bound]:
+                raise DeclarationError(f"{where}: {name} may not be {argument.head}")
+        typed = list(zip(params, example.args, strict=False))
+        if example.raises is None:
+            typed.append((returns, example.returns))
+        for pattern, value in typed:
+            if not type_text.fits(type_text.substitute(pattern, known), value):
+                raise DeclarationError(f"{where}: {value!r} is not a value of {pattern.head}")
 
 
 def _example(where: str, entry: dict[str, Any]) -> Example:

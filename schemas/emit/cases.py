@@ -13,30 +13,35 @@ from pathlib import Path
 from typing import Any
 
 from declarations import ROOT, DeclarationError, Declarations, Example, Operation
+from type_text import Type, parse
 
 FOLDER = ROOT / "tests" / "conformance" / "generated"
 
-IrType = str | dict[str, Any]
-"""A type as `docs/spec/ir.md` writes it: `"integer"`, `{"enum": ["a", "b"]}`, `{"set": "string"}`."""
-
-PRIMITIVES = ("boolean", "integer", "decimal", "string")
 DECIMAL_TEXT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+NULL = {"null": True}
+"""How an example writes null, which TOML does not have."""
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
-    return {FOLDER / f"{family}.yaml": _family(declarations, family) for family in declarations.families}
+    families = [f for f in declarations.families if any(o.family == f and o.is_implemented for o in declarations.operations)]
+    return {FOLDER / f"{family}.yaml": _family(declarations, family) for family in families}
 
 
-def parse_type(text: str) -> IrType:
-    """The IR form of a type without type parameters, from the text that declarations use."""
-    if text in PRIMITIVES:
-        return text
-    if match := re.fullmatch(r"enum\[(.+)\]", text):
-        return {"enum": [member.strip() for member in match[1].split(",")]}
-    if match := re.fullmatch(r"set<(.+)>", text):
-        return {"set": parse_type(match[1])}
-    raise DeclarationError(f"`{text}` is not a type")
+def ir_type(type_: Type) -> Any:
+    """A type as `docs/spec/ir.md` writes it: `"integer"`, `{"enum": ["a", "b"]}`, `{"set": "string"}`."""
+    match type_.head:
+        case "enum":
+            return {"enum": list(type_.names)}
+        case "map":
+            return {"map": [ir_type(part) for part in type_.parts]}
+        case "array" | "set" | "optional":
+            return {type_.head: ir_type(type_.parts[0])}
+        case "record":
+            named = zip(type_.names, type_.parts, strict=True)
+            return {"record": [{"name": name, "type": ir_type(part)} for name, part in named]}
+        case head:
+            return head
 
 
 def with_type_arguments(operation: Operation, example: Example, text: str) -> str:
@@ -63,7 +68,7 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
         lines.append(f"  why: {_quoted(example.why)}")
     lines.append(f"  op: {operation.full_name}")
     if example.of:
-        lines.append(f"  of: [{', '.join(json.dumps(parse_type(argument)) for argument in example.of)}]")
+        lines.append(f"  of: [{', '.join(json.dumps(ir_type(parse(argument))) for argument in example.of)}]")
     lines.append(f"  args: [{', '.join(arguments)}]")
     if example.raises is None:
         result = with_type_arguments(operation, example, operation.returns)
@@ -75,34 +80,34 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
 
 def _typed(case_id: str, type_text: str, value: Any) -> str:
     key = type_text if re.fullmatch(r"[a-z<>]+", type_text) else _quoted(type_text)
-    return f"{{{key}: {_scalar(case_id, parse_type(type_text), value)}}}"
+    return f"{{{key}: {_form(case_id, parse(type_text), value)}}}"
 
 
-def _scalar(case_id: str, of_type: IrType, value: Any) -> str:
-    if not _fits(of_type, value):
-        raise DeclarationError(f"{case_id}: {value!r} is not a value of type {json.dumps(of_type)}")
-    if isinstance(of_type, dict) and "set" in of_type:
-        return f"[{', '.join(_scalar(case_id, of_type['set'], member) for member in value)}]"
-    if of_type in ("boolean", "integer"):
-        return json.dumps(value)
-    return _quoted(value)
-
-
-def _fits(of_type: IrType, value: Any) -> bool:
-    match of_type:
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return type(value) is int and -(2**63) <= value < 2**63
-        case "decimal":
-            return isinstance(value, str) and DECIMAL_TEXT.fullmatch(value) is not None
-        case "string":
-            return isinstance(value, str)
-        case {"enum": members}:
-            return value in members
-        case {"set": member_type}:
-            return isinstance(value, list) and all(_fits(member_type, member) for member in value)
-    return False
+def _form(case_id: str, type_: Type, value: Any) -> str:
+    """The JSON form of a value as YAML, with every string in quotes."""
+    match type_.head:
+        case "optional":
+            return "null" if value == NULL else _form(case_id, type_.parts[0], value)
+        case "array" | "set" if isinstance(value, list):
+            return f"[{', '.join(_form(case_id, type_.parts[0], item) for item in value)}]"
+        case "map" if isinstance(value, list):
+            key, of = type_.parts
+            pairs = (f"[{_form(case_id, key, item[0])}, {_form(case_id, of, item[1])}]" for item in value)
+            return f"[{', '.join(pairs)}]"
+        case "record" if isinstance(value, dict) and set(value) == set(type_.names):
+            named = zip(type_.names, type_.parts, strict=True)
+            return "{" + ", ".join(f"{name}: {_form(case_id, part, value[name])}" for name, part in named) + "}"
+        case "boolean" if isinstance(value, bool):
+            return json.dumps(value)
+        case "integer" if type(value) is int and -(2**63) <= value < 2**63:
+            return json.dumps(value)
+        case "decimal" if isinstance(value, str) and DECIMAL_TEXT.fullmatch(value):
+            return _quoted(value)
+        case "string" if isinstance(value, str):
+            return _quoted(value)
+        case "enum" if value in type_.names:
+            return _quoted(value)
+    raise DeclarationError(f"{case_id}: {value!r} is not a value of type {json.dumps(ir_type(type_))}")
 
 
 def _quoted(text: str) -> str:

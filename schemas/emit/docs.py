@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from declarations import ROOT, Declarations, DiagnosticCode, ErrorCode, Example, Operation
-from emit.cases import IrType, parse_type, with_type_arguments
+import type_text
+from declarations import ROOT, Declarations, DiagnosticCode, ErrorCode, Example, Operation, TypeDeclaration
+from type_text import Type
 
 FOLDER = ROOT / "docs" / "reference"
 
@@ -32,6 +33,7 @@ PHASES = {
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
     pages = {FOLDER / "operations" / f"{family}.md": _family(declarations, family) for family in declarations.families}
+    pages[FOLDER / "types.md"] = _types(declarations.types)
     pages[FOLDER / "errors.md"] = _errors(declarations)
     pages[FOLDER / "diagnostics.md"] = _diagnostics(declarations.diagnostics)
     pages[FOLDER / "README.md"] = _index(declarations)
@@ -50,7 +52,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _index(declarations: Declarations) -> str:
     families = [
-        (f"[`{family}`](operations/{family}.md)", ", ".join(f"`{name}`" for name in _names(declarations, family)))
+        (f"[`{family}`](operations/{family}.md)", ", ".join(_names(declarations, family)))
         for family in declarations.families
     ]
     levels = [
@@ -60,21 +62,71 @@ def _index(declarations: Declarations) -> str:
     return _page(
         "schemas/",
         "# Reference",
-        "Written from the declarations in `schemas/`. Every example here is a test that runs on every engine.",
+        "Written from the declarations in `schemas/`. Every example of an operation that is *implemented* is a "
+        "test that runs on every engine; one that is *specified* is part of the language that no engine has yet, and a "
+        "node that uses it is refused by name.",
         "## Operations",
         _table(("family", "operations"), families),
+        "In *italics*: specified, not implemented yet.",
+        "## Functions",
+        "Which of the operations a short name means is decided by the number and the types of the arguments "
+        "([the rule](../spec/types.md#overloads)).",
+        _table(("function", "operations"), _functions(declarations)),
         "## Operators",
         "From the loosest to the tightest; `prefix` stands before its one operand, `none` does not chain. "
         "`IF c THEN a ELSE b` is looser than them all.",
         _table(("operators", "associates"), levels),
-        "## Codes",
+        "## Types and codes",
+        "- [Types](types.md)\n"
         "- [Run-time errors](errors.md): what an execution may fail with\n"
         "- [Diagnostics](diagnostics.md): what `vesper check` may report",
     )
 
 
 def _names(declarations: Declarations, family: str) -> list[str]:
-    return [operation.name for operation in declarations.operations if operation.family == family]
+    return [
+        f"`{operation.name}`" if operation.is_implemented else f"*`{operation.name}`*"
+        for operation in declarations.operations
+        if operation.family == family
+    ]
+
+
+def _functions(declarations: Declarations) -> list[tuple[str, str]]:
+    rows: dict[str, list[str]] = {}
+    for operation in declarations.operations:
+        if operation.function is not None:
+            rows.setdefault(operation.function, []).append(_link(operation))
+    return [(f"`{name}`", ", ".join(links)) for name, links in sorted(rows.items())]
+
+
+def _link(operation: Operation) -> str:
+    return f"[`{operation.full_name}`](operations/{operation.family}.md#{operation.family}{operation.name})"
+
+
+def _type_name(each: TypeDeclaration) -> str:
+    return f"`{each.name}<{', '.join(each.parameters)}>`" if each.parameters else f"`{each.name}`"
+
+
+def _types(types: tuple[TypeDeclaration, ...]) -> str:
+    rows = [
+        (
+            _type_name(each),
+            each.doc,
+            each.json,
+            each.python,
+            "yes" if each.is_key else "no",
+            "yes" if each.is_ordered else "no",
+            each.status,
+        )
+        for each in types
+    ]
+    return _page(
+        "schemas/types.toml",
+        "# Types",
+        "The whole story is in [the specification](../spec/types.md). A *key* may be a map's key and a set's element; "
+        "an *ordered* type can be sorted and has a least and a greatest value among several.",
+        _table(("type", "what it holds", "JSON form", "Python form", "key", "ordered", "status"), rows),
+    )
 
 
 def _family(declarations: Declarations, family: str) -> str:
@@ -86,7 +138,11 @@ def _family(declarations: Declarations, family: str) -> str:
 
 
 def _operation(operation: Operation) -> list[str]:
-    facts = []
+    facts = [] if operation.is_implemented else ["- Status: **specified**, not implemented yet"]
+    if operation.function is not None or operation.call is not None:
+        facts.append(f"- Call: `{operation.call or _call(operation)}`")
+    facts += [f"- Default: `{name}` is `{_default(operation, name, value)}`" for name, value in operation.defaults]
+    facts += [f"- Literal: `{name}` is read when the node is checked" for name in operation.literals]
     if operation.operator is not None:
         facts.append(f"- Operator: `{operation.operator}`")
     facts += [f"- Type parameter: `{name}` is {_bound(bound)}" for name, bound in operation.type_params]
@@ -104,7 +160,26 @@ def _operation(operation: Operation) -> list[str]:
 
 
 def _bound(bound: str) -> str:
-    return {"any": "any type", "key": "string, integer, boolean or an enum", "enum": "any enum"}[bound]
+    return {
+        "any": "any type",
+        "key": "a key type: string, integer, boolean, date, timestamp, bytes or an enum",
+        "ordered": "an ordered type: a key type, decimal, float or duration",
+        "number": "integer, decimal or float",
+        "enum": "any enum",
+        "record": "any record",
+    }[bound]
+
+
+def _call(operation: Operation) -> str:
+    shown = [name for name, _ in operation.params]
+    first_default = len(shown) - len(operation.defaults)
+    required, optional = shown[:first_default], shown[first_default:]
+    tail = "".join(f"[, {name}" for name in optional) + "]" * len(optional)
+    return f"{operation.function}({', '.join(required)}{tail})"
+
+
+def _default(operation: Operation, name: str, value: Any) -> str:
+    return _literal(type_text.parse(dict(operation.params)[name]), value)
 
 
 def _signature(operation: Operation) -> str:
@@ -114,24 +189,42 @@ def _signature(operation: Operation) -> str:
 
 
 def _example(operation: Operation, example: Example) -> tuple[str, str, str]:
-    types = [parse_type(with_type_arguments(operation, example, text)) for _, text in operation.params]
-    arguments = ", ".join(_literal(of_type, value) for of_type, value in zip(types, example.args, strict=True))
+    known = {name: type_text.parse(of) for (name, _), of in zip(operation.type_params, example.of, strict=True)}
+    types = [type_text.substitute(type_text.parse(text), known) for _, text in operation.params]
+    arguments = ", ".join(_literal(of_type, value) for of_type, value in zip(types, example.args, strict=False))
     call = f"`{operation.full_name}({arguments})`"
     if example.raises is not None:
         return call, f"fails: `{example.raises}`", example.why
-    result = parse_type(with_type_arguments(operation, example, operation.returns))
+    result = type_text.substitute(type_text.parse(operation.returns), known)
     return call, f"`{_literal(result, example.returns)}`", example.why
 
 
-def _literal(of_type: IrType, value: Any) -> str:
+def _literal(of_type: Type, value: Any) -> str:
     """The value as an author would write it; what cannot be seen in print is escaped."""
-    if isinstance(of_type, dict) and "set" in of_type:
-        return f"[{', '.join(_literal(of_type['set'], member) for member in value)}]"
-    if of_type == "boolean":
-        return "true" if value else "false"
-    if of_type in ("integer", "decimal"):
-        return str(value)
+    match of_type.head:
+        case "optional":
+            return "null" if value == type_text.NULL else _literal(of_type.parts[0], value)
+        case "array" | "set":
+            return f"[{', '.join(_literal(of_type.parts[0], item) for item in value)}]"
+        case "map":
+            key, item = of_type.parts
+            return "{" + ", ".join(f"{_literal(key, k)}: {_literal(item, v)}" for k, v in value) + "}"
+        case "record":
+            parts = zip(of_type.names, of_type.parts, strict=True)
+            return "{" + ", ".join(f"{name}: {_literal(part, value[name])}" for name, part in parts) + "}"
+        case "boolean":
+            return "true" if value else "false"
+        case "integer" | "decimal" | "fn" | "json":
+            return str(value)
+        case "float":
+            return _float_text(value)
     return "'" + "".join(_visible(character) for character in value) + "'"
+
+
+def _float_text(value: float) -> str:
+    if value != value:
+        return "NaN"
+    return repr(value).replace("inf", "Infinity")
 
 
 def _visible(character: str) -> str:
@@ -152,10 +245,7 @@ def _errors(declarations: Declarations) -> str:
 
 def _raised_by(declarations: Declarations, error: ErrorCode) -> list[str]:
     operations = [operation for operation in declarations.operations if error.name in operation.raises]
-    links = ", ".join(
-        f"[`{operation.full_name}`](operations/{operation.family}.md#{operation.family}{operation.name})"
-        for operation in operations
-    )
+    links = ", ".join(_link(operation) for operation in operations)
     return [f"Raised by: {links}."] if links else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from declarations import ROOT, Declarations, Operation
 
@@ -29,6 +30,10 @@ def _operations(declarations: Declarations) -> str:
         + "from typing import Final\n\n"
         + "from vesper.spec.operation import OpSpec\n\n"
         + f"OPERATIONS: Final[dict[str, OpSpec]] = {{\n{rows}}}\n"
+        + '"""All that are specified, in declared order."""\n\n'
+        + "IMPLEMENTED: Final[dict[str, OpSpec]] = "
+        + "{name: spec for name, spec in OPERATIONS.items() if spec.is_implemented}\n"
+        + '"""Those that every engine has."""\n'
     )
 
 
@@ -41,10 +46,22 @@ def _row(operation: Operation) -> str:
         "effects": _quoted(operation.effects),
         "operator": "None" if operation.operator is None else _quoted(operation.operator),
         "function": "None" if operation.function is None else _quoted(operation.function),
+        "defaults": _pairs_of_json(operation.defaults),
+        "literals": _tuple([_quoted(name) for name in operation.literals]),
+        "status": _quoted(operation.status),
     }
-    body = "".join(f"        {name}={text},\n" for name, text in fields.items())
+    body = "".join(_field(name, text) for name, text in fields.items())
     name = _quoted(operation.full_name)
     return f"    {name}: OpSpec(\n        name={name},\n{body}    ),\n"
+
+
+def _field(name: str, text: str) -> str:
+    """One line, or for a tuple that does not fit one line, one item a line, as ruff sets it."""
+    line = f"        {name}={text},\n"
+    if len(line) <= WIDTH + 1 or not text.startswith("(("):
+        return line
+    items = text[1:-1].removesuffix(",").replace("), (", "),\n            (")
+    return f"        {name}=(\n            {items},\n        ),\n"
 
 
 def _errors(declarations: Declarations) -> str:
@@ -99,3 +116,11 @@ def _tuple(items: list[str]) -> str:
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> str:
     return _tuple([f"({_quoted(name)}, {_quoted(text)})" for name, text in pairs])
+
+
+def _pairs_of_json(pairs: tuple[tuple[str, Any], ...]) -> str:
+    return _tuple([f"({_quoted(name)}, {_fewest_escapes(json.dumps(value))})" for name, value in pairs])
+
+
+def _fewest_escapes(text: str) -> str:
+    return f"'{text}'" if '"' in text and not set("'\\") & set(text) else _quoted(text)

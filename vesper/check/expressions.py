@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from vesper.check.collections import CollectionForms
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import by_function, by_operator, function_names, instance
+from vesper.check.operations import by_function, by_operator, function_names, instance, is_specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -406,7 +406,11 @@ class ExpressionChecker(CollectionForms):
         index = self.infer(expression.index, hint)
         if base is None or index is None:
             return None
-        return self._operation(ast.Word("[]", expression.index.span), (base, index), expression.span)
+        call = self._overloaded(by_function("at"), (base, index), expression.span)
+        if call is None:
+            types = f"{base.type} and {index.type}"
+            self.bag.error(Code.OPERATOR_TYPES, expression.index.span, operator="[ ]", types=types)
+        return call
 
     def _operation(
         self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span
@@ -419,7 +423,7 @@ class ExpressionChecker(CollectionForms):
         call = self._overloaded(specs, operands, span)
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
-            label = f"between {types}" if len(operands) > 1 and sign != "[]" else ""
+            label = f"between {types}" if len(operands) > 1 else ""
             help_ = None
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
                 help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
@@ -439,6 +443,9 @@ class ExpressionChecker(CollectionForms):
     def _function(self, expression: ast.Call) -> ir.Expression | None:
         name = expression.function.text
         specs = by_function(name)
+        if not specs and is_specified(name):
+            self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
+            return None
         if not specs:
             help_ = did_you_mean(name, function_names())
             self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)

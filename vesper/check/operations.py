@@ -7,23 +7,29 @@ from functools import cache
 
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
-from vesper.spec.operations import OPERATIONS
+from vesper.spec.operations import IMPLEMENTED, OPERATIONS
 from vesper.spec.types import Type, declared_type, fits_bound, match_declared, substitute
 
 
 @cache
 def by_operator(operator: str) -> tuple[OpSpec, ...]:
-    return tuple(spec for spec in OPERATIONS.values() if spec.operator == operator)
+    return tuple(spec for spec in IMPLEMENTED.values() if spec.operator == operator)
 
 
 @cache
 def by_function(name: str) -> tuple[OpSpec, ...]:
-    return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
+    return tuple(spec for spec in IMPLEMENTED.values() if spec.function == name)
+
+
+@cache
+def is_specified(name: str) -> bool:
+    """True for a function of the language, whether or not an engine has it yet."""
+    return any(spec.function == name for spec in OPERATIONS.values())
 
 
 @cache
 def function_names() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(spec.function for spec in OPERATIONS.values() if spec.function is not None))
+    return tuple(dict.fromkeys(spec.function for spec in IMPLEMENTED.values() if spec.function is not None))
 
 
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:

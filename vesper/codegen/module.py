@@ -22,7 +22,7 @@ from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
-from vesper.spec.operations import OPERATIONS
+from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
@@ -70,7 +70,7 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in OPERATIONS})
+    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED})
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     sites = {}
     for expression, index in writer.expressions.sites.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from decimal import Decimal
 
-from vesper.spec.operations import OPERATIONS
+from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.values import decimal_text
 
 _MAX_DECIMAL_NAME = 24
@@ -27,7 +27,7 @@ class Naming:
     """Hands out each identifier once."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in OPERATIONS}
+        self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
         self._given: dict[tuple[str, str], str] = {}
 
     def name(self, kind: str, name: str) -> str:

@@ -61,7 +61,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "decimal.from_integer": Function("Decimal"),
     "boolean.not": Prefix("not"),
     **{f"{family}.length": Function("len") for family in ("text", "array", "set", "map")},
-    **{op: Infix("in") for op in ("set.is_member", "array.is_member", "map.has_key")},
+    **{op: Infix("in") for op in ("set.is_member", "array.is_item", "map.is_key")},
     "optional.some": Itself(),
     "optional.unwrap": Itself(),
     "optional.is_null": IsNone(),

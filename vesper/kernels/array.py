@@ -13,23 +13,23 @@ _Item = TypeVar("_Item")
 _Comparable = TypeVar("_Comparable", int, str, Decimal)
 
 
-def length(items: Sequence[_Item]) -> int:
-    return len(items)
+def length(values: Sequence[_Item]) -> int:
+    return len(values)
 
 
-def at(items: Sequence[_Item], index: int) -> _Item:
+def at(values: Sequence[_Item], index: int) -> _Item:
     # SEMANTICS: Python counts negative indices from the end; here they are out of range.
-    if 0 <= index < len(items):
-        return items[index]
+    if 0 <= index < len(values):
+        return values[index]
     raise Raised(ErrorCode.INDEX_OUT_OF_RANGE)
 
 
-def is_member(value: object, items: Sequence[object]) -> bool:
-    return value in items
+def is_item(value: object, values: Sequence[object]) -> bool:
+    return value in values
 
 
-def contains(items: Sequence[object], value: object) -> bool:
-    return value in items
+def contains(values: Sequence[object], value: object) -> bool:
+    return value in values
 
 
 def smallest(values: Iterable[_Comparable]) -> _Comparable:

@@ -22,7 +22,7 @@ def at(entries: Mapping[_Key, _Value], key: _Key) -> _Value:
     raise Raised(ErrorCode.MISSING_KEY)
 
 
-def has_key(key: _Key, entries: Mapping[_Key, _Value]) -> bool:
+def is_key(key: _Key, entries: Mapping[_Key, _Value]) -> bool:
     return key in entries
 
 

@@ -114,7 +114,7 @@ class _Reader:
             members = [item for item in items if isinstance(item, bool | int | str)]
         found = frozenset(members)
         if len(found) < len(members):
-            raise ValueProblem(ProblemKind.MALFORMED)
+            raise ValueProblem(ProblemKind.DUPLICATE)
         return found
 
     def _map(self, type_: MapOf, given: dict[object, object], path: str) -> Value | _Refused:

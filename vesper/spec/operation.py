@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What everybody but the two kernels knows about an operation. Types are text, as `declared_type` reads it."""
+    """What everybody but the two kernels knows about an operation. Types are text, as `Type.parse` reads it."""
 
     name: str
     type_params: tuple[tuple[str, str], ...]
@@ -14,7 +14,18 @@ class OpSpec:
     raises: tuple[str, ...]
     effects: str
     operator: str | None
-    function: str | None
+    function: str | None = None
+    """The short name by which expressions call it; overloads share one and differ in the types of their arguments."""
+    defaults: tuple[tuple[str, str], ...] = ()
+    """Trailing parameters that a call may leave out, each with the JSON text of its value."""
+    literals: tuple[str, ...] = ()
+    """Parameters whose argument must be a literal, because it is read when the node is checked."""
+    status: str = "implemented"
+
+    @property
+    def is_implemented(self) -> bool:
+        """False for what the specification has and no engine has yet; a node that uses it is refused by name."""
+        return self.status == "implemented"
 
     @property
     def family(self) -> str:

@@ -51,6 +51,7 @@ class ProblemKind(StrEnum):
     OUT_OF_RANGE = "out_of_range"
     MALFORMED = "malformed"
     NOT_A_MEMBER = "not_a_member"
+    DUPLICATE = "duplicate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ pub enum ProblemKind {
     OutOfRange,
     Malformed,
     NotAMember,
+    /// Two members of a set, or two keys of a map, are equal.
+    Duplicate,
 }
 
 impl ProblemKind {
@@ -44,11 +46,15 @@ impl ProblemKind {
             Self::OutOfRange => "out_of_range",
             Self::Malformed => "malformed",
             Self::NotAMember => "not_a_member",
+            Self::Duplicate => "duplicate",
         }
     }
 }
 
-/// The value of an input of this type.
+/// The most code points of a string.
+const MAX_TEXT: usize = 10_000_000;
+
+/// The value of a type without parts.
 pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
     match (ty, given) {
         (Type::Boolean, Given::Boolean(value)) => Ok(Value::Boolean(value)),
@@ -63,6 +69,10 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
             Err(ParseDecimalError::OutOfRange) => Err(ProblemKind::OutOfRange),
             Err(ParseDecimalError::Malformed) => Err(ProblemKind::Malformed),
         },
+        // No text has more code points than bytes, and counting those is quick.
+        (Type::Text, Given::Text(text)) if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT => {
+            Err(ProblemKind::OutOfRange)
+        }
         (Type::Text, Given::Text(text)) => Ok(Value::Text(Arc::from(text))),
         (Type::Decimal | Type::Text, Given::BrokenText) => Err(ProblemKind::Malformed),
         (Type::Enum(of), Given::Text(text)) => {

@@ -323,9 +323,9 @@ fn of_the_constants_a_clause_mentions_sets_and_maps_are_left_out() {
     let of = json!(["string"]);
     let in_set =
         json!({"call": {"op": "set.is_member", "args": [input("x"), {"constant": "members"}], "of": of}});
-    let in_map = json!({"call": {"op": "map.has_key", "args": [input("x"), {"constant": "rates"}], "of": ["string", "integer"]}});
+    let in_map = json!({"call": {"op": "map.is_key", "args": [input("x"), {"constant": "rates"}], "of": ["string", "integer"]}});
     let in_array =
-        json!({"call": {"op": "array.is_member", "args": [input("x"), {"constant": "list"}], "of": of}});
+        json!({"call": {"op": "array.is_item", "args": [input("x"), {"constant": "list"}], "of": of}});
     let mut table = Vec::new();
     let clause = flatten(&json!({"or": [{"or": [in_set, in_map]}, in_array]}), &mut table);
     let program = load(&json!({

@@ -243,27 +243,34 @@ impl Value {
         value.unwrap_or(Self::Null)
     }
 
+    /// Equality as the language has it: decimals by number, parts by their own equality.
+    pub fn is_equal(&self, other: &Self) -> bool {
+        self.agrees(other, |left, right| left.compare(right).is_eq())
+    }
+
     /// True when engines may not tell the two apart: decimals by text, everything else by equality.
     pub fn is_identical(&self, other: &Self) -> bool {
-        fn all_identical(left: &[Value], right: &[Value]) -> bool {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .zip(right)
-                    .all(|(left, right)| left.is_identical(right))
-        }
+        self.agrees(other, Decimal::is_identical)
+    }
+
+    /// Goes as deep as the type does, which is limited.
+    fn agrees(&self, other: &Self, decimals: fn(&Decimal, &Decimal) -> bool) -> bool {
+        let all_agree = |left: &[Value], right: &[Value]| {
+            let mut pairs = left.iter().zip(right);
+            left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, decimals))
+        };
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
             (Self::Integer(left), Self::Integer(right)) => left == right,
-            (Self::Decimal(left), Self::Decimal(right)) => left.is_identical(right),
+            (Self::Decimal(left), Self::Decimal(right)) => decimals(left, right),
             (Self::Text(left), Self::Text(right)) => left == right,
             (Self::Member(left), Self::Member(right)) => left == right,
             (Self::Set(left), Self::Set(right)) => left == right,
             (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right)) => {
-                all_identical(left, right)
+                all_agree(left, right)
             }
             (Self::Map(left), Self::Map(right)) => {
-                left.keys == right.keys && all_identical(&left.values, &right.values)
+                left.keys == right.keys && all_agree(&left.values, &right.values)
             }
             (Self::Null, Self::Null) => true,
             _ => false,

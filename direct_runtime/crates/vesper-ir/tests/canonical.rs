@@ -119,3 +119,29 @@ fn lists_and_maps_have_no_white_space_and_no_stray_commas() {
         assert!(read(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn other_spellings_of_the_same_document_are_refused() {
+    let refused = |bytes: &[u8]| assert!(vesper_ir::load(bytes).is_err());
+    let text = include_str!("../../../fixtures/payment_decision_v1.json");
+    let spellings = [
+        format!(" {text}"),
+        format!("{text}\n"),
+        format!("\u{feff}{text}"),
+        text.replacen(':', ": ", 1),
+        text.replacen("\"ir_version\":1", "\"ir_version\":1.0", 1),
+        text.replacen("\"ir_version\":1", "\"ir_version\":01", 1),
+        text.replacen("\"ir_version\":1", "\"ir_version\":2", 1),
+        text.replacen("\"ir_version\":1", "\"ir_version\":1,\"ir_version\":1", 1),
+        text.replacen("amount", "\\u0061mount", 1),
+    ];
+    for bytes in spellings {
+        refused(bytes.as_bytes());
+    }
+    // Nesting costs no stack.
+    refused("[".repeat(1_000_000).as_bytes());
+    refused(
+        text.replacen("{\"set\":\"string\"}", &"{\"set\":".repeat(1_000_000), 1)
+            .as_bytes(),
+    );
+}

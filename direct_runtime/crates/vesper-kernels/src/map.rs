@@ -16,12 +16,12 @@ impl MapKernels for Native {
     }
 
     #[inline]
-    fn map_has_key(&self, key: Key<'_>, entries: &Map) -> bool {
+    fn map_is_key(&self, key: Key<'_>, entries: &Map) -> bool {
         entries.keys().find(key).is_some()
     }
 
     #[inline]
     fn map_contains(&self, entries: &Map, key: Key<'_>) -> bool {
-        self.map_has_key(key, entries)
+        self.map_is_key(key, entries)
     }
 }

@@ -136,7 +136,7 @@ impl Conversion<'_> {
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
         Ok(match set {
             Some(set) if Some(set.len()) == length => Some(Value::Set(Arc::new(set))),
-            _ => self.refuse(path, ProblemKind::Malformed),
+            _ => self.refuse(path, ProblemKind::Duplicate),
         })
     }
 
@@ -164,7 +164,7 @@ impl Conversion<'_> {
             .windows(2)
             .any(|pair| matches!(pair, [(left, _), (right, _)] if left == right))
         {
-            return Ok(self.refuse(path, ProblemKind::Malformed));
+            return Ok(self.refuse(path, ProblemKind::Duplicate));
         }
         let mut entries = Vec::with_capacity(given.len());
         for (key, value) in given {
@@ -182,7 +182,7 @@ impl Conversion<'_> {
             .and_then(|kind| Map::from_entries(kind, entries));
         Ok(match map {
             Some(map) => Some(Value::Map(Arc::new(map))),
-            None => self.refuse(path, ProblemKind::Malformed),
+            None => self.refuse(path, ProblemKind::Duplicate),
         })
     }
 
@@ -233,14 +233,19 @@ impl Conversion<'_> {
 /// How many members a set has, and an iterator of the base type over them; nothing where the object is no set.
 fn members<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(usize, Bound<'py, PyIterator>)>> {
     let py = object.py();
-    // The size is read from the storage, and `__iter__` is taken from the base type.
-    let (length, class) = if let Ok(set) = object.cast::<PySet>() {
-        (set.len(), py.get_type::<PySet>())
+    // The size is read from the storage, and for a subclass `__iter__` is taken from the base type.
+    let (length, class, is_exact) = if let Ok(set) = object.cast::<PySet>() {
+        let is_exact = object.is_exact_instance_of::<PySet>();
+        (set.len(), py.get_type::<PySet>(), is_exact)
     } else if let Ok(set) = object.cast::<PyFrozenSet>() {
-        (set.len(), py.get_type::<PyFrozenSet>())
+        let is_exact = object.is_exact_instance_of::<PyFrozenSet>();
+        (set.len(), py.get_type::<PyFrozenSet>(), is_exact)
     } else {
         return Ok(None);
     };
+    if is_exact {
+        return Ok(Some((length, object.try_iter()?)));
+    }
     let iterator = class.call_method1(intern!(py, "__iter__"), (object,))?;
     Ok(Some((length, iterator.cast_into()?)))
 }

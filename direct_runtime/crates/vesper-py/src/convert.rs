@@ -40,14 +40,16 @@ fn decimal_type(py: Python<'_>) -> PyResult<&'static DecimalType> {
 
 /// The value of a type without parts, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
 pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
-    if let Ok(boolean) = object.cast::<PyBool>() {
-        return Ok(convert(ty, Given::Boolean(boolean.is_true())));
+    // Asked first, because a cast that fails makes an error to say so.
+    if object.is_instance_of::<PyBool>() {
+        return Ok(convert(ty, Given::Boolean(object.cast::<PyBool>()?.is_true())));
     }
-    if let Ok(integer) = object.cast::<PyInt>() {
-        return Ok(convert(ty, integer_given(ty, integer)?));
+    if object.is_instance_of::<PyInt>() {
+        return Ok(convert(ty, integer_given(ty, object.cast::<PyInt>()?)?));
     }
-    if let Ok(text) = object.cast::<PyString>() {
+    if object.is_instance_of::<PyString>() {
         // Fails only for lone surrogates, which have no UTF-8 form.
+        let text = object.cast::<PyString>()?;
         return Ok(convert(ty, text.to_str().map_or(Given::BrokenText, Given::Text)));
     }
     if matches!(ty, Type::Decimal) && !object.is_exact_instance_of::<PyFloat>() {

@@ -50,19 +50,19 @@ where
 
 /// The operations of the `array` family.
 pub trait ArrayKernels {
-    /// The number of items.
-    fn array_length(&self, items: &[Value]) -> i64;
+    /// How many items there are.
+    fn array_length(&self, values: &[Value]) -> i64;
 
-    /// The item at an index; the first is 0.
+    /// The item at this position, starting with 0; `xs[i]` is the same.
     ///
     /// Fails with `index_out_of_range`.
-    fn array_at(&self, items: &[Value], index: i64) -> Result<Value, ErrorCode>;
+    fn array_at(&self, values: &[Value], index: i64) -> Result<Value, ErrorCode>;
 
     /// True when some item equals the value.
-    fn array_is_member(&self, value: Key<'_>, items: &[Value]) -> bool;
+    fn array_is_item(&self, value: &Value, values: &[Value]) -> bool;
 
     /// True when some item equals the value.
-    fn array_contains(&self, items: &[Value], value: Key<'_>) -> bool;
+    fn array_contains(&self, values: &[Value], value: &Value) -> bool;
 }
 
 /// The operations of the `boolean` family.
@@ -171,28 +171,28 @@ pub trait IntegerKernels {
 
 /// The operations of the `map` family.
 pub trait MapKernels {
-    /// The number of entries.
+    /// How many entries there are.
     fn map_length(&self, entries: &Map) -> i64;
 
-    /// The value for a key.
+    /// The value with this key; `m[k]` is the same.
     ///
     /// Fails with `missing_key`.
     fn map_at(&self, entries: &Map, key: Key<'_>) -> Result<Value, ErrorCode>;
 
-    /// True when the map has an entry for the key.
-    fn map_has_key(&self, key: Key<'_>, entries: &Map) -> bool;
+    /// True when there is an entry with this key.
+    fn map_is_key(&self, key: Key<'_>, entries: &Map) -> bool;
 
-    /// True when the map has an entry for the key.
+    /// True when there is an entry with this key.
     fn map_contains(&self, entries: &Map, key: Key<'_>) -> bool;
 }
 
 /// The operations of the `optional` family.
 pub trait OptionalKernels {
-    /// The value as one that could have been null. The checker inserts it.
-    fn optional_some(&self, value: &Value) -> Option<Value>;
-
-    /// True when there is no value.
+    /// True for null.
     fn optional_is_null(&self, value: Option<&Value>) -> bool;
+
+    /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
+    fn optional_some(&self, value: &Value) -> Option<Value>;
 
     /// The value, where the checker knows that there is one. The checker inserts it.
     ///
@@ -205,11 +205,11 @@ pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
 
-    /// The number of members.
-    fn set_length(&self, members: &Set) -> i64;
-
     /// True when the set holds the value.
     fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
+
+    /// How many elements there are.
+    fn set_length(&self, members: &Set) -> i64;
 }
 
 /// The operations of the `text` family.
@@ -232,37 +232,31 @@ pub trait TextKernels {
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
         Op::ArrayLength => {
-            let [Value::Array(items), ..] = args else {
+            let [Value::Array(values), ..] = args else {
                 return Err(CallError::Mistyped(op));
             };
-            let result = kernels.array_length(items);
+            let result = kernels.array_length(values);
             Ok(Value::Integer(result))
         }
         Op::ArrayAt => {
-            let [Value::Array(items), Value::Integer(index)] = args else {
+            let [Value::Array(values), Value::Integer(index)] = args else {
                 return Err(CallError::Mistyped(op));
             };
-            let result = kernels.array_at(items, *index)?;
+            let result = kernels.array_at(values, *index)?;
             Ok(result)
         }
-        Op::ArrayIsMember => {
-            let [value, Value::Array(items)] = args else {
+        Op::ArrayIsItem => {
+            let [value, Value::Array(values)] = args else {
                 return Err(CallError::Mistyped(op));
             };
-            let Some(value) = value.as_key() else {
-                return Err(CallError::Mistyped(op));
-            };
-            let result = kernels.array_is_member(value, items);
+            let result = kernels.array_is_item(value, values);
             Ok(Value::Boolean(result))
         }
         Op::ArrayContains => {
-            let [Value::Array(items), value] = args else {
+            let [Value::Array(values), value] = args else {
                 return Err(CallError::Mistyped(op));
             };
-            let Some(value) = value.as_key() else {
-                return Err(CallError::Mistyped(op));
-            };
-            let result = kernels.array_contains(items, value);
+            let result = kernels.array_contains(values, value);
             Ok(Value::Boolean(result))
         }
         Op::BooleanNot => {
@@ -464,14 +458,14 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_at(entries, key)?;
             Ok(result)
         }
-        Op::MapHasKey => {
+        Op::MapIsKey => {
             let [key, Value::Map(entries)] = args else {
                 return Err(CallError::Mistyped(op));
             };
             let Some(key) = key.as_key() else {
                 return Err(CallError::Mistyped(op));
             };
-            let result = kernels.map_has_key(key, entries);
+            let result = kernels.map_is_key(key, entries);
             Ok(Value::Boolean(result))
         }
         Op::MapContains => {
@@ -484,15 +478,15 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_contains(entries, key);
             Ok(Value::Boolean(result))
         }
-        Op::OptionalSome => {
-            let [value, ..] = args;
-            let result = kernels.optional_some(value);
-            Ok(Value::from_optional(result))
-        }
         Op::OptionalIsNull => {
             let [value, ..] = args;
             let result = kernels.optional_is_null(value.as_optional());
             Ok(Value::Boolean(result))
+        }
+        Op::OptionalSome => {
+            let [value, ..] = args;
+            let result = kernels.optional_some(value);
+            Ok(Value::from_optional(result))
         }
         Op::OptionalUnwrap => {
             let [value, ..] = args;
@@ -509,13 +503,6 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.set_is_member(value, members);
             Ok(Value::Boolean(result))
         }
-        Op::SetLength => {
-            let [Value::Set(members), ..] = args else {
-                return Err(CallError::Mistyped(op));
-            };
-            let result = kernels.set_length(members);
-            Ok(Value::Integer(result))
-        }
         Op::SetContains => {
             let [Value::Set(members), value] = args else {
                 return Err(CallError::Mistyped(op));
@@ -525,6 +512,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.set_contains(members, value);
             Ok(Value::Boolean(result))
+        }
+        Op::SetLength => {
+            let [Value::Set(members), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_length(members);
+            Ok(Value::Integer(result))
         }
         Op::TextLength => {
             let [Value::Text(value), ..] = args else {

@@ -8,12 +8,12 @@ use crate::types::{Bound, Signature};
 /// An operation of the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// The number of items.
+    /// How many items there are.
     ArrayLength,
-    /// The item at an index; the first is 0.
+    /// The item at this position, starting with 0; `xs[i]` is the same.
     ArrayAt,
     /// True when some item equals the value.
-    ArrayIsMember,
+    ArrayIsItem,
     /// True when some item equals the value.
     ArrayContains,
     /// The opposite truth value.
@@ -68,26 +68,26 @@ pub enum Op {
     IntegerGreater,
     /// True when the left integer is at least the right one.
     IntegerGreaterOrEqual,
-    /// The number of entries.
+    /// How many entries there are.
     MapLength,
-    /// The value for a key.
+    /// The value with this key; `m[k]` is the same.
     MapAt,
-    /// True when the map has an entry for the key.
-    MapHasKey,
-    /// True when the map has an entry for the key.
+    /// True when there is an entry with this key.
+    MapIsKey,
+    /// True when there is an entry with this key.
     MapContains,
-    /// The value as one that could have been null. The checker inserts it.
-    OptionalSome,
-    /// True when there is no value.
+    /// True for null.
     OptionalIsNull,
+    /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
+    OptionalSome,
     /// The value, where the checker knows that there is one. The checker inserts it.
     OptionalUnwrap,
     /// True when the set holds the value.
     SetIsMember,
-    /// The number of members.
-    SetLength,
     /// True when the set holds the value.
     SetContains,
+    /// How many elements there are.
+    SetLength,
     /// The number of Unicode code points.
     TextLength,
     /// True when the left string is equal to the right one.
@@ -101,7 +101,7 @@ impl Op {
     pub const ALL: &[Op] = &[
         Op::ArrayLength,
         Op::ArrayAt,
-        Op::ArrayIsMember,
+        Op::ArrayIsItem,
         Op::ArrayContains,
         Op::BooleanNot,
         Op::BooleanEqual,
@@ -131,14 +131,14 @@ impl Op {
         Op::IntegerGreaterOrEqual,
         Op::MapLength,
         Op::MapAt,
-        Op::MapHasKey,
+        Op::MapIsKey,
         Op::MapContains,
-        Op::OptionalSome,
         Op::OptionalIsNull,
+        Op::OptionalSome,
         Op::OptionalUnwrap,
         Op::SetIsMember,
-        Op::SetLength,
         Op::SetContains,
+        Op::SetLength,
         Op::TextLength,
         Op::TextEqual,
         Op::TextNotEqual,
@@ -149,7 +149,7 @@ impl Op {
         match self {
             Op::ArrayLength => "array.length",
             Op::ArrayAt => "array.at",
-            Op::ArrayIsMember => "array.is_member",
+            Op::ArrayIsItem => "array.is_item",
             Op::ArrayContains => "array.contains",
             Op::BooleanNot => "boolean.not",
             Op::BooleanEqual => "boolean.equal",
@@ -179,14 +179,14 @@ impl Op {
             Op::IntegerGreaterOrEqual => "integer.greater_or_equal",
             Op::MapLength => "map.length",
             Op::MapAt => "map.at",
-            Op::MapHasKey => "map.has_key",
+            Op::MapIsKey => "map.is_key",
             Op::MapContains => "map.contains",
-            Op::OptionalSome => "optional.some",
             Op::OptionalIsNull => "optional.is_null",
+            Op::OptionalSome => "optional.some",
             Op::OptionalUnwrap => "optional.unwrap",
             Op::SetIsMember => "set.is_member",
-            Op::SetLength => "set.length",
             Op::SetContains => "set.contains",
+            Op::SetLength => "set.length",
             Op::TextLength => "text.length",
             Op::TextEqual => "text.equal",
             Op::TextNotEqual => "text.not_equal",
@@ -198,7 +198,7 @@ impl Op {
         Some(match name {
             "array.length" => Op::ArrayLength,
             "array.at" => Op::ArrayAt,
-            "array.is_member" => Op::ArrayIsMember,
+            "array.is_item" => Op::ArrayIsItem,
             "array.contains" => Op::ArrayContains,
             "boolean.not" => Op::BooleanNot,
             "boolean.equal" => Op::BooleanEqual,
@@ -228,14 +228,14 @@ impl Op {
             "integer.greater_or_equal" => Op::IntegerGreaterOrEqual,
             "map.length" => Op::MapLength,
             "map.at" => Op::MapAt,
-            "map.has_key" => Op::MapHasKey,
+            "map.is_key" => Op::MapIsKey,
             "map.contains" => Op::MapContains,
-            "optional.some" => Op::OptionalSome,
             "optional.is_null" => Op::OptionalIsNull,
+            "optional.some" => Op::OptionalSome,
             "optional.unwrap" => Op::OptionalUnwrap,
             "set.is_member" => Op::SetIsMember,
-            "set.length" => Op::SetLength,
             "set.contains" => Op::SetContains,
+            "set.length" => Op::SetLength,
             "text.length" => Op::TextLength,
             "text.equal" => Op::TextEqual,
             "text.not_equal" => Op::TextNotEqual,
@@ -253,25 +253,25 @@ impl Op {
         match self {
             Op::ArrayLength => &Signature {
                 type_params: &[("T", Bound::Any)],
-                params: &[("items", ArrayOf(&Parameter(0)))],
+                params: &[("values", ArrayOf(&Parameter(0)))],
                 returns: Integer,
                 raises: &[],
             },
             Op::ArrayAt => &Signature {
                 type_params: &[("T", Bound::Any)],
-                params: &[("items", ArrayOf(&Parameter(0))), ("index", Integer)],
+                params: &[("values", ArrayOf(&Parameter(0))), ("index", Integer)],
                 returns: Parameter(0),
                 raises: &[ErrorCode::IndexOutOfRange],
             },
-            Op::ArrayIsMember => &Signature {
-                type_params: &[("T", Bound::Key)],
-                params: &[("value", Parameter(0)), ("items", ArrayOf(&Parameter(0)))],
+            Op::ArrayIsItem => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("value", Parameter(0)), ("values", ArrayOf(&Parameter(0)))],
                 returns: Boolean,
                 raises: &[],
             },
             Op::ArrayContains => &Signature {
-                type_params: &[("T", Bound::Key)],
-                params: &[("items", ArrayOf(&Parameter(0))), ("value", Parameter(0))],
+                type_params: &[("T", Bound::Any)],
+                params: &[("values", ArrayOf(&Parameter(0))), ("value", Parameter(0))],
                 returns: Boolean,
                 raises: &[],
             },
@@ -446,7 +446,7 @@ impl Op {
                 returns: Parameter(1),
                 raises: &[ErrorCode::MissingKey],
             },
-            Op::MapHasKey => &Signature {
+            Op::MapIsKey => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
                 params: &[
                     ("key", Parameter(0)),
@@ -464,16 +464,16 @@ impl Op {
                 returns: Boolean,
                 raises: &[],
             },
-            Op::OptionalSome => &Signature {
-                type_params: &[("T", Bound::Any)],
-                params: &[("value", Parameter(0))],
-                returns: OptionalOf(&Parameter(0)),
-                raises: &[],
-            },
             Op::OptionalIsNull => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("value", OptionalOf(&Parameter(0)))],
                 returns: Boolean,
+                raises: &[],
+            },
+            Op::OptionalSome => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("value", Parameter(0))],
+                returns: OptionalOf(&Parameter(0)),
                 raises: &[],
             },
             Op::OptionalUnwrap => &Signature {
@@ -488,16 +488,16 @@ impl Op {
                 returns: Boolean,
                 raises: &[],
             },
-            Op::SetLength => &Signature {
-                type_params: &[("T", Bound::Key)],
-                params: &[("members", SetOf(&Parameter(0)))],
-                returns: Integer,
-                raises: &[],
-            },
             Op::SetContains => &Signature {
                 type_params: &[("T", Bound::Key)],
                 params: &[("members", SetOf(&Parameter(0))), ("value", Parameter(0))],
                 returns: Boolean,
+                raises: &[],
+            },
+            Op::SetLength => &Signature {
+                type_params: &[("T", Bound::Key)],
+                params: &[("members", SetOf(&Parameter(0)))],
+                returns: Integer,
                 raises: &[],
             },
             Op::TextLength => &Signature {
@@ -525,62 +525,102 @@ impl Op {
 /// What an execution may fail with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
+    /// A json value is not of the shape or kind that was asked for.
+    BadCast,
+    /// A text, or bytes, are not in the form that the operation reads: a number, a date, base64, UTF-8, JSON.
+    BadFormat,
     /// The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind.
     BadInput,
     /// The exact result of a decimal operation has more than 1,000 digits or more than 1,000 places.
     DecimalOverflow,
-    /// A map comprehension computed the same key twice.
+    /// The right operand of a division or remainder is zero.
+    DivisionByZero,
+    /// Two entries of a map that is being made have equal keys.
     DuplicateKey,
-    /// The smallest or largest value of a collection without values was asked for.
+    /// A least, greatest or average value was asked of a collection that has no values.
     EmptyCollection,
-    /// An index is negative, or not smaller than the length of the array.
+    /// No item, code point or byte has this position. Positions start at 0 and are never negative.
     IndexOutOfRange,
     /// The result of an integer operation does not fit 64 bits.
     IntegerOverflow,
-    /// A map has no entry for the key.
+    /// An argument is of the right type but outside what the operation takes, such as a negative count.
+    InvalidArgument,
+    /// The map, or the json object, has no entry with this key.
     MissingKey,
-    /// A value was taken out of an optional that is null. The checker only lets this pass where it cannot happen.
+    /// A NaN or an infinity has no value in the type that was asked for.
+    NotFinite,
+    /// The number has a fraction, and an integer was asked for.
+    NotWhole,
+    /// A value was required, and there is null.
     NullValue,
+    /// The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.
+    TimeOverflow,
+    /// The result would be larger than the limit of its type, or nested deeper than the limit.
+    TooLarge,
 }
 
 impl ErrorCode {
     /// All of them, in declared order.
     pub const ALL: &[ErrorCode] = &[
+        ErrorCode::BadCast,
+        ErrorCode::BadFormat,
         ErrorCode::BadInput,
         ErrorCode::DecimalOverflow,
+        ErrorCode::DivisionByZero,
         ErrorCode::DuplicateKey,
         ErrorCode::EmptyCollection,
         ErrorCode::IndexOutOfRange,
         ErrorCode::IntegerOverflow,
+        ErrorCode::InvalidArgument,
         ErrorCode::MissingKey,
+        ErrorCode::NotFinite,
+        ErrorCode::NotWhole,
         ErrorCode::NullValue,
+        ErrorCode::TimeOverflow,
+        ErrorCode::TooLarge,
     ];
 
     /// The declared name.
     pub fn name(self) -> &'static str {
         match self {
+            ErrorCode::BadCast => "bad_cast",
+            ErrorCode::BadFormat => "bad_format",
             ErrorCode::BadInput => "bad_input",
             ErrorCode::DecimalOverflow => "decimal_overflow",
+            ErrorCode::DivisionByZero => "division_by_zero",
             ErrorCode::DuplicateKey => "duplicate_key",
             ErrorCode::EmptyCollection => "empty_collection",
             ErrorCode::IndexOutOfRange => "index_out_of_range",
             ErrorCode::IntegerOverflow => "integer_overflow",
+            ErrorCode::InvalidArgument => "invalid_argument",
             ErrorCode::MissingKey => "missing_key",
+            ErrorCode::NotFinite => "not_finite",
+            ErrorCode::NotWhole => "not_whole",
             ErrorCode::NullValue => "null_value",
+            ErrorCode::TimeOverflow => "time_overflow",
+            ErrorCode::TooLarge => "too_large",
         }
     }
 
     /// The one with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
+            "bad_cast" => ErrorCode::BadCast,
+            "bad_format" => ErrorCode::BadFormat,
             "bad_input" => ErrorCode::BadInput,
             "decimal_overflow" => ErrorCode::DecimalOverflow,
+            "division_by_zero" => ErrorCode::DivisionByZero,
             "duplicate_key" => ErrorCode::DuplicateKey,
             "empty_collection" => ErrorCode::EmptyCollection,
             "index_out_of_range" => ErrorCode::IndexOutOfRange,
             "integer_overflow" => ErrorCode::IntegerOverflow,
+            "invalid_argument" => ErrorCode::InvalidArgument,
             "missing_key" => ErrorCode::MissingKey,
+            "not_finite" => ErrorCode::NotFinite,
+            "not_whole" => ErrorCode::NotWhole,
             "null_value" => ErrorCode::NullValue,
+            "time_overflow" => ErrorCode::TimeOverflow,
+            "too_large" => ErrorCode::TooLarge,
             _ => return None,
         })
     }

@@ -24,9 +24,11 @@ pub(crate) struct Example {
 }
 
 #[derive(Debug)]
+#[allow(dead_code, reason = "not every declaration has an example of every form")]
 pub(crate) enum Given {
     Boolean(bool),
     Integer(i64),
+    Null,
     Text(&'static str),
     List(&'static [Given]),
 }
@@ -60,6 +62,7 @@ fn value(ty: &Type, given: &Given) -> Value {
                 Map::from_entries(of.key.key_kind().unwrap(), entries).unwrap(),
             ))
         }
+        (Type::Optional(_), Given::Null) => Value::Null,
         (Type::Optional(of), given) => value(of, given),
         _ => panic!("{given:?} is not a {ty}"),
     }

@@ -1,0 +1,115 @@
+"""Types of expressions: what is accepted, what is refused, and what is known not to be null."""
+
+from __future__ import annotations
+
+import pytest
+
+from vesper.compiler import compile_source
+from vesper.diagnostics.source import SourceFile
+
+HEAD = """node_id: test_v1
+type: function
+intent: Test
+types:
+  Line:
+    fields: {qty: integer, price: decimal, note: optional<string>}
+inputs:
+  n: integer
+  d: decimal
+  s: string
+  ok: boolean
+  e: enum[red, green]
+  on: optional<integer>
+  od: optional<decimal>
+  line: Line
+  oline: optional<Line>
+  xs: array<integer>
+  lines: array<Line>
+  names: set<string>
+  rates: map<string, decimal>
+outputs:
+  success: {done: boolean}
+contracts:
+  preconditions:
+    - "%s"
+flow:
+  - operation: return
+    success: {done: ok}
+"""
+
+
+def codes(clause: str) -> list[str]:
+    _, bag = compile_source(SourceFile("test.vsp", HEAD % clause))
+    return [each.code.title for each in bag.sorted()]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "on IS NOT NULL AND on > 0",
+        "on IS NULL OR on > 0",
+        "NOT (on IS NULL) AND on > 0",
+        "on IS NOT NULL => on > 0",
+        "(on ?? 0) > 0",
+        "IF on IS NULL THEN true ELSE on > 0",
+        "IF on IS NOT NULL AND od IS NOT NULL THEN od > on ELSE false",
+        "oline IS NOT NULL AND oline.qty > 0",
+        "oline IS NOT NULL AND oline.note IS NOT NULL AND length(oline.note) > 0",
+        "line.note IS NULL OR length(line.note) > 0",
+        "FORALL each IN lines SATISFIES each.note IS NULL OR length(each.note) > 0",
+        "FORALL each IN lines WHERE each.note IS NOT NULL SATISFIES length(each.note) > 0",
+        "COUNT(each FOR each IN lines WHERE each.note IS NOT NULL AND length(each.note) > 1) > 0",
+        "SUM(x * 2 FOR x IN xs) == SUM(xs)",
+        "MAX(each.price FOR each IN lines) > 1",
+        "s IN names AND s NOT IN names",
+        "names CONTAINS s",
+        "s IN rates AND rates[s] > 0.5",
+        "xs[0] == n",
+        "LET a = n + 1, b = a * 2 IN b > a",
+        "LET known = (s IN names) IN known",
+        "EXISTS k, v IN rates SATISFIES v > 0 AND k == s",
+        "(line WITH {qty: 3}).qty == 3",
+        "length([1, 2, n]) == 3",
+        "e IN [red, green]",
+        "{x FOR x IN xs} CONTAINS n",
+    ],
+)
+def test_accepted(clause: str) -> None:
+    assert codes(clause) == []
+
+
+@pytest.mark.parametrize(
+    "clause, code",
+    [
+        ("on > 0", "operator-types"),
+        ("on IS NULL AND on > 0", "operator-types"),
+        ("on IS NOT NULL OR on > 0", "operator-types"),
+        ("IF on IS NULL THEN on > 0 ELSE true", "operator-types"),
+        ("n IS NULL", "type-mismatch"),
+        ("(n ?? 0) > 0", "type-mismatch"),
+        ("oline.qty > 0", "type-mismatch"),
+        ("line.qyt > 0", "unknown-name"),
+        ("line.qty.x > 0", "type-mismatch"),
+        ("xs > 0", "operator-types"),
+        ("xs[s] > 0", "operator-types"),
+        ("rates[n] > 0", "operator-types"),
+        ("n IN names", "operator-types"),
+        ("SUM(each.note FOR each IN lines) > 0", "type-mismatch"),
+        ("SUM(n) > 0", "type-mismatch"),
+        ("FORALL n IN xs SATISFIES n > 0", "name-taken"),
+        ("FORALL x IN xs SATISFIES x", "type-mismatch"),
+        ("FORALL k, v IN xs SATISFIES v > 0", "type-mismatch"),
+        ("LET n = 1 IN n > 0", "name-taken"),
+        ("LET a = b IN a > 0", "unknown-name"),
+        ("(line WITH {colour: 3}).qty == 3", "unknown-key"),
+        ("length(n) > 0", "operator-types"),
+        ("lenght(s) > 0", "unknown-name"),
+        ("upper(s) == s", "not-in-this-version"),
+        ("d / 2 > 0", "not-in-this-version"),
+        ("AVG(xs) > 0", "not-in-this-version"),
+        ("length([]) == 0", "not-in-this-version"),
+        ("null == n", "operator-types"),
+    ],
+)
+def test_refused(clause: str, code: str) -> None:
+    assert codes(clause) == [code]
