@@ -119,13 +119,17 @@ class _Reader:
 
     def _map(self, type_: MapOf, given: dict[object, object], path: str) -> Value | _Refused:
         entries: dict[Key, object] = {}
-        is_sound = True
+        is_sound, is_repeated = True, False
         for key, value in given.items():
             try:
-                entries[accept_key(type_.key, key)] = value
+                plain = accept_key(type_.key, key)
+                is_repeated = is_repeated or plain in entries
+                entries[plain] = value
             except ValueProblem as problem:
                 self.problems.append(Problem(f"{path}[?]", problem.kind))
                 is_sound = False
+        if is_repeated:  # two keys of subclasses with the same text
+            raise ValueProblem(ProblemKind.DUPLICATE)
         found: dict[Key, Value] = {}
         for read_key in in_order(type_.key, entries):
             value = self.read(type_.value, entries[read_key], f"{path}[{json.dumps(read_key, ensure_ascii=False)}]")

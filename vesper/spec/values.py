@@ -40,6 +40,7 @@ Scalar: TypeAlias = bool | int | Decimal | str
 Value: TypeAlias = "Scalar | None | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value]"
 Json: TypeAlias = "bool | int | str | None | list[Json] | dict[str, Json]"
 MAX_ENTRIES = 1_000_000
+MAX_TEXT = 10_000_000
 
 
 class ProblemKind(StrEnum):
@@ -139,6 +140,8 @@ def accept(type_: Type, given: object) -> Scalar:
     assert type_ == STRING, f"{type_} is not a scalar type"
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueProblem(ProblemKind.MALFORMED)
+    if len(text) > MAX_TEXT:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     return text
 
 
