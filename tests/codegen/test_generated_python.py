@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from dataclasses import replace
 from decimal import Context, Decimal, getcontext, localcontext
 from pathlib import Path
 
@@ -117,3 +120,41 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
 def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
     with pytest.raises(VocabularyError):
         check_vocabulary(text, set())
+
+
+ODD_NAMES = ["class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_that_python_needs_for_itself(engine: str) -> None:
+    """As inputs, as steps and as outputs; what comes back is under the author's own names."""
+    inputs = "\n".join(f"{name}: integer" for name in ODD_NAMES)
+    steps = "\n".join(f"- {{step: {name}_out, operation: compute, value: {name} + 1}}" for name in ODD_NAMES)
+    entries = "\n".join(f"    {name}: {name}_out" for name in ODD_NAMES)
+    node = small_node(inputs, f"{steps}\n- operation: return\n  success:\n{entries}", outputs=inputs)
+    program = ENGINES[engine].load(node)
+    outcome = program.call(dict.fromkeys(ODD_NAMES, 1))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == dict.fromkeys(ODD_NAMES, 2)
+
+
+def test_nothing_in_a_node_becomes_code() -> None:
+    evil = '"""; import os; os.abort(); """\\'
+    node = small_node("a: string", "- {operation: return, success: {result: a}}", outputs="result: string")
+    hostile = replace(node.node, source=replace(node.node.source, intent=evil, path="x\nimport os\n.vsp"))
+    text = generate_module(hostile).text
+    assert ast.get_docstring(ast.parse(text)) is not None
+    assert [name for name in ast.walk(ast.parse(text)) if isinstance(name, ast.Import)] == []
+
+
+def test_an_engine_without_code_positions_says_so() -> None:
+    code = (
+        "from pathlib import Path; from vesper.compiler import compile_file; from vesper.engines.registry import ENGINES\n"
+        "import sys; ENGINES['python'].load(compile_file(Path(sys.argv[1]))[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "no_debug_ranges", "-c", code, str(PAYMENT_DECISION)],
+        cwd=HERE.parents[1], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "EngineUnavailable" in done.stderr
+    assert "no_debug_ranges" in done.stderr

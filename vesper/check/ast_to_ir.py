@@ -21,6 +21,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, PRIMITIVES, Enum, SetOf, Type, is_key
 from vesper.syntax import ast
+from vesper.syntax.yaml_to_ast import MAX_NAME
 
 LATER_TYPES = frozenset({"bytes", "timestamp", "date", "duration", "float", "array", "map", "optional", "json"})
 
@@ -127,6 +128,9 @@ class _NodeChecker:
     def _enum(self, words: tuple[ast.Word, ...]) -> Type:
         seen: dict[str, ast.Word] = {}
         for word in words:
+            if not 0 < len(word.text) <= MAX_NAME:
+                help_ = f"a member has 1 to {MAX_NAME} characters"
+                self._bag.error(Code.BAD_NAME, word.span, name=word.text, what="a member of an enum", help=help_)
             first = seen.setdefault(word.text, word)
             if first is not word:
                 also = (Label(first.span, "the first one"),)
@@ -137,10 +141,9 @@ class _NodeChecker:
 
     # -- contracts and flow -----------------------------------------------------------------------
 
-    def _clause(self, expression: ast.Expression) -> ir.Clause | None:
-        holds = self._expressions.check(expression, BOOLEAN)
-        text = " ".join(self._bag.source.slice(expression.span).split())
-        return None if holds is None else ir.Clause(holds, text)
+    def _clause(self, clause: ast.Clause) -> ir.Clause | None:
+        holds = self._expressions.check(clause.holds, BOOLEAN)
+        return None if holds is None else ir.Clause(holds, clause.text)
 
     def _flow(self) -> tuple[ir.Statement, ...]:
         body: list[ir.Statement] = []
@@ -220,7 +223,8 @@ class _NodeChecker:
                 complete = False
             else:
                 given[word.text] = value
-        missing = [name for name in self._scope.outputs if name not in {word.text for word, _ in step.values}]
+        named = {word.text for word, _ in step.values}
+        missing = [name for name in self._scope.outputs if name not in named]
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             self._bag.error(Code.RETURN_OUTPUTS, step.span, problem=f"does not give {names}")

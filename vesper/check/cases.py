@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from vesper.check.literals import read_literal
@@ -28,11 +29,10 @@ class Case:
 def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticBag) -> tuple[Case, ...]:
     inputs = {each.name: each.type for each in node.inputs}
     outputs = {each.name: each.type for each in node.outputs}
-    clauses = {
-        _squeezed(clause.text): (phase, index)
-        for phase, clauses in reversed(node.phases())
-        for index, clause in enumerate(clauses)
-    }
+    clauses: dict[tuple[str, ...], tuple[str, int]] = {}
+    for phase, listed in node.phases():
+        for index, clause in enumerate(listed):
+            clauses.setdefault(_words(clause.text), (phase, index))
     found = []
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
@@ -40,13 +40,13 @@ def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticB
             expect = _values(case.expect, outputs, "no output", bag)
             found.append(Case(case.name.text, given, expect, None))
             continue
-        clause = clauses.get(_squeezed(case.breaks.text))
-        if clause is None:
+        found_clause = clauses.get(_words(case.breaks.text))
+        if found_clause is None:
             kinds = "no constraint, precondition or postcondition"
             help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
             bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
             continue
-        found.append(Case(case.name.text, given, None, clause))
+        found.append(Case(case.name.text, given, None, found_clause))
     return tuple(found)
 
 
@@ -65,5 +65,6 @@ def _values(
     return values
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
+def _words(text: str) -> tuple[str, ...]:
+    """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
+    return tuple(re.findall(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]", text))

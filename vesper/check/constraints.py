@@ -12,7 +12,7 @@ from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Type
-from vesper.spec.values import Value, parse_decimal
+from vesper.spec.values import Value, parse_decimal, show
 from vesper.syntax import ast
 
 
@@ -66,7 +66,7 @@ def constraint_clause(
     family = "decimal" if compared == DECIMAL else "integer"
     arguments = (subject, ir.Literal(compared, bound, place))
     holds = ir.Call(f"{family}.{meaning.verb}", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {bound}", input_.name.text)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
 
 
 def _usage(name: str, meaning: _Meaning) -> str:

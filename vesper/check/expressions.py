@@ -101,8 +101,8 @@ class ExpressionChecker:
                 return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
             except ValueProblem:
                 problem = "has more than 1,000 digits or places"
-        elif len(expression.text.lstrip("0")) <= 19 and int(expression.text) <= MAX_INTEGER:
-            return ir.Literal(INTEGER, int(expression.text), place)
+        elif len(digits := expression.text.lstrip("0")) <= 19 and int(digits or "0") <= MAX_INTEGER:
+            return ir.Literal(INTEGER, int(digits or "0"), place)
         else:
             problem = "does not fit 64 bits"
         self._bag.error(Code.BAD_NUMBER, expression.span, text=expression.text, problem=problem)
@@ -121,7 +121,7 @@ class ExpressionChecker:
     def _name(self, expression: ast.Name, expected: Type | None) -> ir.Expression | None:
         declared = self._scope.find(expression.text)
         is_member = isinstance(expected, Enum) and expression.text in expected.members
-        if declared is not None and is_member and declared.type != expected:
+        if declared is not None and is_member:
             also = (Label(declared.span, f"{declared.describe()} is declared here"),)
             help_ = f"write `'{expression.text}'` for the member"
             self._bag.error(
@@ -168,9 +168,10 @@ class ExpressionChecker:
         if isinstance(expected, Enum):
             kinds += f" is, and no member of {expected}"
             candidates += expected.members
-        close = next((visible[name] for name in suggestions(word.text, candidates) if name in visible), None)
+        close_names = suggestions(word.text, candidates)
+        close = next((visible[name] for name in close_names if name in visible), None)
         also = () if close is None else (Label(close.span, f"`{close.name}` is declared here"),)
-        help_ = did_you_mean(word.text, candidates)
+        help_ = did_you_mean(word.text, close_names)
         self._bag.error(
             Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text
         )
@@ -244,19 +245,25 @@ class ExpressionChecker:
         """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
         if isinstance(expression, ast.Name):
             return self._scope.find(expression.text) is None
+        if isinstance(expression, ast.Prefix):
+            return self._is_open(expression.operand)
         return isinstance(expression, ast.String | ast.Number)
 
     def _call(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
-        for candidate in (operands, tuple(self._promoted(operand) for operand in operands)):
-            for spec in _BY_OPERATOR[operator.text]:
-                call = self._instance(spec, candidate, span)
-                if call is not None:
-                    return call
+        call = self._exact_call(operator.text, operands, span)
+        if call is None and any(operand.type == INTEGER for operand in operands):
+            call = self._exact_call(operator.text, tuple(self._promoted(operand) for operand in operands), span)
+        if call is not None:
+            return call
         types = " and ".join(str(operand.type) for operand in operands)
         sign = operator.text.removeprefix("unary ")
         self._bag.error(Code.OPERATOR_TYPES, operator.span, f"between {types}" if len(operands) > 1 else "",
                         operator=sign, types=types)  # fmt: skip
         return None
+
+    def _exact_call(self, operator: str, operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
+        calls = (self._instance(spec, operands, span) for spec in _BY_OPERATOR[operator])
+        return next((call for call in calls if call is not None), None)
 
     def _instance(self, spec: OpSpec, operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
         """The call of this operation on these operands, where its types fit exactly."""

@@ -21,8 +21,9 @@ from vesper.spec.values import (
     Scalar as ScalarValue,
 )
 from vesper.syntax.fields import expect_scalar, expect_sequence
-from vesper.syntax.yaml_tree import Scalar, Tree
+from vesper.syntax.yaml_tree import Tree
 
+MAX_TEXT = 64 * 1024
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
@@ -49,8 +50,11 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
     """The value that stands in a literal slot, or None after reporting why there is none."""
     if isinstance(type_, SetOf):
         return _read_set(type_, tree, key, bag)
-    scalar = tree if isinstance(tree, Scalar) else expect_scalar(tree, key, bag)
+    scalar = expect_scalar(tree, key, bag)
     if scalar is None:
+        return None
+    if len(scalar.text) > MAX_TEXT // 4 and len(scalar.text.encode("utf-8")) > MAX_TEXT:
+        bag.error(Code.TOO_LARGE, scalar.span, limit=f"{MAX_TEXT:,}", what="bytes in one literal")
         return None
     try:
         return value_from_text(type_, scalar.text)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.compiler import Compiled, compile_file
-from vesper.diagnostics.diagnostic import DiagnosticBag, Severity
+from vesper.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.diagnostics.render_concise import render_concise
 from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.source import SourceFile
 from vesper.repository.locate import NodeNotFound, locate, node_files
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.engines.engine import Engine, Program
 
 nodes_option = click.option(
     "--nodes",
@@ -47,19 +53,30 @@ def find_nodes(paths: tuple[str, ...], root: Path) -> list[Path]:
 
 
 def compile_or_exit(path: Path) -> Compiled:
+    from vesper.compiler import compile_file
+
     compiled, bag = compile_file(path)
-    print_diagnostics(bag, "full")
+    print_diagnostics(bag.source, bag.sorted(), "full")
     if compiled is None:
         sys.exit(WRONG_INPUT)
     return compiled
 
 
-def print_diagnostics(bag: DiagnosticBag, style: str) -> None:
-    for diagnostic in bag.sorted():
+def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
+    from vesper.engines.engine import EngineUnavailable
+
+    try:
+        return engine.load(compiled)
+    except EngineUnavailable as problem:
+        raise click.UsageError(f"engine {engine.name}: {problem}") from None
+
+
+def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], style: str) -> None:
+    for diagnostic in diagnostics:
         if style == "concise":
-            click.echo(render_concise(bag.source, diagnostic), err=True)
+            click.echo(render_concise(source, diagnostic), err=True)
             continue
-        text = render_full(bag.source, diagnostic)
+        text = render_full(source, diagnostic)
         headline, _, rest = text.partition("\n")
         colour = "red" if diagnostic.severity is Severity.ERROR else "yellow"
         click.echo(click.style(headline, fg=colour, bold=True) + "\n" + rest + "\n", err=True)

@@ -14,6 +14,8 @@ from vesper.cli.exits import OUR_BUG
 COMMANDS = {
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
+    "explain": "Say what a diagnostic means, with an example.",
+    "fmt": "Lay out the text of nodes in the one way.",
     "run": "Run a node on one engine or on both.",
     "verify": "Show that the engines agree on a node.",
 }

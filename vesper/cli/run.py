@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,7 +15,7 @@ import click
 
 from vesper.check.literals import value_from_text
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.loading import compile_or_exit, find_node, nodes_option
+from vesper.cli.loading import compile_or_exit, find_node, load_or_exit, nodes_option
 from vesper.cli.show import outcome_json, outcome_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
@@ -23,7 +23,7 @@ from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Program
 from vesper.engines.outcome import EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.spec.values import ValueProblem
+from vesper.spec.values import ValueProblem, printable, show
 
 _TIMED_CALLS = 200
 
@@ -46,7 +46,7 @@ def command(node: str, root: Path, pairs: tuple[str, ...], json_file: TextIO | N
     compiled = compile_or_exit(find_node(node, root))
     inputs = _inputs(compiled, pairs, json_file)
     names = list(ENGINES) if engine == "both" else [engine]
-    programs = {name: ENGINES[name].load(compiled) for name in names}
+    programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
     outcomes = {name: program.call(inputs) for name, program in programs.items()}
     if style == "json":
         _print_json(compiled, outcomes)
@@ -73,25 +73,32 @@ def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
 
 
 def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None) -> dict[str, object]:
+    """What the command line gives. Text that is no value of its type is wrong input: all of it is listed, exit 1."""
     inputs: dict[str, object] = {} if json_file is None else _from_json(json_file)
     types = {each.name: each.type for each in compiled.node.inputs}
+    problems: list[str] = []
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise click.UsageError(f"--input {pair}: write NAME=VALUE")
-        if name not in types:
-            hint = did_you_mean(name, types)
-            raise click.UsageError(
-                f"--input {pair}: {compiled.node.node_id} has no input `{name}`; "
-                + (hint or f"it has {', '.join(types)}")
-            )
         if name in inputs:
             raise click.UsageError(f"--input {pair}: `{name}` is given twice")
+        if name not in types:
+            hint = did_you_mean(name, types) or (f"the inputs are {', '.join(types)}" if types else "it has no inputs")
+            problems.append(f"{printable(name)}: no such input; {hint}")
+            continue
         try:
             inputs[name] = value_from_text(types[name], text)
         except ValueProblem as problem:
             reason = problem.kind.value.replace("_", " ")
-            raise click.UsageError(f"--input {pair}: `{text}` is not {types[name]} ({reason})") from None
+            problems.append(f"{name}: expected {types[name]}, got {show(text)} ({reason})")
+    if problems:
+        lines = [
+            f"error: bad_input: the inputs do not fit {compiled.node.node_id}",
+            *(f"  {each}" for each in problems),
+        ]
+        click.echo("\n".join(lines), err=True)
+        sys.exit(WRONG_INPUT)
     return inputs
 
 
@@ -111,7 +118,7 @@ def _from_json(file: TextIO) -> dict[str, object]:
 
     try:
         inputs = json.load(file, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, InvalidOperation) as error:
         raise click.UsageError(f"--json {file.name}: {error}") from None
     if not isinstance(inputs, dict):
         raise click.UsageError(f"--json {file.name}: the inputs must be a JSON object")
@@ -129,7 +136,7 @@ def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
     }
     if len(outcomes) > 1:
         document["agree"] = _agree(outcomes)
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    click.echo(json.dumps(document, indent=2))
 
 
 def _print_both(

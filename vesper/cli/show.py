@@ -21,7 +21,7 @@ from vesper.engines.outcome import (
 )
 from vesper.ir.nodes import Node, Place
 from vesper.spec.types import DECIMAL, Enum
-from vesper.spec.values import Problem, ProblemKind, decimal_text, show
+from vesper.spec.values import Problem, ProblemKind, decimal_text, printable, show
 
 
 def span_of(source: SourceFile, place: Place) -> Span:
@@ -93,7 +93,7 @@ def problem_lines(node: Node, problems: tuple[Problem, ...], inputs: Mapping[str
                 text = f"expected {type_}, got {came} ({problem.kind.value.replace('_', ' ')})"
                 if type_ == DECIMAL and isinstance(given, float):
                     text += f'; give it as text, "{given!r}", because a float is not exact'
-        lines.append(f"{problem.path}: {text}")
+        lines.append(f"{printable(problem.path)}: {text}")
     return lines
 
 
@@ -108,7 +108,7 @@ def table(rows: Mapping[str, str]) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    return value if isinstance(value, str) else show(value)
+    return printable(value) if isinstance(value, str) else show(value)
 
 
 def json_value(value: object) -> Any:

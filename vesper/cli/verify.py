@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from vesper.check.cases import Case
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_nodes, nodes_option
 from vesper.cli.show import json_value, one_line, outcome_json, span_of
@@ -16,6 +17,7 @@ from vesper.compiler import Compiled
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
 from vesper.diagnostics.source import Span
+from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.ir.nodes import Step
 from vesper.spec.values import show
@@ -27,7 +29,7 @@ from vesper.verify.regressions import save_regression
 @click.argument("paths", nargs=-1)
 @nodes_option
 @click.option(
-    "--max-examples", type=click.IntRange(min=1), default=10_000, show_default=True, help="Inputs for each node."
+    "--max-examples", type=click.IntRange(1, 10**9), default=10_000, show_default=True, help="Inputs for each node."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -77,9 +79,9 @@ def _verify(compiled: Compiled, max_examples: int, seed: int, show_progress: boo
 
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
     for failure in report.case_failures:
-        wanted = f"a broken {failure.case.breaks[0]}" if failure.case.breaks else "the expected outputs"
+        wanted = _wanted(compiled, failure.case)
         answer = one_line(compiled.node, failure.outcome)
-        click.echo(f"case `{failure.case.name}` wants {wanted}; {failure.engine} gave: {answer}", err=True)
+        click.echo(f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}", err=True)
     for difference, path in zip(report.differences, saved, strict=True):
         click.echo(difference_text(compiled, difference, path) + "\n", err=True)
     verdict = "agree" if report.passed else "FAILED"
@@ -90,6 +92,13 @@ def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
         f"{len(report.differences)} disagreements, {report.cases} cases; "
         f"{len(report.guards)} of {report.guards_total} branches on {len(report.paths)} paths; seed {report.seed}"
     )
+
+
+def _wanted(compiled: Compiled, case: Case) -> str:
+    if case.breaks is None:
+        return one_line(compiled.node, Returned(case.expect or {}))
+    phase, index = case.breaks
+    return f"{phase} {index + 1} broken: `{dict(compiled.node.phases())[phase][index].text}`"
 
 
 def difference_text(compiled: Compiled, difference: Difference, saved: Path | None) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import libcst as cst
 
-from vesper.codegen.naming import Naming
+from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.ranges import cannot_overflow
 from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, Prefix
 from vesper.ir import nodes as ir
@@ -153,11 +153,6 @@ class ExpressionWriter:
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
-
-
-def kernel_name(op: str) -> str:
-    """What generated code calls a kernel: `text_length` for `text.length`."""
-    return op.replace(".", "_")
 
 
 def string_literal(text: str) -> str:

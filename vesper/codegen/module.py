@@ -6,6 +6,7 @@ traced form is the same tree with `mark(index, …)` around what is observed.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,10 +15,11 @@ from libcst.helpers import parse_template_module, parse_template_statement
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import kernel_name
+from vesper.codegen.deep_stack import on_deep_stack
+from vesper.codegen.expressions import string_literal
 from vesper.codegen.function import FunctionWriter, docstring, python_type
-from vesper.codegen.layout import code_of
-from vesper.codegen.naming import Naming
+from vesper.codegen.layout import break_dict, code_of
+from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
@@ -25,6 +27,9 @@ from vesper.spec.operations import OPERATIONS
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
+
+_SHALLOW = 12
+"""Expressions of this depth are written within a hundred frames or so."""
 
 Position = tuple[int, int, int, int]
 """Line, column, end line, end column; lines from 1, columns from 0, as Python's own code positions."""
@@ -41,6 +46,12 @@ class GeneratedModule:
 
 
 def generate_module(node: ir.Node, traced: bool = False) -> GeneratedModule:
+    if max((ir.depth(root) for root in node.roots()), default=0) > _SHALLOW:
+        return on_deep_stack(lambda: _generate(node, traced))
+    return _generate(node, traced)
+
+
+def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     naming = Naming()
     writer = FunctionWriter(node, naming, traced)
     function = writer.function()
@@ -81,7 +92,9 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
     return [statements[0].with_changes(leading_lines=lines), *statements[1:]]
 
 
-def _success(node: ir.Node) -> cst.ClassDef:
+def _success(node: ir.Node) -> cst.BaseStatement:
+    if any(keyword.iskeyword(each.name) for each in node.outputs):
+        return _success_as_call(node)
     shell = parse_template_statement(templates.SUCCESS)
     assert isinstance(shell, cst.ClassDef)
     fields = [
@@ -89,6 +102,17 @@ def _success(node: ir.Node) -> cst.ClassDef:
         for o in node.outputs
     ]
     return shell.with_changes(body=cst.IndentedBlock(fields))
+
+
+def _success_as_call(node: ir.Node) -> cst.BaseStatement:
+    """The other spelling of the same type, for outputs that Python could not name in a class."""
+    entries = [
+        cst.DictElement(cst.SimpleString(string_literal(each.name)), python_type(each.type)) for each in node.outputs
+    ]
+    call = cst.Call(
+        cst.Name("TypedDict"), [cst.Arg(cst.SimpleString('"Success"')), cst.Arg(break_dict(cst.Dict(entries)))]
+    )
+    return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name("Success"))], call)])
 
 
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:

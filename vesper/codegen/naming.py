@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from decimal import Decimal
 
+from vesper.spec.operations import OPERATIONS
 from vesper.spec.values import decimal_text
 
 _MAX_DECIMAL_NAME = 24
@@ -15,11 +16,16 @@ RESERVED = frozenset({
 })  # fmt: skip
 
 
+def kernel_name(op: str) -> str:
+    """What generated code calls a kernel: `text_length` for `text.length`."""
+    return op.replace(".", "_")
+
+
 class Naming:
     """Hands out each identifier once."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(RESERVED)
+        self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in OPERATIONS}
         self._given: dict[tuple[str, str], str] = {}
 
     def name(self, kind: str, name: str) -> str:

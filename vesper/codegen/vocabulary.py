@@ -15,7 +15,7 @@ _FORMS: tuple[type[ast.AST], ...] = (
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In,
 )  # fmt: skip
-_CALLS = frozenset({"Decimal", "frozenset", "len", "checked", "unsigned_zero", "mark", "ContractBroken"})
+_CALLS = frozenset({"Decimal", "frozenset", "len", "checked", "unsigned_zero", "mark", "ContractBroken", "TypedDict"})
 _MODULES = frozenset({"decimal", "typing"})
 
 

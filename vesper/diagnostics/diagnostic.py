@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vesper.diagnostics.codes import Code
+from vesper.diagnostics.fix import Fix
 from vesper.diagnostics.source import SourceFile, Span
 
 
@@ -30,6 +31,17 @@ class Diagnostic:
     primary: Label
     secondary: tuple[Label, ...]
     help: str | None
+    fix: Fix | None = None
+    """Looked for by `vesper.syntax.repairs` when somebody asks, from the code, the place and the text; so a diagnostic
+    that comes out of a cache has one too."""
+
+
+MAX_FOUND = 50
+"""So many errors, and so many warnings, are reported of one file: more are noise, and a hostile file has no end."""
+
+
+class CheckingStopped(Exception):
+    """Nothing more is worth saying about this file; the reason is in the bag."""
 
 
 class DiagnosticBag:
@@ -44,12 +56,15 @@ class DiagnosticBag:
         **holes: object,
     ) -> None:  # fmt: skip
         self._add(Severity.ERROR, code, span, label, also, help, holes)
+        if len(self._found) >= MAX_FOUND and self.error_count >= MAX_FOUND:
+            raise CheckingStopped
 
     def warning(
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
     ) -> None:  # fmt: skip
-        self._add(Severity.WARNING, code, span, label, also, help, holes)
+        if len(self._found) < MAX_FOUND:
+            self._add(Severity.WARNING, code, span, label, also, help, holes)
 
     def _add(
         self, severity: Severity, code: Code, span: Span, label: str, also: tuple[Label, ...], help: str | None,
@@ -59,7 +74,11 @@ class DiagnosticBag:
         headline = code.headline
         for name, value in holes.items():
             headline = headline.replace("{" + name + "}", _one_line(str(value)))
-        self._found.append(Diagnostic(code, severity, headline, Label(span, label), also, help))
+        primary = Label(span, _one_line(label))
+        secondary = tuple(Label(each.span, _one_line(each.text)) for each in also)
+        self._found.append(
+            Diagnostic(code, severity, headline, primary, secondary, None if help is None else _one_line(help, 400))
+        )
 
     @property
     def has_errors(self) -> bool:
@@ -74,6 +93,9 @@ class DiagnosticBag:
         return sorted(self._found, key=lambda diagnostic: diagnostic.primary.span.start)
 
 
-def _one_line(text: str) -> str:
-    shown = "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+def _one_line(text: str, longest: int = 80) -> str:
+    """The author's words as a terminal may show them: what it would act on made visible, the end of much cut."""
+    shown = "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}" for character in text[: longest + 1]
+    )
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."

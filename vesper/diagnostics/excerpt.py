@@ -50,6 +50,6 @@ def visible(text: str) -> str:
     """A line as it can be shown: tabs widened, what a terminal would act on made visible, very long lines cut."""
     shown = "".join(
         " " * _TAB_WIDTH if character == "\t" else character if character.isprintable() else f"\\u{ord(character):04x}"
-        for character in text
+        for character in text[: _MAX_LINE + 1]
     )
     return shown if len(shown) <= _MAX_LINE else shown[: _MAX_LINE - 3] + "..."

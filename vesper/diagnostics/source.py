@@ -57,5 +57,10 @@ class SourceFile:
         end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r")
 
+    def character(self, offset: int) -> Span:
+        """The one character at an offset, or the last one for an offset behind it; nothing in an empty file."""
+        start = max(0, min(offset, len(self.text) - 1))
+        return Span(start, min(start + 1, len(self.text)))
+
     def slice(self, span: Span) -> str:
         return self.text[span.start : span.end]

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_MAX_WORK = 20_000
+"""Pairs of letters compared for one word: some hundred names of usual length, and milliseconds for any others."""
 
 
 def suggestions(word: str, candidates: Iterable[str]) -> list[str]:
     """The candidates within a third of the word's length in edits, closest first. A single letter is close to
     nothing."""
     limit = max(1, len(word) // 3) if len(word) > 1 else 0
-    ranked = sorted((edit_distance(word.lower(), name.lower(), limit), name) for name in set(candidates))
-    return [name for distance, name in ranked if distance <= limit][:2]
+    ranked: list[tuple[int, str]] = []
+    work = 0
+    for name in dict.fromkeys(candidates):
+        if abs(len(word) - len(name)) > limit:
+            continue
+        work += len(word) * len(name)
+        if work > _MAX_WORK:
+            break
+        ranked.append((edit_distance(word.lower(), name.lower(), limit), name))
+    return [name for distance, name in sorted(ranked) if distance <= limit][:2]
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """A help line, or None when nothing is close."""
     found = suggestions(word, candidates)
     return f"did you mean {' or '.join(f'`{name}`' for name in found)}?" if found else None
+
+
+def the_one_meant(help_line: str | None) -> str | None:
+    """The name in a help line of `did_you_mean`, if it has just one."""
+    match = re.fullmatch(r"did you mean `([^`]*)`\?", help_line or "")
+    return match[1] if match else None
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:

@@ -47,8 +47,8 @@ Comparison: TypeAlias = Agree | Disagree | NotComparable
 
 def compare(left: Done, right: Done) -> Comparison:
     """Compare two traced executions of one node on the same inputs."""
-    if isinstance(left.outcome, EngineFault) and isinstance(right.outcome, EngineFault):
-        return NotComparable("both engines are at fault")
+    if isinstance(left.outcome, EngineFault) or isinstance(right.outcome, EngineFault):
+        return Disagree("an engine is at fault", None)  # also where both are: neither gave an answer
     if isinstance(left.outcome, LimitHit) or isinstance(right.outcome, LimitHit):
         return NotComparable("a limit was hit")
     first = first_difference(left.marks, right.marks)

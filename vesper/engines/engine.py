@@ -80,6 +80,10 @@ class Engine(Protocol):
     def load(self, compiled: Compiled) -> Program: ...
 
 
+class EngineUnavailable(Exception):
+    """The engine cannot work in this process; the message says why and what to do."""
+
+
 class PureExecution:
     """The execution of a program without effects: one `advance` runs it to the end."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from vesper.codegen.module import GeneratedModule, generate_module
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, PureExecution
+from vesper.engines.engine import Done, EngineUnavailable, PureExecution
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome, Returned
 from vesper.ir.nodes import Node
 from vesper.kernels import raised
@@ -22,7 +22,17 @@ class PythonEngine:
     name = "python"
 
     def load(self, compiled: Compiled) -> PythonProgram:
+        if not _has_code_positions():
+            raise EngineUnavailable(
+                "Python runs without code positions (PYTHONNODEBUGRANGES or -X no_debug_ranges); "
+                "the python engine needs them to say where a node fails"
+            )
         return PythonProgram(compiled.node, compiled.semantic_hash)
+
+
+def _has_code_positions() -> bool:
+    """True unless Python was told to drop the columns of code."""
+    return all(column is not None for _, _, column, _ in list(compile("a + b", "", "eval").co_positions())[1:])
 
 
 class _LoadedFunction:
@@ -106,6 +116,8 @@ class PythonProgram:
         except DecimalException:
             # The exact context traps every lost digit; that is how a bare operator overflows.
             return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW)
+        except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
+            return EngineFault(f"{type(error).__name__}: {error}")
 
     def _failed(self, loaded: _LoadedFunction, code: ErrorCode) -> Outcome:
         at = loaded.site(sys.exc_info()[2])

@@ -31,6 +31,9 @@ from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import PRIMITIVES, Enum, SetOf, Type, match_parameter, substitute
 from vesper.spec.values import from_json, to_json
 
+MAX_DOCUMENT = 8 * 1024 * 1024
+"""Bytes; a document that is larger no engine reads."""
+
 
 class IrError(ValueError):
     """Bytes that are not a canonical IR document of this version."""
@@ -43,13 +46,51 @@ def canonical_json(value: object) -> bytes:
 
 def encode(node: Node) -> bytes:
     """The canonical bytes of a numbered node."""
-    document = {"ir_version": IR_VERSION, "semantics": _semantics(node), "source": _source(node)}
-    return canonical_json(document)
+    return _encoded(node, node.expressions())[0]
 
 
 def semantic_hash(node: Node) -> str:
     """Equal for two nodes that mean the same; prose, layout and file names do not count."""
-    return hashlib.sha256(canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node)})).hexdigest()
+    return _encoded(node, node.expressions())[1]
+
+
+def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
+    """`encode` and `semantic_hash` at the price of one; None for a node that no engine would read."""
+    # Asked first, because the types of a hostile node can fill the memory there is.
+    expressions = node.expressions()
+    if _size_of_types(expressions) > MAX_DOCUMENT:
+        return None
+    encoded, semantic = _encoded(node, expressions)
+    return (encoded, semantic) if len(encoded) <= MAX_DOCUMENT else None
+
+
+def _encoded(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
+    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
+    hashed = canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node, expressions)})
+    source = canonical_json(_source(node, expressions))
+    return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
+
+
+def _size_of_types(expressions: list[Expression]) -> int:
+    """At least so many characters a document spends on types; an enum is written out wherever a member of it is."""
+    known: dict[int, int] = {}
+
+    def size(type_: Type) -> int:
+        if isinstance(type_, SetOf):
+            return size(type_.element)
+        if not isinstance(type_, Enum):
+            return 0
+        if id(type_) not in known:
+            known[id(type_)] = sum(len(member) + 3 for member in type_.members)
+        return known[id(type_)]
+
+    total = 0
+    for expression in expressions:
+        if isinstance(expression, Literal):
+            total += size(expression.type)
+        elif isinstance(expression, Call):
+            total += sum(size(type_) for type_ in expression.of)
+    return total
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -61,7 +102,7 @@ def type_to_json(type_: Type) -> object:
     return {"set": type_to_json(type_.element)} if isinstance(type_, SetOf) else type_.name
 
 
-def _semantics(node: Node) -> dict[str, Any]:
+def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
     return {
         "node_id": node.node_id,
         "type": node.type,
@@ -74,7 +115,7 @@ def _semantics(node: Node) -> dict[str, Any]:
         "constants": [
             {"name": c.name, "type": type_to_json(c.type), "value": to_json(c.type, c.value)} for c in node.constants
         ],
-        "expressions": [_expression(expression) for expression in node.expressions()],
+        "expressions": [_expression(expression) for expression in expressions],
         "constraints": [{"holds": c.holds.index, "input": c.input} for c in node.constraints],
         "preconditions": [{"holds": c.holds.index} for c in node.preconditions],
         "body": [_statement(statement) for statement in node.body],
@@ -109,13 +150,13 @@ def _statement(statement: Statement) -> dict[str, Any]:
     return {"return": {"success": [{"name": name, "value": value.index} for name, value in statement.values]}}
 
 
-def _source(node: Node) -> dict[str, Any]:
+def _source(node: Node, expressions: list[Expression]) -> dict[str, Any]:
     clauses = [clause for _, clauses in node.phases() for clause in clauses]
     return {
         "path": node.source.path,
         "sha256": node.source.sha256,
         "intent": node.source.intent,
-        "spans": [_place(expression.place) for expression in node.expressions()],
+        "spans": [_place(expression.place) for expression in expressions],
         "steps": {s.name: _place(s.place) for s in node.body if isinstance(s, Step)},
         "clauses": {str(clause.holds.index): clause.text for clause in clauses},
     }

@@ -189,11 +189,26 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> list[Expression]:
     """Operands left to right, then the expression itself: the order of the table."""
-    for child in children(expression):
-        yield from walk(child)
-    yield expression
+    # Backwards from the root it is each expression before its operands, from the right; a list is then turned round,
+    # because generators nested as deep as the tree cost its depth for every expression.
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        last = waiting.pop()
+        found.append(last)
+        waiting += children(last)
+    found.reverse()
+    return found
+
+
+def depth(expression: Expression) -> int:
+    """How deep the tree is; an expression without operands has depth 1."""
+    depths: dict[int, int] = {}
+    for part in walk(expression):
+        depths[id(part)] = 1 + max((depths[id(child)] for child in children(part)), default=0)
+    return depths[id(expression)]
 
 
 def numbered(node: Node) -> Node:
@@ -202,17 +217,16 @@ def numbered(node: Node) -> Node:
 
     def number(expression: Expression) -> Expression:
         match expression:
-            case Call():
-                args = tuple(number(argument) for argument in expression.args)
-                return replace(expression, args=args, index=next(numbers))
-            case If():
-                condition, then, otherwise = (number(part) for part in children(expression))
-                return replace(expression, condition=condition, then=then, otherwise=otherwise, index=next(numbers))
-            case Logical():
-                left, right = number(expression.left), number(expression.right)
-                return replace(expression, left=left, right=right, index=next(numbers))
-            case _:
-                return replace(expression, index=next(numbers))
+            case Literal(type_, value, place):
+                return Literal(type_, value, place, next(numbers))
+            case Ref(kind, name, type_, place):
+                return Ref(kind, name, type_, place, next(numbers))
+            case Call(op, of, args, type_, place):
+                return Call(op, of, tuple([number(argument) for argument in args]), type_, place, next(numbers))
+            case If(condition, then, otherwise, type_, place):
+                return If(number(condition), number(then), number(otherwise), type_, place, next(numbers))
+            case Logical(kind, left, right, place):
+                return Logical(kind, number(left), number(right), place, next(numbers))
 
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple(replace(clause, holds=number(clause.holds)) for clause in of)

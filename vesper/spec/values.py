@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from enum import StrEnum
 from typing import TypeAlias, TypeGuard, TypeVar
 
@@ -51,6 +51,8 @@ class ValueProblem(Exception):
         self.kind = kind
 
 
+# The caller's context decides neither what can be read nor what an error is.
+_READING = Context(traps=[InvalidOperation])
 _DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 
 
@@ -63,7 +65,7 @@ def parse_decimal(text: str) -> Decimal:
     if len(digits) > MAX_DIGITS:  # an exponent never makes a coefficient shorter
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     try:
-        return normal_decimal(Decimal(text))
+        return normal_decimal(Decimal(text, _READING))
     except InvalidOperation:
         # An exponent past what `decimal` itself can hold; only zero survives a huge positive one.
         if digits or match["exponent"].startswith("-"):
@@ -150,10 +152,10 @@ def accept_inputs(
     declared: Sequence[tuple[str, Type, Value | None]], given: Mapping[str, object]
 ) -> tuple[dict[str, Value], list[Problem]]:
     """Convert a whole call: the values in declared order, and every problem there is."""
-    if not isinstance(given, dict):
+    if not _is_a(given, dict):
         raise TypeError(f"inputs must be a dict, not {type(given).__name__}")
-    if any(type(key) is not str for key in given):
-        given = _plain_keys(given)
+    if type(given) is not dict or any(type(key) is not str for key in given):
+        given = _plain(given)
     values: dict[str, Value] = {}
     problems: list[Problem] = []
     for name, type_, default in declared:
@@ -172,10 +174,10 @@ def accept_inputs(
     return values, problems
 
 
-def _plain_keys(given: Mapping[str, object]) -> dict[str, object]:
-    """The same inputs under names that are plain strings, so that no look-up calls a subclass's `__eq__`."""
+def _plain(given: dict[str, object]) -> dict[str, object]:
+    """The same inputs in a plain dict under plain names, so that no look-up calls what a subclass overrides."""
     plain: dict[str, object] = {}
-    for key, value in given.items():
+    for key, value in dict.items(given):
         if not _is_a(key, str):
             raise TypeError(f"input names must be str, not {type(key).__name__}")
         plain[str.__str__(key)] = value
@@ -242,5 +244,12 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
-        return decimal_text(value) if value.is_finite() else str(value)
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+        # A caller's own Decimal may have a huge exponent: writing that out would take all the memory there is.
+        is_plain = value.is_finite() and abs(value.adjusted()) <= 2 * MAX_DIGITS
+        return decimal_text(value) if is_plain else str(value)
+    return f'"{printable(value)}"' if isinstance(value, str) else repr(value)
+
+
+def printable(text: str) -> str:
+    """A text on one line, with nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

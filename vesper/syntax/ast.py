@@ -142,6 +142,14 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """A condition of a contract and its text, without the quotes that YAML may need around it."""
+
+    holds: Expression
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Compute:
     name: Word
     value: Expression
@@ -188,8 +196,8 @@ class Document:
     inputs: tuple[Input, ...]
     outputs: tuple[Field, ...]
     constants: tuple[Constant, ...]
-    preconditions: tuple[Expression, ...]
-    postconditions: tuple[Expression, ...]
+    preconditions: tuple[Clause, ...]
+    postconditions: tuple[Clause, ...]
     flow: tuple[Step, ...]
     flow_span: Span
     cases: tuple[TestCase, ...]

@@ -56,6 +56,7 @@ class _Parser:
     def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
         self._tokens = tokens
         self._position = 0
+        self._next = tokens[0]
         self._depth = 0
         self._bag = bag
 
@@ -76,18 +77,21 @@ class _Parser:
 
     # -- tokens -----------------------------------------------------------------------------------
 
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._position]
-
     def _take(self) -> Token:
         token = self._next
         if token.kind is not TokenKind.END:
             self._position += 1
+            self._next = self._tokens[self._position]
         return token
 
     def _at(self, *texts: str) -> bool:
-        return self._next.kind in (TokenKind.SIGN, TokenKind.WORD) and self._next.text in texts
+        token = self._next
+        return token.text in texts and (token.kind is TokenKind.SIGN or token.kind is TokenKind.WORD)
+
+    def _level(self, of: dict[str, int]) -> int | None:
+        """The level of the operator that comes next, if one of this table does."""
+        level = of.get(self._next.text)
+        return level if level is not None and self._at(self._next.text) else None
 
     def _expect(self, text: str) -> Token:
         if not self._at(text):
@@ -130,7 +134,7 @@ class _Parser:
         """
         left = self._prefix(loosest)
         last_level: int | None = None
-        while (level := self._infix_level()) is not None and level >= loosest:
+        while (level := self._level(_INFIX)) is not None and level >= loosest:
             sign = self._take()
             if level == last_level and OPERATOR_LEVELS[level].associates == "none":
                 self._bag.error(
@@ -146,12 +150,9 @@ class _Parser:
             last_level = level
         return left
 
-    def _infix_level(self) -> int | None:
-        return _INFIX.get(self._next.text) if self._at(*_INFIX) else None
-
     def _prefix(self, loosest: int) -> ast.Expression:
         """A prefix operator with its operand, where one may stand, or a value."""
-        level = _PREFIX.get(self._next.text) if self._at(*_PREFIX) else None
+        level = self._level(_PREFIX)
         if level is None or level < loosest:
             return self._primary()
         sign = self._take()

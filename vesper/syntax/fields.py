@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
 
@@ -117,5 +116,5 @@ def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
 
 
 def wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
-    span = tree.span if tree.span.end > tree.span.start else Span(tree.span.start, tree.span.start + 1)
+    span = tree.span if tree.span.end > tree.span.start else bag.source.character(tree.span.start)
     bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

@@ -7,6 +7,8 @@ expression, so YAML's folding need not be repeated; only the escapes of quoted s
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vesper.diagnostics.source import SourceFile, Span
@@ -16,6 +18,8 @@ _SINGLE_ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
     '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
 }  # fmt: skip
+# What ends a line for YAML 1.1; for us only the first three do, but the header of a block scalar is YAML's.
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
@@ -24,17 +28,18 @@ class PlacedText:
     """Characters and where each one starts in the file; `ends` is where the last one stops."""
 
     text: str
-    offsets: tuple[int, ...]
+    offsets: Sequence[int]
     end: int
 
     def span(self, start: int, end: int) -> Span:
         """The stretch of the file that characters `start:end` come from."""
-        first = self.offsets[start] if start < len(self.offsets) else self.end
+        offsets = self.offsets
+        count = len(offsets)
+        first = offsets[start] if start < count else self.end
         if end <= start:
             return Span(first, first)
         # The character before `end` may be written with several (an escape), so it reaches to the next one's start.
-        last = self.offsets[end] if end < len(self.offsets) else self.end
-        return Span(first, last)
+        return Span(first, offsets[end] if end < count else self.end)
 
 
 def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
@@ -45,17 +50,20 @@ def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
     elif scalar.style == '"':
         placed = _double_quoted(raw, start)
     elif scalar.style in ("|", ">"):
-        header = raw.find("\n") + 1 or len(raw)
+        line_break = _LINE_BREAK.search(raw)
+        header = len(raw) if line_break is None else line_break.end()
         placed = _as_is(raw[header:].rstrip(), start + header)
     else:
         placed = _as_is(raw, start)
     # INVARIANT: apart from white space this is what YAML read; anything else would put carets in the wrong place.
-    assert "".join(placed.text.split()) == "".join(scalar.text.split()), f"scalar at offset {start} misread"
+    assert placed.text == scalar.text or "".join(placed.text.split()) == "".join(scalar.text.split()), (
+        f"scalar at offset {start} misread"
+    )
     return placed
 
 
 def _as_is(raw: str, start: int) -> PlacedText:
-    return PlacedText(raw, tuple(range(start, start + len(raw))), start + len(raw))
+    return PlacedText(raw, range(start, start + len(raw)), start + len(raw))
 
 
 def _single_quoted(raw: str, start: int) -> PlacedText:

@@ -81,12 +81,9 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
             _report_character(placed, position, bag)
             position += 1
             continue
-        kind, text = str(match.lastgroup), match[0]
-        span = placed.span(position, match.end())
-        position = match.end()
-        if kind == "space":
-            continue
-        tokens.append(_token(kind, text, span, bag))
+        kind, start, position = match.lastgroup, position, match.end()
+        if kind != "space":
+            tokens.append(_token(str(kind), match[0], placed.span(start, position), bag))
     if bag.error_count > errors:
         return None
     end = placed.span(len(placed.text), len(placed.text))

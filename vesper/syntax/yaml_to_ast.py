@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax import ast, fields
 from vesper.syntax.expression_parser import parse_expression, parse_type
@@ -18,6 +18,8 @@ from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 MAX_ROWS = 100
+MAX_EXPRESSIONS = 4_096
+MAX_EXPRESSION_TEXT = 32 * 1024
 MAX_NAME = 64
 RESERVED = frozenset({"input", "output", "true", "false", "null", "enum", "set", "old", "breaks"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -35,6 +37,8 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
 class _Builder:
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
+        self._expressions = 0
+        self._expression_text = 0
 
     def document(self, root: Mapping) -> ast.Document | None:
         node = Fields(root, fields.NODE, self._bag)
@@ -107,7 +111,7 @@ class _Builder:
     # -- declarations -----------------------------------------------------------------------------
 
     def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
-        return None if scalar is None else parse_type(scalar, self._bag)
+        return None if scalar is None else parse_type(self._counted(scalar), self._bag)
 
     def _input(self, name: ast.Word, tree: Tree) -> ast.Input | None:
         if isinstance(tree, Scalar):
@@ -135,7 +139,10 @@ class _Builder:
 
     def _outputs(self, mapping: Mapping | None) -> tuple[ast.Field, ...]:
         outputs = self._fields(mapping, fields.OUTPUTS)
-        return () if outputs is None else self._each(outputs.mapping("success"), self._output)
+        success = None if outputs is None else outputs.mapping("success")
+        if success is not None and not success.entries:
+            self._bag.error(Code.WRONG_KIND, success.span, key="success", expected="at least one output", found="none")
+        return self._each(success, self._output)
 
     def _output(self, name: ast.Word, tree: Tree) -> ast.Field | None:
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
@@ -152,12 +159,26 @@ class _Builder:
     # -- contracts and flow -----------------------------------------------------------------------
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
-        return None if scalar is None else parse_expression(scalar, self._bag)
+        return None if scalar is None else parse_expression(self._counted(scalar), self._bag)
 
-    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Expression, ...]:
+    def _counted(self, scalar: Scalar) -> Scalar:
+        """The scalar, unless it is one too many to be read: a check has a bound in time too."""
+        self._expressions += 1
+        self._expression_text += scalar.span.end - scalar.span.start
+        for found, limit, what in (
+            (self._expressions, MAX_EXPRESSIONS, "expressions and types in this document"),
+            (self._expression_text, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document"),
+        ):
+            if found > limit:
+                self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
+                raise CheckingStopped
+        return scalar
+
+    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:
         listed = None if contracts is None else contracts.sequence(key)
         scalars = [expect_scalar(item, key, self._bag) for item in (listed.items if listed else ())]
-        return tuple(clause for scalar in scalars if (clause := self._expression(scalar)))
+        clauses = [(scalar, self._expression(scalar)) for scalar in scalars if scalar is not None]
+        return tuple(ast.Clause(holds, " ".join(scalar.text.split())) for scalar, holds in clauses if holds is not None)
 
     def _step(self, tree: Tree) -> ast.Step | None:
         mapping = expect_mapping(tree, "a step", self._bag)
@@ -165,7 +186,8 @@ class _Builder:
             return None
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
         if operation is None:
-            self._bag.error(Code.MISSING_KEY, mapping.entries[0][0].span, where="a step", key="operation")
+            span = mapping.entries[0][0].span if mapping.entries else mapping.span
+            self._bag.error(Code.MISSING_KEY, span, where="a step", key="operation")
             return None
         scalar = expect_scalar(operation, "operation", self._bag)
         if scalar is None:
@@ -192,6 +214,9 @@ class _Builder:
         items = listed.items if listed else ()
         if len(items) > MAX_ROWS:
             self._bag.error(Code.TOO_DEEP, items[MAX_ROWS].span, limit=MAX_ROWS, what="rows in this table")
+            return None
+        if listed is not None and not items:
+            self._bag.error(Code.MISSING_KEY, listed.span, where="a decision table", key="otherwise")
             return None
         rows = [row for item in items[:-1] if (row := self._row(item))]
         if not items or len(rows) < len(items) - 1:

@@ -7,7 +7,7 @@ later, by the slot it stands in and from its source text; YAML's own guesses (`N
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import yaml
 
@@ -16,6 +16,8 @@ from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import Span
 
 MAX_DEPTH = 32
+MAX_VALUES = 8_192
+MAX_ENTRIES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,26 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
     """The tree of the bag's source, or None when the bag has errors now."""
     reader = _Reader(bag)
     try:
-        for event in yaml.parse(bag.source.text, Loader=yaml.CSafeLoader):
+        parser = yaml.CSafeLoader(bag.source.text)
+        while (event := parser.get_event()) is not None:
             reader.take(event)
     except _Stop:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         assert mark is not None, "libyaml always says where"
-        offset = min(mark.index, max(0, len(bag.source.text) - 1))
         context = f"{error.context}, " if error.context else ""
-        bag.error(Code.INVALID_YAML, Span(offset, offset + 1), reason=f"{context}{error.problem}")
+        bag.error(Code.INVALID_YAML, bag.source.character(mark.index), reason=f"{context}{error.problem}")
         return None
     except yaml.reader.ReaderError as error:
         offset = _offset_of_reader_error(bag.source.text, error)
-        bag.error(Code.INVALID_YAML, Span(offset, offset + 1), reason=str(error.reason))
+        bag.error(Code.INVALID_YAML, bag.source.character(offset), reason=str(error.reason))
+        return None
+    except UnicodeEncodeError as error:  # half of a surrogate pair; no file has one, a text that a program gives may
+        bag.error(Code.INVALID_YAML, Span(error.start, error.end), reason="characters that are not Unicode text")
         return None
     if reader.root is None and not bag.has_errors:
-        bag.error(Code.INVALID_YAML, Span(0, 1), reason="the file is empty")
+        bag.error(Code.INVALID_YAML, bag.source.character(0), reason="the file is empty")
     return None if bag.has_errors else reader.root
 
 
@@ -99,21 +104,23 @@ class _Reader:
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
         self._open: list[_Open] = []
+        self._values = 0
         self.root: Tree | None = None
 
     def take(self, event: yaml.Event) -> None:
         assert event.start_mark is not None
         assert event.end_mark is not None
         span = Span(event.start_mark.index, event.end_mark.index)
-        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+        if isinstance(event, yaml.ScalarEvent):  # first, because most are
+            if event.anchor is not None or event.tag is not None:
+                self._check_node(event, span)
+            self._add(Scalar(event.value, event.style or "", span))
+        elif isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             self._refuse("a second document", span)
             raise _Stop
-        if isinstance(event, yaml.AliasEvent):
+        elif isinstance(event, yaml.AliasEvent):
             self._refuse("an alias", span)
             self._add(Scalar("", "", span))
-        elif isinstance(event, yaml.ScalarEvent):
-            self._check_node(event, span)
-            self._add(Scalar(event.value, event.style or "", span))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._check_node(event, span)
             if len(self._open) >= MAX_DEPTH:
@@ -130,20 +137,25 @@ class _Reader:
             whole = Span(done.start, span.end if span.end > span.start or not parts else parts[-1].span.end)
             self._add(Mapping(tuple(done.entries), whole) if done.is_mapping else Sequence(tuple(done.items), whole))
 
-    def _check_node(self, event: yaml.NodeEvent, span: Span) -> None:
+    def _check_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, span: Span) -> None:
         if event.anchor is not None:
             self._refuse("an anchor", span)
-        if getattr(event, "tag", None) is not None:
+        if event.tag is not None:
             self._refuse("a tag", span)
 
     def _refuse(self, feature: str, span: Span) -> None:
         self._bag.error(Code.YAML_FEATURE, span, feature=feature)
 
     def _add(self, tree: Tree) -> None:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            self._too_large(tree.span, MAX_VALUES, "keys and values in this document")
         if not self._open:
             self.root = tree
             return
         parent = self._open[-1]
+        if len(parent.items) >= MAX_ENTRIES or len(parent.entries) >= MAX_ENTRIES:
+            self._too_large(tree.span, MAX_ENTRIES, "entries in this list or mapping")
         if not parent.is_mapping:
             parent.items.append(tree)
         elif parent.key is None:
@@ -153,6 +165,10 @@ class _Reader:
         else:
             parent.entries.append((parent.key, tree))
             parent.key = None
+
+    def _too_large(self, span: Span, limit: int, what: str) -> NoReturn:
+        self._bag.error(Code.TOO_LARGE, span, limit=f"{limit:,}", what=what)
+        raise _Stop
 
     def _check_key(self, parent: _Open, key: Scalar) -> None:
         if key.text == "<<" and key.style == "":

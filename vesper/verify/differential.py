@@ -123,7 +123,8 @@ class Verifier:
         path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
         self.report.paths.add(path)
         self.report.guards.update(path)
-        kind = done.outcome.kind
+        outcome = done.outcome
+        kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
 
     def _report_difference(self, inputs: dict[str, object], number: int) -> None:

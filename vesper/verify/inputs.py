@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from vesper.ir.nodes import Literal, Node, Ref, walk
+from vesper.kernels.decimal import EXACT
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 from vesper.verify.boundaries import BoundarySeeker
@@ -96,8 +97,10 @@ class InputGenerator:
         pick = self._random.random()
         if pick < 0.35:  # an edge, or one step beside it
             edge = self._random.choice(self._edges.decimals)
-            step = Decimal((0, (1,), -self._random.choice((0, 1, 2, 5))))
-            return edge + self._random.choice((-1, 0, 0, 1)) * step  # within the 28 digits of any context
+            step = Decimal(
+                (self._random.randrange(2), (self._random.randrange(2),), -self._random.choice((0, 1, 2, 5)))
+            )
+            return EXACT.add(edge, step) if edge.adjusted() < 900 else edge
         if pick < 0.85:  # money
             digits = self._random.choice((3, 4, 5, 6, 8))
             return self._signed(self._random.randrange(10**digits), 2)

@@ -17,7 +17,7 @@ def typed_value(value: object) -> dict[str, object]:
         case bool():
             return {"boolean": value}
         case int():
-            return {"integer": value} if -(2**63) <= value < 2**63 else {"python": repr(value)}
+            return {"integer": value} if -(2**63) <= value < 2**63 else {"python": f"{value:#x}"}
         case Decimal():
             return {"decimal": decimal_text(value)} if value.is_finite() else {"python": repr(value)}
         case str() if value.isprintable():

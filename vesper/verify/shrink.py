@@ -82,8 +82,9 @@ def _simpler_integers(value: int) -> Iterator[int]:
 
 def _decimal_size(number: Decimal) -> tuple[int, Decimal, int, int]:
     """Fewer digits first, then the smaller number, then fewer places, then the positive one."""
-    text = decimal_text(abs(number))
-    return len(text.replace(".", "")), abs(number), len(text.partition(".")[2]), int(number < 0)
+    size = number.copy_abs()  # `abs` would round to the context in force
+    text = decimal_text(size)
+    return len(text.replace(".", "")), size, len(text.partition(".")[2]), int(number < 0)
 
 
 def _simpler_decimals(value: Decimal) -> Iterator[Decimal]:

@@ -1,0 +1,21 @@
+"""The pipeline, and the cache in front of it. `pipeline` is the way from text to IR on one screen.
+
+The names are loaded when they are asked for: a check that the cache answers must not pay for a parser.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vesper.compiler.pipeline import Compiled, compile_bytes, compile_file, compile_source
+
+__all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vesper.compiler import pipeline
+
+    return getattr(pipeline, name)

@@ -1,0 +1,66 @@
+"""What checking one file came to, as data: the form in which it is cached and passed between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import Diagnostic, DiagnosticBag, Label, Severity
+from vesper.diagnostics.source import SourceFile, Span
+
+if TYPE_CHECKING:
+    from vesper.compiler.pipeline import Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A checked file. A node without errors has a hash and IR; a file without diagnostics needs no text to show."""
+
+    source: SourceFile
+    diagnostics: tuple[Diagnostic, ...]
+    """In the order of the file."""
+    semantic_hash: str | None
+    ir: bytes | None
+    """None for a node with errors, and where only the cache knows it: `NodeCache.ir` has it then."""
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.semantic_hash is None
+
+    @property
+    def warning_count(self) -> int:
+        return sum(diagnostic.severity is Severity.WARNING for diagnostic in self.diagnostics)
+
+
+def check_bytes(shown: str, data: bytes) -> Checked:
+    """Run the whole pipeline over the bytes of a file."""
+    from vesper.compiler.pipeline import compile_bytes
+
+    return _checked(*compile_bytes(shown, data))
+
+
+def unreadable_file(shown: str, error: OSError) -> Checked:
+    """What a check says of a file that the system does not give."""
+    from vesper.compiler.pipeline import unreadable
+
+    return _checked(*unreadable(shown, error.strerror or type(error).__name__))
+
+
+def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
+    if compiled is None:
+        return Checked(bag.source, tuple(bag.sorted()), None, None)
+    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir)
+
+
+def diagnostic_to_data(diagnostic: Diagnostic) -> list[Any]:
+    """A diagnostic as JSON values."""
+    labels = [[label.span.start, label.span.end, label.text] for label in (diagnostic.primary, *diagnostic.secondary)]
+    return [diagnostic.code.name, diagnostic.severity.value, diagnostic.headline, labels, diagnostic.help]
+
+
+def diagnostic_from_data(data: list[Any]) -> Diagnostic:
+    """The diagnostic that the JSON values spell."""
+    code, severity, headline, labels, help_ = data
+    primary, *secondary = (Label(Span(start, end), text) for start, end, text in labels)
+    return Diagnostic(Code[code], Severity(severity), headline, primary, tuple(secondary), help_)

@@ -1,0 +1,210 @@
+"""Checked nodes on disk, so that what did not change is not checked again.
+
+One file holds everything: a line that names the compiler and the index's checksum, the index, then the IR of the
+nodes. A check that finds nothing changed reads the line and the index and writes nothing. A file of another compiler,
+a damaged one and an absent one are the same: an empty cache, which the next save replaces as a whole and at once, so
+processes that check at the same time lose at most each other's work. The cache is never needed: where it cannot be
+read or written, nodes are checked as if there were none.
+
+INVARIANT: what a check says depends on the compiler, the path as it is shown and the bytes of that one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from vesper.compiler.checked import Checked, diagnostic_from_data, diagnostic_to_data
+from vesper.compiler.reading import Stamp, read_stamped, stamp_of
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.source import SourceFile
+
+FORMAT = "vesper-checked-1"
+MAX_NODES = 50_000
+MAX_IR_BYTES = 64 * 1024 * 1024
+_FRONT_END = ("check", "compiler", "diagnostics", "ir", "spec", "syntax")
+
+
+@dataclass(slots=True)
+class _Entry:
+    stamp: Stamp | None
+    """None when the file was too new to be recognised by its stamp."""
+    sha256: str
+    semantic_hash: str | None
+    diagnostics: list[Any]
+    ir_at: tuple[int, int, int] | None = None
+    """Offset in the file of the cache, length and checksum."""
+    new_ir: bytes | None = None
+
+
+def cache_path(nodes: Path) -> Path | None:
+    """`.vesper/cache/checked` beside the folder of nodes; None where there is no such folder."""
+    return Path(nodes).absolute().resolve().parent / ".vesper" / "cache" / "checked" if nodes.is_dir() else None
+
+
+def compiler_fingerprint() -> str:
+    """Changes with every change of the front end, of Python and of the YAML parser. Reads no file."""
+    from importlib.util import find_spec
+
+    package = Path(__file__).parents[1]
+    folders = [package / name for name in _FRONT_END]
+    parser = find_spec("yaml")
+    if parser is not None and parser.origin is not None:
+        folders.append(Path(parser.origin).parent)
+    seen: list[object] = [FORMAT, sys.version]
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                if entry.name.endswith((".py", ".so")):
+                    status = entry.stat()
+                    seen.append((folder.name, entry.name, status.st_size, status.st_mtime_ns))
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+class NodeCache:
+    """The entries of one cache file, by path as shown. `save` writes them when something changed."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._compiler = compiler_fingerprint()
+        self._entries: dict[str, _Entry] = {}
+        self._handle: int | None = None
+        self._changed = False
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            self._load()
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def find(self, path: Path) -> Checked | None:
+        """What an earlier check of the same bytes said, or None."""
+        shown = path.as_posix()
+        entry = self._entries.get(shown)
+        if entry is None:
+            return None
+        try:
+            if not entry.diagnostics and entry.stamp is not None and entry.stamp == stamp_of(shown):
+                return Checked(SourceFile(shown, ""), (), entry.semantic_hash, None)
+            data, stamp = read_stamped(path)
+        except OSError:
+            return None
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            return None
+        if stamp != entry.stamp:
+            entry.stamp = stamp
+            self._changed = True
+        try:
+            diagnostics = tuple(diagnostic_from_data(each) for each in entry.diagnostics)
+        except (ValueError, TypeError, KeyError):
+            return None
+        return Checked(SourceFile(shown, data.decode("utf-8")), diagnostics, entry.semantic_hash, None)
+
+    def ir(self, path: Path) -> bytes | None:
+        """The IR of a node that is in the cache, or None. Ask `find` first whether the node is still the same."""
+        entry = self._entries.get(path.as_posix())
+        return None if entry is None else self._ir(entry)
+
+    def _ir(self, entry: _Entry) -> bytes | None:
+        if entry.new_ir is not None or entry.ir_at is None or self._handle is None:
+            return entry.new_ir
+        offset, length, checksum = entry.ir_at
+        with contextlib.suppress(OSError, OverflowError):
+            data = os.pread(self._handle, length, offset)
+            if len(data) == length and zlib.crc32(data) == checksum:
+                return data
+        return None
+
+    # -- telling ----------------------------------------------------------------------------------
+
+    def put(self, checked: Checked, sha256: str, stamp: Stamp | None) -> None:
+        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show."""
+        shown = checked.source.path
+        self._entries.pop(shown, None)  # the newest stand last
+        if any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
+            return
+        diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
+        self._entries[shown] = _Entry(stamp, sha256, checked.semantic_hash, diagnostics, None, checked.ir)
+        self._changed = True
+
+    def save(self) -> None:
+        """Replace the file, if there is something new; whoever reads it sees the old one or the new one."""
+        if not self._changed:
+            return
+        with contextlib.suppress(OSError):
+            self._save()
+        self._changed = False
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the file ---------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        self._handle = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        head = os.pread(self._handle, 512, 0).split(b"\n", 1)[0]
+        name, compiler, length, checksum = head.decode("ascii").split(" ")
+        if (name, compiler) != (FORMAT, self._compiler):
+            return
+        index = os.pread(self._handle, int(length), len(head) + 1)
+        if hashlib.sha256(index).hexdigest() != checksum:
+            return
+        base = len(head) + 1 + len(index)
+        self._entries = {shown: _entry_from_data(form, base) for shown, form in json.loads(index).items()}
+
+    def _save(self) -> None:
+        kept = dict(list(self._entries.items())[-MAX_NODES:])
+        blobs: dict[str, bytes] = {}
+        size = 0
+        for shown, entry in reversed(kept.items()):
+            ir = self._ir(entry)
+            if ir is not None and size + len(ir) <= MAX_IR_BYTES:
+                size += len(ir)
+                blobs[shown] = ir
+        index: dict[str, list[Any]] = {}
+        offset = 0
+        for shown, entry in kept.items():
+            place = None
+            if (blob := blobs.get(shown)) is not None:
+                place = (offset, len(blob), zlib.crc32(blob))
+                offset += len(blob)
+            index[shown] = [entry.stamp, entry.sha256, entry.semantic_hash, entry.diagnostics, place]
+        text = json.dumps(index, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        head = f"{FORMAT} {self._compiler} {len(text)} {hashlib.sha256(text).hexdigest()}\n".encode("ascii")
+        self._replace([head, text, *(blobs[shown] for shown in kept if shown in blobs)])
+
+    def _replace(self, parts: list[bytes]) -> None:
+        folder = self._file.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        ignore = folder.parent / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="ascii")
+        handle, name = tempfile.mkstemp(prefix=".checked-", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(parts)
+            os.replace(name, self._file)  # noqa: PTH105  # the name is a string already
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)  # noqa: PTH108  # the same
+            raise
+
+
+def _entry_from_data(form: list[Any], base: int) -> _Entry:
+    stamp, sha256, semantic_hash, diagnostics, place = form
+    ir_at = None if place is None else (base + place[0], place[1], place[2])
+    return _Entry(None if stamp is None else tuple(stamp), sha256, semantic_hash, diagnostics, ir_at)

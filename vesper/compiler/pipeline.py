@@ -1,0 +1,75 @@
+"""The pipeline on one screen: `.vsp` text → YAML tree → AST → checked IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vesper.check.ast_to_ir import check_document
+from vesper.check.cases import Case
+from vesper.compiler.reading import MAX_BYTES, read_bytes
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.diagnostics.source import SourceFile, Span
+from vesper.ir.encode import encode_and_hash
+from vesper.ir.nodes import Node
+from vesper.syntax.yaml_to_ast import build_ast
+from vesper.syntax.yaml_tree import read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A node that passed every check."""
+
+    source: SourceFile
+    node: Node
+    cases: tuple[Case, ...]
+    ir: bytes
+    semantic_hash: str
+
+
+def compile_source(source: SourceFile) -> tuple[Compiled | None, DiagnosticBag]:
+    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean."""
+    bag = DiagnosticBag(source)
+    try:
+        tree = read_yaml(bag)
+        document = None if tree is None else build_ast(tree, bag)
+        checked = None if document is None else check_document(document, bag)
+    except CheckingStopped:
+        return None, bag
+    if document is None or checked is None:
+        return None, bag
+    written = encode_and_hash(checked.node)
+    if written is None:
+        bag.error(Code.TOO_LARGE, document.node_id.span, limit="8 MiB", what="of IR for this node")
+        return None, bag
+    return Compiled(source, checked.node, checked.cases, *written), bag
+
+
+def compile_file(path: Path) -> tuple[Compiled | None, DiagnosticBag]:
+    """Read a file and compile it; a file that cannot be read is a diagnostic like any other."""
+    try:
+        data = read_bytes(path)
+    except OSError as error:
+        return unreadable(path.as_posix(), error.strerror or type(error).__name__)
+    return compile_bytes(path.as_posix(), data)
+
+
+def compile_bytes(shown: str, data: bytes) -> tuple[Compiled | None, DiagnosticBag]:
+    """Compile what a file holds; `shown` is the name that messages give it."""
+    if len(data) > MAX_BYTES:
+        return unreadable(shown, "it is larger than 1 MiB")
+    if data.startswith(b"\xef\xbb\xbf"):
+        return unreadable(shown, "it starts with a byte order mark")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return unreadable(shown, f"byte {error.start} is not UTF-8")
+    return compile_source(SourceFile(shown, text))
+
+
+def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:
+    """The one thing there is to say about a file without text."""
+    bag = DiagnosticBag(SourceFile(path, ""))
+    bag.error(Code.UNREADABLE_FILE, Span(0, 0), reason=reason)
+    return None, bag
