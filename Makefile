@@ -23,10 +23,10 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes check check-python check-generated check-rust \
-        bench generate update fmt lock clean
+        bench bench-check proof-sample proof-mutated-documents generate update fmt lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: build ## make .venv, install the locked tools, build the Rust engine (Python 3.11+, cargo)
 
@@ -81,6 +81,15 @@ check-rust: $(VENV_STAMP)
 bench: build ## measure both engines
 	$(BIN)/python tests/bench/run.py
 
+bench-check: build ## measure `vesper check` of a thousand nodes
+	$(BIN)/python tests/bench/check_speed.py
+
+proof-sample: build ## a sample of every proof, as CI takes it
+	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
+
+proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
+	$(BIN)/python tests/robustness/mutate.py
+
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py
 
@@ -99,7 +108,8 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +
 

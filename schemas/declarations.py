@@ -26,6 +26,19 @@ STATUSES = ("implemented", "specified")
 SHOWN_ELSEWHERE = {"too_large"}
 """Codes that need no example, because the arguments of one would not fit this repository."""
 
+PHASES = {
+    "0": "Syntax",
+    "1": "Names",
+    "2": "Types",
+    "3": "Contracts",
+    "4": "Capabilities",
+    "5": "Code generation",
+    "6": "Run",
+    "7": "Verify",
+    "8": "Migrate",
+}
+"""What the first digit of a diagnostic's number says."""
+
 
 class DeclarationError(Exception):
     """A declaration that cannot be used; the message names the file and the entry."""
@@ -105,6 +118,20 @@ class DiagnosticCode:
     name: str
     headline: str
     explain: str
+    bad: str | None = None
+    """A complete node that has this diagnostic; None only with a reason in `no_example`."""
+    good: str | None = None
+    """The same node, repaired."""
+    no_example: str | None = None
+
+    @property
+    def phase(self) -> str:
+        return PHASES[self.code.removeprefix("VSP")[0]]
+
+    @property
+    def shown_headline(self) -> str:
+        """The headline as a page shows it, with `…` in its holes."""
+        return re.sub(r"\{[a-z]+\}", "…", self.headline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +240,15 @@ def _load_diagnostics() -> tuple[DiagnosticCode, ...]:
     table = tomllib.loads(path.read_text(encoding="utf-8"))["diagnostic"]
     found = []
     for code, entry in sorted(table.items()):
-        fields = _only(path, code, entry, required={"name", "headline", "explain"})
-        if not re.fullmatch(r"VSP[0-9]{4}", code):
-            raise DeclarationError(f"{path.name}: {code} is not VSP and four digits")
+        fields = _only(
+            path, code, entry, required={"name", "headline", "explain"}, optional={"bad", "good", "no_example"}
+        )
+        if not re.fullmatch(r"VSP[0-9]{4}", code) or code[3] not in PHASES:
+            raise DeclarationError(f"{path.name}: {code} is not VSP, the digit of a phase and three digits")
+        if not re.fullmatch(r"[a-z]+(-[a-z]+)*", fields["name"]):
+            raise DeclarationError(f"{path.name}: {code}: `{fields['name']}` is not lower-case words with hyphens")
+        if {"bad", "good", "no_example"} & set(fields) not in ({"bad", "good"}, {"no_example"}):
+            raise DeclarationError(f"{path.name}: {code} needs `bad` and `good`, or `no_example` with the reason")
         found.append(DiagnosticCode(code, **fields))
     names = [diagnostic.name for diagnostic in found]
     if len(set(names)) != len(names):
@@ -289,7 +322,10 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
             raise DeclarationError(f"{where}: an example has the wrong number of arguments")
         if example.raises is not None and example.raises not in operation.raises:
             raise DeclarationError(f"{where}: an example raises `{example.raises}`, which is not declared")
-    if not_shown := set(operation.raises) - SHOWN_ELSEWHERE - {example.raises for example in operation.examples}:
+    shown = {example.raises for example in operation.examples}
+    # What the checker inserts where it cannot fail has no example of failing: none could be written in the language.
+    unreachable = set(operation.raises) if operation.full_name == "optional.unwrap" else set()
+    if not_shown := set(operation.raises) - SHOWN_ELSEWHERE - shown - unreachable:
         raise DeclarationError(f"{where}: no example shows {sorted(not_shown)}")
     return operation
 

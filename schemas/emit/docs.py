@@ -17,19 +17,6 @@ from type_text import Type
 
 FOLDER = ROOT / "docs" / "reference"
 
-PHASES = {
-    "0": "Syntax",
-    "1": "Names",
-    "2": "Types",
-    "3": "Contracts",
-    "4": "Capabilities",
-    "5": "Code generation",
-    "6": "Run",
-    "7": "Verify",
-    "8": "Migrate",
-}
-"""What the first digit of a diagnostic's number says."""
-
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
     pages = {FOLDER / "operations" / f"{family}.md": _family(declarations, family) for family in declarations.families}
@@ -253,16 +240,24 @@ def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
     paragraphs = [
         "# Diagnostics",
         "What Vesper reports about a node. A code keeps its meaning; its first digit says which phase reports it.",
+        "`vesper explain CODE` shows the same, and what Vesper says about the wrong node. All the nodes are tests.",
     ]
     phase = ""
     for diagnostic in diagnostics:
-        digit = diagnostic.code.removeprefix("VSP")[0]
-        if digit != phase:
-            phase = digit
-            paragraphs.append(f"## {PHASES[digit]}")
+        if diagnostic.phase != phase:
+            phase = diagnostic.phase
+            paragraphs.append(f"## {phase}")
         paragraphs += [
             f"### {diagnostic.code} {diagnostic.name}",
-            f"> {diagnostic.headline}",
+            f"> {diagnostic.shown_headline}",
             diagnostic.explain.strip(),
+            *_documents(diagnostic),
         ]
     return _page("schemas/diagnostics.toml", *paragraphs)
+
+
+def _documents(diagnostic: DiagnosticCode) -> list[str]:
+    """The node that has the diagnostic and the repaired one; or why there is none."""
+    if diagnostic.bad is None or diagnostic.good is None:
+        return [f"No example: {diagnostic.no_example}."]
+    return ["Wrong:", f"```yaml\n{diagnostic.bad}```", "Right:", f"```yaml\n{diagnostic.good}```"]

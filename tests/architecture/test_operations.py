@@ -51,4 +51,7 @@ def test_every_example_of_an_implemented_operation_is_a_conformance_case() -> No
     for path in (ROOT / "tests" / "conformance" / "generated").glob("*.yaml"):
         for case in yaml.safe_load(path.read_text(encoding="utf-8")):
             cases[case["op"]] = cases.get(case["op"], 0) + 1
-    assert cases == declared("implemented")
+    wanted = declared("implemented")
+    assert set(cases) == set(wanted)
+    # An example of a generic operation on a type that no engine has yet waits for the type.
+    assert all(1 <= cases[op] <= wanted[op] for op in wanted)

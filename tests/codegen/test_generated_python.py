@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from dataclasses import replace
 from decimal import Context, Decimal, getcontext, localcontext
 from pathlib import Path
 
 import pytest
 
 from tests.support.goldens import Golden
-from tests.support.nodes import PAYMENT_DECISION, compiled, small_node, worked_nodes
+from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes, written_for_tests
 from vesper.codegen.module import HEADER, generate_module
 from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
 from vesper.engines.outcome import Failed, Returned
@@ -19,11 +22,10 @@ from vesper.spec.errors import ErrorCode
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
 def test_golden(path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = path.parents[len(path.parts) - path.parts.index("nodes") - 1]
-    monkeypatch.chdir(root)
-    node = compiled(path.relative_to(root)).node
+    monkeypatch.chdir(ROOT)
+    node = compiled(path.relative_to(ROOT)).node
     text = generate_module(node).text
     assert text.startswith(HEADER)
     golden.check(HERE / "golden" / f"{path.stem}.py", text)
@@ -44,7 +46,7 @@ class _WithoutMarks(ast.NodeTransformer):
         return None if node.module == "vesper.kernels.trace" else node
 
 
-@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
 def test_the_traced_form_without_its_marks_is_the_plain_form(path: Path) -> None:
     node = compiled(path).node
     plain, traced = generate_module(node).text, generate_module(node, traced=True).text
@@ -107,7 +109,10 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
         "from os import path",
         "x = ().__class__",
         "x = eval('1')",
-        "x = [y for y in z]",
+        "x = {y for y in z}",
+        "x = {y: y for y in z}",
+        "x = y[0].z",
+        "x = (y := 1)",
         "f()",
         "x = lambda: 1",
         "x = f'{y}'",
@@ -117,3 +122,41 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
 def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
     with pytest.raises(VocabularyError):
         check_vocabulary(text, set())
+
+
+ODD_NAMES = ["class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_that_python_needs_for_itself(engine: str) -> None:
+    """As inputs, as steps and as outputs; what comes back is under the author's own names."""
+    inputs = "\n".join(f"{name}: integer" for name in ODD_NAMES)
+    steps = "\n".join(f"- {{step: {name}_out, operation: compute, value: {name} + 1}}" for name in ODD_NAMES)
+    entries = "\n".join(f"    {name}: {name}_out" for name in ODD_NAMES)
+    node = small_node(inputs, f"{steps}\n- operation: return\n  success:\n{entries}", outputs=inputs)
+    program = ENGINES[engine].load(node)
+    outcome = program.call(dict.fromkeys(ODD_NAMES, 1))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == dict.fromkeys(ODD_NAMES, 2)
+
+
+def test_nothing_in_a_node_becomes_code() -> None:
+    evil = '"""; import os; os.abort(); """\\'
+    node = small_node("a: string", "- {operation: return, success: {result: a}}", outputs="result: string")
+    hostile = replace(node.node, source=replace(node.node.source, intent=evil, path="x\nimport os\n.vsp"))
+    text = generate_module(hostile).text
+    assert ast.get_docstring(ast.parse(text)) is not None
+    assert [name for name in ast.walk(ast.parse(text)) if isinstance(name, ast.Import)] == []
+
+
+def test_an_engine_without_code_positions_says_so() -> None:
+    code = (
+        "import sys; from pathlib import Path; from vesper.compiler import compile_file; "
+        "from vesper.engines.registry import ENGINES; ENGINES['python'].load(compile_file(Path(sys.argv[1]))[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "no_debug_ranges", "-c", code, str(PAYMENT_DECISION)],
+        cwd=HERE.parents[1], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "EngineUnavailable" in done.stderr
+    assert "no_debug_ranges" in done.stderr

@@ -11,7 +11,7 @@ import yaml
 from tests.support.nodes import operation_node
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.ir.encode import type_from_json
+from vesper.ir.decode import type_from_json
 from vesper.spec.errors import ErrorCode
 from vesper.spec.types import Enum, Primitive, Type, declared_type
 from vesper.spec.values import Value, accept, from_json, same

@@ -27,13 +27,20 @@ def read_value(form: dict[str, Any]) -> object:
     ((kind, value),) = form.items()
     if kind == "decimal":
         return Decimal(value)
+    if kind == "null":
+        return None
+    if kind == "array":
+        return [read_value(item) for item in value]
+    if kind == "dict":
+        return {key: read_value(item) for key, item in value.items()}
     if kind == "python":
         return eval(value, {"__builtins__": {}}, {"Decimal": Decimal, "inf": float("inf"), "nan": float("nan")})
     return value
 
 
 def agreement(case: dict[str, Any]) -> list[object]:
-    path = next(path for path in worked_nodes() if path.stem == case["node"])
+    path = next((path for path in worked_nodes() if path.stem == case["node"]), None)
+    assert path is not None, f"{case['node']} is not a worked node; move the case beside its own node"
     node = compiled(path)
     inputs = {name: read_value(form) for name, form in case["inputs"].items()}
     reference, *others = (run_observed(engine.load(node), inputs) for engine in ENGINES.values())

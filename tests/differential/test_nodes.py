@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import compiled, worked_nodes
+from tests.support.nodes import compiled, worked_nodes, written_for_tests
 from vesper.cli.verify import difference_text
 from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Verifier
 
 
-@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
 def test_engines_agree(path: Path) -> None:
     node = compiled(path)
     report = Verifier(node, ENGINES, seed=20261115).run(3000)

@@ -23,6 +23,11 @@ def worked_nodes() -> list[Path]:
     return sorted((ROOT / "nodes").rglob("*.vsp"))
 
 
+def written_for_tests() -> list[Path]:
+    """Nodes that are written for the tests: every form of the language is in one of them."""
+    return sorted((ROOT / "tests" / "differential" / "nodes").glob("*.vsp"))
+
+
 def compiled(path: Path) -> Compiled:
     node, bag = compile_file(path)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())

@@ -138,10 +138,10 @@ class CollectionForms:
         fields: list[tuple[str, ir.Expression]] = []
         for name, type_ in base.type.fields:
             local = ir.Local(number, "record", base.type, place)
-            value = changes[name] if name in changes else ir.Field(local, name, type_, place)
-            if value is None:
+            part = changes[name] if name in changes else ir.Field(local, name, type_, place)
+            if part is None:
                 return None
-            fields.append((name, value))
+            fields.append((name, part))
         return ir.Let(number, "record", base, ir.RecordValue(tuple(fields), place), place)
 
     # -- for --------------------------------------------------------------------------------------
@@ -152,7 +152,9 @@ class CollectionForms:
             expected = hint.element
         elif isinstance(hint, MapOf):
             expected = hint.value
-        return self._for(expression.kind, expression.binding, expression.key, expression.value, expected, expression.span)
+        return self._for(
+            expression.kind, expression.binding, expression.key, expression.value, expected, expression.span
+        )
 
     def _aggregate(self, expression: ast.Aggregate) -> ir.Expression | None:
         word = expression.function
@@ -180,7 +182,9 @@ class CollectionForms:
         over = self.infer(binding.over, None)
         types = None if over is None else self._item_types(over, binding.over.span)
         if types is not None and len(binding.names) > len(types):
-            self.bag.error(Code.TYPE_MISMATCH, binding.names[1].span, expected="one name", found="two: only a map has keys")
+            self.bag.error(
+                Code.TYPE_MISMATCH, binding.names[1].span, expected="one name", found="two: only a map has keys"
+            )
             types = None
         with ExitStack() as bound:
             locals_ = [
@@ -194,7 +198,9 @@ class CollectionForms:
             with self.assuming(facts):
                 found_key = None if key is None else self.infer(key, None)
                 found = self.check(value, expected) if expected is not None else self.infer(value, None)
-        is_sound = found is not None and (where is None) == (binding.where is None) and (found_key is None) == (key is None)
+        is_sound = (
+            found is not None and (where is None) == (binding.where is None) and (found_key is None) == (key is None)
+        )
         if over is None or types is None or found is None or not is_sound:
             return None
         numbers = tuple(local.number for local in locals_)

@@ -1,8 +1,8 @@
 """Does every expression have exactly one type? In: an expression of the AST. Out: the same as typed IR.
 
-Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a decimal and a value
-that meets an optional are converted in plain sight. An expression that is wrong gives None, and nothing is reported about
-what it is part of.
+Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a
+decimal and a value that meets an optional are converted in plain sight. An expression that is wrong gives None, and
+nothing is reported about what it is part of.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class ExpressionChecker(CollectionForms):
         self.scope = scope
         self.bag = bag
         self._known: Facts = NOTHING
-        self._record: ir.Expression | None = None
+        self._subject: ir.Expression | None = None
 
     def over_fields(self, expression: ast.Expression, value: ir.Expression, record: Record) -> ir.Expression | None:
         """A clause of a record type about one value of it: bare names are the fields of that value."""
-        outer, outer_record = self.scope, self._record
+        outer, outer_subject = self.scope, self._subject
         fields = {name: Declared("field", name, type_, expression.span) for name, type_ in record.fields}
-        self.scope, self._record = Scope(names=fields, local_count=outer.local_count), value
+        self.scope, self._subject = Scope(names=fields, local_count=outer.local_count), value
         try:
             return self.check(expression, BOOLEAN)
         finally:
             outer.local_count = self.scope.local_count
-            self.scope, self._record = outer, outer_record
+            self.scope, self._subject = outer, outer_subject
 
     def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
         """The expression as a value of the expected type."""
@@ -89,7 +89,9 @@ class ExpressionChecker(CollectionForms):
             if found.type == NULL:
                 return ir.Literal(expected, None, found.place)
             inner = self.converted(found, expected.inner)
-            return None if inner is None else ir.Call("optional.some", (expected.inner,), (inner,), expected, found.place)
+            return (
+                None if inner is None else ir.Call("optional.some", (expected.inner,), (inner,), expected, found.place)
+            )
         return None
 
     @contextmanager
@@ -176,9 +178,7 @@ class ExpressionChecker(CollectionForms):
             also = (Label(declared.span, f"{declared.describe()} is declared here"),)
             help_ = f"write `'{expression.text}'` for the member"
             one = declared.describe()
-            self.bag.error(
-                Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one
-            )
+            self.bag.error(Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one)
             return None
         if declared is not None:
             return self._narrowed(self._reference(declared, expression.span), expression)
@@ -193,8 +193,8 @@ class ExpressionChecker(CollectionForms):
         if declared.type is None:
             return None
         if declared.kind == "field":
-            assert self._record is not None
-            return ir.Field(self._record, declared.name, declared.type, self.place(span))
+            assert self._subject is not None
+            return ir.Field(self._subject, declared.name, declared.type, self.place(span))
         if declared.kind == "local":
             return ir.Local(declared.number, declared.name, declared.type, self.place(span))
         return ir.Ref(declared.kind, declared.name, declared.type, self.place(span))
@@ -228,9 +228,7 @@ class ExpressionChecker(CollectionForms):
             help_ = None
             if isinstance(base.type, OptionalOf):
                 help_ = "it may be null: ask with IS NOT NULL first"
-            self.bag.error(
-                Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_
-            )
+            self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
             return None
         type_ = base.type.field(expression.name.text)
         if type_ is None:
@@ -286,7 +284,8 @@ class ExpressionChecker(CollectionForms):
         return None if fitted is None else (first, fitted)
 
     def _logical(self, expression: ast.Infix) -> ir.Expression | None:
-        """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known there."""
+        """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known
+        there."""
         word = expression.operator.text
         left = self.check(expression.left, BOOLEAN)
         with self.assuming(facts_when(expression.left, word != "OR", self.scope)):
@@ -299,7 +298,10 @@ class ExpressionChecker(CollectionForms):
         return ir.Logical("and" if word == "AND" else "or", left, right, place)
 
     def _is_null(self, expression: ast.IsNull) -> ir.Expression | None:
-        outer, self._known = self._known, NOTHING  # the question is about the value as it is declared
+        # The question is about the value as it is declared; what is known of the way to it still counts.
+        outer = self._known
+        path = path_of(expression.operand, self.scope)
+        self._known = outer if path is None else outer - {path}
         operand = self.infer(expression.operand, None)
         self._known = outer
         if operand is None:
@@ -387,7 +389,10 @@ class ExpressionChecker(CollectionForms):
             left = None if right is None else self.infer(expression.left, _hint_from(right))
         else:
             left = self.infer(expression.left, None)
-            right = None if left is None else self.infer(expression.right, _hint_from(left))
+            hint = None if left is None else _hint_from(left)
+            if left is not None and expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral):
+                hint = ArrayOf(left.type)
+            right = None if left is None else self.infer(expression.right, hint)
         if left is None or right is None:
             return None
         return self._operation(expression.operator, (left, right), expression.span)
@@ -412,9 +417,7 @@ class ExpressionChecker(CollectionForms):
             self.bag.error(Code.OPERATOR_TYPES, expression.index.span, operator="[ ]", types=types)
         return call
 
-    def _operation(
-        self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span
-    ) -> ir.Expression | None:
+    def _operation(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
         specs = by_operator(operator.text)
         sign = operator.text.removeprefix("unary ")
         if not specs:

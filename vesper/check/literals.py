@@ -10,7 +10,17 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Key, ProblemKind, Scalar, Value, ValueProblem, parse_decimal, sorted_map
+from vesper.spec.values import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    Key,
+    ProblemKind,
+    Scalar,
+    Value,
+    ValueProblem,
+    parse_decimal,
+    sorted_map,
+)
 from vesper.syntax.fields import expect_mapping, expect_scalar, expect_sequence
 from vesper.syntax.yaml_tree import Scalar as YamlScalar
 from vesper.syntax.yaml_tree import Sequence, Tree

@@ -1,7 +1,7 @@
 """What is known not to be null: `x IS NOT NULL AND x > 0` may use `x` on the right.
 
-A fact is a path: a declared thing and the fields that lead from it. Facts follow from conditions that hold or fail; they are
-computed on the AST, before types, because they decide which type a name has.
+A fact is a path: a declared thing and the fields that lead from it. Facts follow from conditions that hold or fail;
+they are computed on the AST, before types, because they decide which type a name has.
 """
 
 from __future__ import annotations

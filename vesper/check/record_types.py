@@ -89,7 +89,9 @@ class TypeResolver:
 
     def _applied(self, text: ast.TypeApplied, head: str, inner: list[Type]) -> Type | None:
         if head in ("set", "map") and not is_key(inner[0]):
-            expected = f"string, integer, boolean or an enum as the {'members of a set' if head == 'set' else 'keys of a map'}"
+            expected = (
+                f"string, integer, boolean or an enum as the {'members of a set' if head == 'set' else 'keys of a map'}"
+            )
             self._bag.error(Code.TYPE_MISMATCH, text.arguments[0].span, expected=expected, found=inner[0])
             return None
         if head == "optional" and isinstance(inner[0], OptionalOf):

@@ -1,4 +1,5 @@
-"""What a name means where it stands: inputs, constants, steps above, outputs in postconditions, names bound on the way."""
+"""What a name means where it stands: inputs, constants, steps above, outputs in postconditions, names bound on the
+way."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 import libcst as cst
 
 from vesper.codegen.naming import Naming, kernel_name
-from vesper.codegen.ranges import cannot_overflow
 from vesper.codegen.negative_zero import may_be_negative_zero
+from vesper.codegen.ranges import cannot_overflow
 from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS

@@ -10,11 +10,11 @@ from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
 from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
-from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, fits
+from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
-from vesper.codegen.types import TypeWriter
+from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.ir import nodes as ir
-from vesper.spec.types import Enum, OptionalOf, Type
+from vesper.spec.types import OptionalOf, Type
 from vesper.spec.values import Value
 
 _BODY_INDENT = 4
@@ -143,15 +143,17 @@ class FunctionWriter:
             heading = []
             value = value.body
         target = self._naming.name("step", step.name)
-        if isinstance(value.type, Enum):
-            # Without it a type checker would take the members for any string.
-            annotation = cst.AnnAssign(cst.Name(target), cst.Annotation(self._types.annotation(value.type)))
-            before.append(cst.SimpleStatementLine([annotation], leading_lines=heading))
+        is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
+        # Without it a type checker takes members of an enum for any string, and a record for any dict.
+        annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+        if is_chain and annotation is not None:
+            declared = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation))
+            before.append(cst.SimpleStatementLine([declared], leading_lines=heading))
             heading = []
         if isinstance(value, ir.If) and isinstance(value.otherwise, ir.If):
             # Two conditions or more: a person would write statements, not nested conditional expressions.
             return [*before, self._chain(target, value, step.value).with_changes(leading_lines=heading)]
-        return [*before, self._assign(target, value, 1, heading, mark_as=step.value)]
+        return [*before, self._assign(target, value, 1, heading, mark_as=step.value, annotation=annotation)]
 
     def _chain(self, target: str, chain: ir.If, whole: ir.Expression) -> cst.If:
         """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
@@ -166,15 +168,18 @@ class FunctionWriter:
 
     def _assign(
         self, target: str, value: ir.Expression, depth: int, heading: Sequence[cst.EmptyLine] = (),
-        mark_as: ir.Expression | None = None,
+        mark_as: ir.Expression | None = None, annotation: cst.BaseExpression | None = None,
     ) -> cst.SimpleStatementLine:  # fmt: skip
         written = self.expressions.stored(value)
         if mark_as is not None:
             written = self.expressions.marked(mark_as, written)
         node = written.node
-        if not fits(node, depth * _BODY_INDENT + len(f"{target} = ")):
+        shown = "" if annotation is None else f": {code_of(annotation)}"
+        if not fits(node, depth * _BODY_INDENT + len(f"{target}{shown} = ")):
             node = break_long(node, self.expressions.moved)
-        assignment = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
+        assignment: cst.Assign | cst.AnnAssign = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
+        if annotation is not None:
+            assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
     def _return(self, statement: ir.Return) -> list[cst.BaseStatement]:
@@ -186,7 +191,8 @@ class FunctionWriter:
             else:
                 target = self._naming.name("output", name)
                 heading = [_BLANK, comment(f"output {name}, line {value.place.line}")]
-                before.append(self._assign(target, value, 1, heading))
+                annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+                before.append(self._assign(target, value, 1, heading, annotation=annotation))
             entries.append((name, Written(cst.Name(self._naming.name("output", name)), ATOM)))
         result = self.expressions.record(entries)
         if not fits(result, _BODY_INDENT + len("return ")):

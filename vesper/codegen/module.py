@@ -57,7 +57,8 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     constants = [
-        _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node) for c in node.constants
+        _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
+        for c in node.constants
     ]
     decimals = [
         _constant(name, cst.Call(cst.Name("Decimal"), [cst.Arg(cst.SimpleString(f'"{decimal_text(value)}"'))]))
@@ -65,8 +66,8 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     ]
     body: list[cst.BaseStatement] = [
         *_separated(decimals, 1),
-        *_separated(constants, 1),
         *(statement for each in (*types.classes, success) for statement in _separated([each], 2)),
+        *_separated(constants, 2 if node.constants else 0),
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
@@ -80,9 +81,11 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     return GeneratedModule(module.code, node.node_id, parameters, sites)
 
 
-def _constant(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:
-    annotation = cst.Annotation(cst.Name("Final"))
-    return cst.SimpleStatementLine([cst.AnnAssign(cst.Name(name), annotation, value)])
+def _constant(name: str, value: cst.BaseExpression, type_: cst.BaseExpression | None = None) -> cst.SimpleStatementLine:
+    final: cst.BaseExpression = cst.Name("Final")
+    if type_ is not None:
+        final = cst.Subscript(final, [cst.SubscriptElement(cst.Index(type_))])
+    return cst.SimpleStatementLine([cst.AnnAssign(cst.Name(name), cst.Annotation(final), value)])
 
 
 def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> list[cst.BaseStatement]:

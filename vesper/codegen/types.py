@@ -71,3 +71,16 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
 
 def _applied(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:
     return cst.Subscript(cst.Name(head), [cst.SubscriptElement(cst.Index(argument)) for argument in arguments])
+
+
+def needs_annotation(type_: Type) -> bool:
+    """True for a type that Python would not infer from a value of it: one with an enum or a record in it."""
+    match type_:
+        case Enum() | Record():
+            return True
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return needs_annotation(inner)
+        case MapOf(key, value):
+            return needs_annotation(key) or needs_annotation(value)
+        case _:
+            return False

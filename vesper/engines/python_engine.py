@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from decimal import DecimalException
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, cast
 
 from vesper.codegen.module import GeneratedModule, generate_module
 from vesper.compiler import Compiled
@@ -111,7 +111,8 @@ class PythonProgram:
         try:
             return Returned(loaded.function(**loaded.arguments(values), **extra))
         except raised.ContractBroken as broken:
-            return ContractBroken(broken.phase, broken.index, broken.values)
+            # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
+            return ContractBroken(broken.phase, broken.index, cast(dict[str, Value], broken.values))
         except raised.Raised as error:
             return self._failed(loaded, error.code)
         except DecimalException:

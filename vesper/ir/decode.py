@@ -1,4 +1,5 @@
-"""Canonical bytes back to IR, for bytes of our own making: engines verify what they are given, this trusts its types."""
+"""Canonical bytes back to IR, for bytes of our own making: engines verify what they are given, this trusts its
+types."""
 
 from __future__ import annotations
 
@@ -166,7 +167,9 @@ class _Reader:
                 return Local(body, self._source["locals"][body], self._local_type(body), place, index)
             case "let":
                 value = self._table[body["value"]]
-                return Let(body["local"], self._source["locals"][body["local"]], value, self._table[body["body"]], place, index)
+                return Let(
+                    body["local"], self._source["locals"][body["local"]], value, self._table[body["body"]], place, index
+                )
             case "array":
                 items = tuple(self._table[item] for item in body["items"])
                 return Array(items, type_from_json(body["of"]), place, index)

@@ -29,6 +29,9 @@ from vesper.ir.nodes import (
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 from vesper.spec.values import to_json
 
+MAX_DOCUMENT = 8 * 1024 * 1024
+"""Bytes; a document that is larger no engine reads."""
+
 
 def canonical_json(value: object) -> bytes:
     """The one spelling of a JSON value."""
@@ -37,21 +40,62 @@ def canonical_json(value: object) -> bytes:
 
 def encode(node: Node) -> bytes:
     """The canonical bytes of a numbered node."""
-    return encode_and_hash(node)[0]
+    return _encoded(node, node.expressions())[0]
 
 
 def semantic_hash(node: Node) -> str:
     """Equal for two nodes that mean the same; prose, layout and file names do not count."""
-    return encode_and_hash(node)[1]
+    return _encoded(node, node.expressions())[1]
 
 
-def encode_and_hash(node: Node) -> tuple[bytes, str]:
-    """`encode` and `semantic_hash` at the price of one."""
-    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
+def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
+    """`encode` and `semantic_hash` at the price of one; None for a node that no engine would read."""
+    # Asked first, because the types of a hostile node can fill the memory there is.
     expressions = node.expressions()
+    if _size_of_types(expressions) > MAX_DOCUMENT:
+        return None
+    encoded, semantic = _encoded(node, expressions)
+    return (encoded, semantic) if len(encoded) <= MAX_DOCUMENT else None
+
+
+def _encoded(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
+    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
     hashed = canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node, expressions)})
     source = canonical_json(_source(node, expressions))
     return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
+
+
+def _size_of_types(expressions: list[Expression]) -> int:
+    """At least so many characters a document spends on types, which are written out wherever they are named."""
+    known: dict[int, int] = {}
+
+    def size(type_: Type) -> int:
+        if id(type_) not in known:
+            known[id(type_)] = measured(type_)
+        return known[id(type_)]
+
+    def measured(type_: Type) -> int:
+        match type_:
+            case Enum(members):
+                return sum(len(member) + 3 for member in members)
+            case SetOf(inner) | ArrayOf(inner) | OptionalOf(inner):
+                return size(inner)
+            case MapOf(key, value):
+                return size(key) + size(value)
+            case Record(fields):
+                return sum(len(name) + 20 + size(field) for name, field in fields)
+            case _:
+                return 0
+
+    total = 0
+    for expression in expressions:
+        if isinstance(expression, Literal):
+            total += size(expression.type)
+        elif isinstance(expression, Call):
+            total += sum(size(type_) for type_ in expression.of)
+        elif isinstance(expression, Array):
+            total += size(expression.of)
+    return total
 
 
 # -- writing --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TypeVar
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 
-_Key = TypeVar("_Key", bool, int, str)
+_Key = TypeVar("_Key", bound=bool | int | str)
 _Value = TypeVar("_Value")
 
 
@@ -38,13 +38,18 @@ def entries_of(entries: Mapping[_Key, _Value]) -> Iterable[tuple[_Key, _Value]]:
 def map_of(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
     """A map from its entries, as they come; keys of an enum are put in order by `map_of_members`."""
     found = _unique(entries)
-    return {key: found[key] for key in sorted(found)}
+    return {key: found[key] for key in sorted(found, key=_order)}
 
 
-def map_of_members(members: tuple[str, ...], entries: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
+def map_of_members(members: tuple[_Key, ...], entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
     """The same for keys that are members of an enum, whose order is that of the enum."""
     found = _unique(entries)
     return {member: found[member] for member in members if member in found}
+
+
+def _order(key: bool | int | str) -> tuple[int, str]:
+    """Numbers by value, strings by code point; the keys of one map are all of one type."""
+    return (0, key) if isinstance(key, str) else (key, "")
 
 
 def _unique(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vesper.spec.errors import ErrorCode
-from vesper.spec.values import Value
 
 
 class Raised(Exception):
@@ -19,7 +18,7 @@ class Raised(Exception):
 class ContractBroken(Exception):
     """A clause that does not hold: its phase, its index in the phase, and the values it mentions."""
 
-    def __init__(self, phase: str, index: int, values: Mapping[str, Value]) -> None:
+    def __init__(self, phase: str, index: int, values: Mapping[str, object]) -> None:
         super().__init__(f"{phase} {index + 1} is broken")
         self.phase = phase
         self.index = index

@@ -1,7 +1,7 @@
 """A caller's objects to values: the whole of a call at once, every problem with its path.
 
-docs/spec/values.md is the definition. Nothing here calls a method that a caller's subclass could have overridden: collections are
-read through the functions of the base types.
+docs/spec/values.md is the definition. Nothing here calls a method that a caller's subclass could have overridden:
+collections are read through the functions of the base types.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def accept_inputs(
 def _plain(given: Mapping[str, object]) -> dict[str, object]:
     """The same inputs in a plain dict under plain names, so that no look-up calls what a subclass overrides."""
     plain: dict[str, object] = {}
-    for key, value in dict.items(given):  # type: ignore[arg-type]  # it is a dict, or one of a subclass
+    for key, value in _dict(given).items():
         if not is_a(key, str):
             raise TypeError(f"input names must be str, not {type(key).__name__}")
         plain[str.__str__(key)] = value
@@ -99,11 +99,10 @@ class _Reader:
         return known if len(known) == len(found) else _REFUSED
 
     def _set(self, element: Type, given: object, path: str) -> Value | _Refused:
-        if is_a(given, set) or is_a(given, frozenset):
-            base = set if is_a(given, set) else frozenset
-            _limit(base.__len__(given))
+        stored = _members(given)
+        if stored is not None:
             try:
-                members = [accept_key(element, member) for member in base.__iter__(given)]
+                members = [accept_key(element, member) for member in stored]
             except ValueProblem:
                 # Two engines share no order of these, so no member can be named.
                 raise ValueProblem(ProblemKind.MALFORMED) from None
@@ -176,6 +175,17 @@ def _sequence(given: object) -> Sequence[object]:
         _limit(tuple.__len__(given))
         return given if type(given) is tuple else tuple(tuple.__iter__(given))
     raise ValueProblem(ProblemKind.WRONG_TYPE)
+
+
+def _members(given: object) -> list[object] | None:
+    """The members of a set or frozenset, read by the base type; None for anything else."""
+    if is_a(given, set):
+        _limit(set.__len__(given))
+        return list(set.__iter__(given))
+    if is_a(given, frozenset):
+        _limit(frozenset.__len__(given))
+        return list(frozenset.__iter__(given))
+    return None
 
 
 def _dict(given: object) -> dict[object, object]:

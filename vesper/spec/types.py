@@ -1,7 +1,7 @@
 """The types of the language as values: equality, text, and what fits where.
 
-A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that text. The front end has
-its own parser for nodes, because there every part needs a span; the one here reads the declarations.
+A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that text. The
+front end has its own parser for nodes, because there every part needs a span; the one here reads the declarations.
 """
 
 from __future__ import annotations

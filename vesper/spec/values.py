@@ -37,8 +37,8 @@ MAX_INTEGER = 2**63 - 1
 _Kind = TypeVar("_Kind")
 Key: TypeAlias = bool | int | str
 Scalar: TypeAlias = bool | int | Decimal | str
-Value: TypeAlias = "Scalar | None | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value]"
-Json: TypeAlias = "bool | int | str | None | list[Json] | dict[str, Json]"
+Value: TypeAlias = "Scalar | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value] | None"
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 MAX_ENTRIES = 1_000_000
 MAX_TEXT = 10_000_000
 
@@ -197,7 +197,7 @@ def to_json(type_: Type, value: Value) -> Json:
         case ArrayOf(element), list():
             return [to_json(element, item) for item in value]
         case MapOf(key, of), dict():
-            return [[each, to_json(of, value[each])] for each in in_order(key, value)]  # type: ignore[arg-type, index]
+            return [[each, to_json(of, value[each])] for each in in_order(key, value)]  # type: ignore[index]
         case Record(fields), dict():
             return {name: to_json(field, value[name]) for name, field in fields}
         case _:
@@ -223,9 +223,11 @@ def _from_json(type_: Type, form: object) -> Value:
             return [_from_json(element, item) for item in form]
         case MapOf(key, of), list() if all(isinstance(item, list) and len(item) == 2 for item in form):
             return {accept_key(key, item[0]): _from_json(of, item[1]) for item in form}
-        case Record(fields), dict() if list(form) == [name for name, _ in fields] or set(form) == {n for n, _ in fields}:
+        case Record(fields), dict() if list(form) == [name for name, _ in fields] or set(form) == {
+            n for n, _ in fields
+        }:
             return {name: _from_json(field, form[name]) for name, field in fields}
-        case (SetOf() | ArrayOf() | MapOf() | Record()), _:
+        case ((SetOf() | ArrayOf() | MapOf() | Record()), _):
             raise ValueProblem(ProblemKind.WRONG_TYPE)
         case _:
             if type_ == DECIMAL and not isinstance(form, str):

@@ -71,11 +71,13 @@ class TokenReader:
         return ast.Word(token.text, token.span)
 
     def fail(self, expected: str) -> NoReturn:
-        help_ = "compare with `==`" if self.at("=") else None
-        self.fail_at(self.next.span, expected, self.next.describe(), help_)
+        if self.at("="):  # it has a place in LET alone; anywhere else a comparison was meant
+            self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
+            raise SyntaxProblem
+        self.fail_at(self.next.span, expected, self.next.describe())
 
-    def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
-        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
+    def fail_at(self, span: Span, expected: str, found: str) -> NoReturn:
+        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found)
         raise SyntaxProblem
 
     @contextmanager

@@ -35,8 +35,34 @@ class Token:
 
 
 WORDS = frozenset(
-    "AND OR NOT IN CONTAINS IS NULL IF THEN ELSE LET FORALL EXISTS SATISFIES FOR WHERE WITH BY "
-    "SUM COUNT MIN MAX AVG true false null".split(" "),
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "CONTAINS",
+        "IS",
+        "NULL",
+        "IF",
+        "THEN",
+        "ELSE",
+        "LET",
+        "FORALL",
+        "EXISTS",
+        "SATISFIES",
+        "FOR",
+        "WHERE",
+        "WITH",
+        "BY",
+        "SUM",
+        "COUNT",
+        "MIN",
+        "MAX",
+        "AVG",
+        "true",
+        "false",
+        "null",
+    ],
 )
 
 _TOKEN = re.compile(
@@ -64,6 +90,10 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
         kind, start, position = match.lastgroup, position, match.end()
         if kind != "space":
             tokens.append(_token(str(kind), match[0], placed.span(start, position), bag))
+    if not any(token.text == "LET" for token in tokens):
+        for token in tokens:
+            if token.text == "=" and token.kind is TokenKind.SIGN:
+                bag.error(Code.BAD_CHARACTER, token.span, help="compare with `==`", what="`=`")
     if bag.error_count > errors:
         return None
     end = placed.span(len(placed.text), len(placed.text))

@@ -19,9 +19,12 @@ from vesper.syntax.type_parser import parse_type
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 MAX_ROWS = 100
-MAX_EXPRESSION_TEXT = 64 * 1024
+MAX_EXPRESSIONS = 4_096
+MAX_EXPRESSION_TEXT = 32 * 1024
 MAX_NAME = 64
-RESERVED = frozenset({"input", "output", "true", "false", "null", "enum", "set", "array", "map", "optional", "old", "breaks"})
+RESERVED = frozenset(
+    {"input", "output", "true", "false", "null", "enum", "set", "array", "map", "optional", "old", "breaks"}
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 _NODE_ID = re.compile(r"[a-z][a-z0-9_]*_v[1-9][0-9]*", re.ASCII)
@@ -38,6 +41,7 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
 class _Builder:
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
+        self._expressions = 0
         self._expression_text = 0
 
     def document(self, root: Mapping) -> ast.Document | None:
@@ -196,11 +200,15 @@ class _Builder:
 
     def _counted(self, scalar: Scalar) -> Scalar:
         """The scalar, unless it is one too many to be read: a check has a bound in time too."""
+        self._expressions += 1
         self._expression_text += scalar.span.end - scalar.span.start
-        if self._expression_text > MAX_EXPRESSION_TEXT:
-            what = "characters of expressions and types in this document"
-            self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{MAX_EXPRESSION_TEXT:,}", what=what)
-            raise CheckingStopped
+        for found, limit, what in (
+            (self._expressions, MAX_EXPRESSIONS, "expressions and types in this document"),
+            (self._expression_text, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document"),
+        ):
+            if found > limit:
+                self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
+                raise CheckingStopped
         return scalar
 
     def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:

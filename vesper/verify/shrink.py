@@ -82,7 +82,7 @@ def _simpler_lists(value: list[object]) -> Iterator[list[object]]:
         yield value[len(value) // 2 :]
     for index, item in enumerate(value):
         yield value[:index] + value[index + 1 :]
-        yield from (value[:index] + [simpler] + value[index + 1 :] for simpler in simpler_values(item))
+        yield from ([*value[:index], simpler, *value[index + 1 :]] for simpler in simpler_values(item))
 
 
 def _size(number: int) -> tuple[int, int]:

@@ -20,14 +20,15 @@ D_2: Final = Decimal("2")
 D_100: Final = Decimal("100")
 D_1000: Final = Decimal("1000")
 
-HIGH_RISK: Final = frozenset({"IR", "KP", "NG", "RU"})
-
 
 class Success(TypedDict):
     decision: Literal["approve", "review", "decline"]
     fee: Decimal
     risk: int
     new_balance: Decimal
+
+
+HIGH_RISK: Final[frozenset[str]] = frozenset({"IR", "KP", "NG", "RU"})
 
 
 @exact_decimals

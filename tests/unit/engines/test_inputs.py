@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from decimal import Decimal
+from decimal import Decimal, ExtendedContext, localcontext
 from typing import Any
 
 import pytest
@@ -202,7 +202,44 @@ def test_names_may_be_of_a_subclass(engine: str) -> None:
     assert outcome.value == {"result": 1}
 
 
-@pytest.mark.parametrize("inputs", [None, [], "x", {1: 2}])
+class Two(dict[str, object]):
+    """Stores one thing and says another."""
+
+    def __getitem__(self, key: str) -> object:
+        return 100
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def items(self) -> Any:
+        raise AssertionError("never called")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("never called")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_dict_is_read_by_what_it_stores(engine: str) -> None:
+    outcome = ENGINES[engine].load(ECHOES["integer"]).call(Two(x=2))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == {"result": 2}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("text, expected", [("0e99999999999999999999", Decimal(0)), ("1e99999999999999999999", None)])
+def test_the_ambient_context_does_not_decide_what_can_be_read(engine: str, text: str, expected: Decimal | None) -> None:
+    program = ENGINES[engine].load(ECHOES["decimal"])
+    with localcontext(ExtendedContext):
+        outcome = program.call({"x": text})
+    if expected is None:
+        assert isinstance(outcome, Failed)
+        assert outcome.problems[0].kind.value == "out_of_range"
+    else:
+        assert isinstance(outcome, Returned)
+        assert same(outcome.value["result"], expected)
+
+
+@pytest.mark.parametrize("inputs", [None, [], "x", {1: 2}, Impostor(dict)])
 def test_what_is_no_dict_of_names_is_a_type_error(program: Program, inputs: Any) -> None:
     with pytest.raises(TypeError):
         program.call(inputs)

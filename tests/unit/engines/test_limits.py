@@ -1,4 +1,4 @@
-"""The largest things that the front end accepts must run on every engine."""
+"""The largest things that the front end accepts must run on every engine, plain and observed, from any caller."""
 
 from __future__ import annotations
 
@@ -7,24 +7,57 @@ from decimal import Decimal
 import pytest
 
 from tests.support.nodes import small_node
+from vesper.compiler import Compiled
+from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.syntax.expression_parser import MAX_DEPTH
+from vesper.syntax.token_reader import MAX_DEPTH
 from vesper.syntax.yaml_to_ast import MAX_ROWS
 
+DEEP = MAX_DEPTH - 2
+RETURN = "- {operation: return, success: [result]}"
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_deepest_expression_and_the_longest_table(engine: str) -> None:
+
+def computed(value: str) -> Compiled:
+    return small_node("n: integer\nok: boolean", f'- {{step: result, operation: compute, value: "{value}"}}\n{RETURN}')
+
+
+def table() -> Compiled:
     # Integers on the deep side, so that every operator also has a conversion to decimal under it.
-    deep = "(" * (MAX_DEPTH - 2) + "n" + " + 0.5)" * (MAX_DEPTH - 2)
+    deep = "(" * DEEP + "n" + " + 0.5)" * DEEP
     rows = "".join(f"    - {{when: n == {number}, then: {number}}}\n" for number in range(1, MAX_ROWS - 1))
-    flow = (
-        "- step: result\n  operation: decision_table\n  rows:\n"
-        f"{rows}    - {{when: n == 0, then: {deep}}}\n    - {{otherwise: -1}}\n"
-        "- {operation: return, success: [result]}"
-    )
-    program = ENGINES[engine].load(small_node("n: integer", flow))
-    for given, expected in ((0, Decimal("0.5") * (MAX_DEPTH - 2)), (97, Decimal(97)), (1000, Decimal(-1))):
-        outcome = program.call({"n": given})
-        assert isinstance(outcome, Returned)
-        assert outcome.value["result"] == expected
+    flow = f"- step: result\n  operation: decision_table\n  rows:\n{rows}    - {{when: n == 0, then: {deep}}}\n"
+    return small_node("n: integer\nok: boolean", f"{flow}    - {{otherwise: -1}}\n{RETURN}")
+
+
+NODES: dict[str, tuple[Compiled, Decimal]] = {
+    "a row of operators": (computed(" + ".join(["n"] * (MAX_DEPTH - 1))), Decimal(0)),
+    "parentheses": (computed("(" * DEEP + "n" + " - 1)" * DEEP), Decimal(-DEEP)),
+    "nested conditions": (computed("IF ok THEN " * DEEP + "n" + " ELSE 1" * DEEP), Decimal(0)),
+    "conditions in ELSE": (computed("IF NOT ok THEN 1 ELSE " * (DEEP - 1) + "n"), Decimal(0)),
+    "a table": (table(), Decimal("0.5") * DEEP),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_at_the_limit(name: str, engine: str) -> None:
+    node, expected = NODES[name]
+    program = ENGINES[engine].load(node)
+    inputs = {"n": 0, "ok": True}
+    outcome = program.call(inputs)
+    assert isinstance(outcome, Returned)
+    assert outcome.value["result"] == expected
+    assert run_observed(program, inputs).outcome == outcome
+
+
+def test_a_caller_deep_in_its_stack_can_load_a_node() -> None:
+    node, _ = NODES["parentheses"]
+
+    def deeper(levels: int) -> None:
+        if levels:
+            deeper(levels - 1)
+        else:
+            ENGINES["python"].load(node)
+
+    deeper(700)

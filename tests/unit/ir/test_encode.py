@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, compiled_text, worked_nodes
 from vesper.engines.registry import ENGINES
-from vesper.ir.encode import IrError, canonical_json, decode, encode, semantic_hash
+from vesper.ir.decode import IrError, decode
+from vesper.ir.encode import canonical_json, encode, semantic_hash
 
 TEXT = PAYMENT_DECISION.read_text(encoding="utf-8")
 

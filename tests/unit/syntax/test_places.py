@@ -58,12 +58,20 @@ def shape(expression: ast.Expression) -> str:
             return f"({operator.text.removeprefix('unary ')} {shape(operand)})"
         case ast.If(condition=condition, then=then, otherwise=otherwise):
             return f"(IF {shape(condition)} THEN {shape(then)} ELSE {shape(otherwise)})"
-        case ast.Member(scope=scope, name=name):
-            return f"{scope.text}.{name.text}"
+        case ast.Field(base=base, name=name):
+            return f"{shape(base)}.{name.text}"
+        case ast.IsNull(operand=operand, is_negated=is_negated):
+            return f"({shape(operand)} IS {'NOT ' if is_negated else ''}NULL)"
+        case ast.Let(name=name, value=value, body=body):
+            return f"(LET {name.text} = {shape(value)} IN {shape(body)})"
+        case ast.Index(base=base, index=index):
+            return f"{shape(base)}[{shape(index)}]"
         case ast.Boolean(value=value):
             return str(value)
+        case ast.Name(text=text) | ast.Number(text=text) | ast.String(text=text):
+            return text
         case _:
-            return expression.text
+            return type(expression).__name__
 
 
 @pytest.mark.parametrize(
@@ -83,6 +91,16 @@ def shape(expression: ast.Expression) -> str:
         ("input.a >= output.b", "(input.a >= output.b)"),
         ("a == true", "(a == True)"),
         ("a + IF b THEN c ELSE d", "(a + (IF b THEN c ELSE d))"),
+        ("a => b => c", "(a => (b => c))"),
+        ("a OR b => c", "((a OR b) => c)"),
+        ("a ?? b ?? c", "(a ?? (b ?? c))"),
+        ("a ?? b + 1 > c", "((a ?? (b + 1)) > c)"),
+        ("a.b.c[0].d", "a.b.c[0].d"),
+        ("a NOT IN b", "(NOT (a IN b))"),
+        ("a IS NULL OR a IS NOT NULL", "((a IS NULL) OR (a IS NOT NULL))"),
+        ("LET x = a + 1 IN x IN b", "(LET x = (a + 1) IN (x IN b))"),
+        ("LET x = (a IN b) IN x", "(LET x = (a IN b) IN x)"),
+        ("LET x = a, y = x IN y", "(LET x = a IN (LET y = x IN y))"),
     ],
 )
 def test_precedence(text: str, expected: str) -> None:
@@ -92,7 +110,10 @@ def test_precedence(text: str, expected: str) -> None:
     assert shape(expression) == expected
 
 
-@pytest.mark.parametrize("text", ["a == NOT b", "a <", "* a", "a b", "()", "a == b == c", "a.b.c"])
+@pytest.mark.parametrize(
+    "text",
+    ["a == NOT b", "a <", "* a", "a b", "()", "a == b == c", "a.", "[a", "{a: }", "LET x IN y", "FORALL x SATISFIES y"],
+)
 def test_what_is_no_expression(text: str) -> None:
     scalar, bag = first_value(f'v: "{text}"\n')
     assert parse_expression(scalar, bag) is None

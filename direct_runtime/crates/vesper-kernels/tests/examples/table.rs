@@ -109,7 +109,6 @@ pub(crate) const EXAMPLES: &[Example] = &[
     Example { op: Op::OptionalIsNull, of: &["\"integer\""], args: &[Integer(0)], expected: Expected::Returns(Boolean(false)) },
     Example { op: Op::OptionalSome, of: &["\"integer\""], args: &[Integer(1)], expected: Expected::Returns(Integer(1)) },
     Example { op: Op::OptionalUnwrap, of: &["\"integer\""], args: &[Integer(1)], expected: Expected::Returns(Integer(1)) },
-    Example { op: Op::OptionalUnwrap, of: &["\"integer\""], args: &[Null], expected: Expected::Raises(ErrorCode::NullValue) },
     Example { op: Op::SetIsMember, of: &["\"string\""], args: &[Text("RU"), List(&[Text("KP"), Text("RU")])], expected: Expected::Returns(Boolean(true)) },
     Example { op: Op::SetIsMember, of: &["\"string\""], args: &[Text("ru"), List(&[Text("KP"), Text("RU")])], expected: Expected::Returns(Boolean(false)) },
     Example { op: Op::SetIsMember, of: &["\"integer\""], args: &[Integer(3), List(&[])], expected: Expected::Returns(Boolean(false)) },

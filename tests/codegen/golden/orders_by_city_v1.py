@@ -1,0 +1,144 @@
+# AUTO-GENERATED - DO NOT EDIT
+# orders_by_city_v1, from tests/differential/nodes/orders_by_city_v1.vsp
+# semantic hash a84726d7c71abd392e6ceb040bc5ce1f0c2d7075c9853fb47d04667e971685b2
+"""Group and compare, with keys that are integers, booleans and members."""
+
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import smallest
+from vesper.kernels.array import at as array_at
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import checked
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.raised import ContractBroken
+
+D_0: Final = Decimal("0")
+
+
+class Order(TypedDict):
+    id: int
+    city: str
+    total: Decimal
+    state: Literal["open", "paid", "sent"]
+    discount: Decimal | None
+
+
+class Success(TypedDict):
+    cities: frozenset[str]
+    totals: list[Decimal]
+    by_id: dict[int, Decimal]
+    all_known: bool
+    some_over: bool
+    lowest: Decimal
+    last_city: str
+    net: list[Decimal]
+    states: list[Literal["open", "paid", "sent"]]
+    picked: list[int]
+    labels: list[str]
+    limit_sum: Decimal
+    swapped: dict[str, bool]
+
+
+@exact_decimals
+def orders_by_city_v1(
+    orders: list[Order],
+    wanted: frozenset[int],
+    limits: dict[Literal["open", "paid", "sent"], Decimal],
+    flags: dict[bool, str],
+    offset: int = 0,
+) -> Success:
+    """Group and compare, with keys that are integers, booleans and members."""
+
+    # precondition, line 39: COUNT(orders) <= 50
+    if not len(orders) <= 50:
+        raise ContractBroken("precondition", 0, {"orders": orders})
+
+    # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL => order.discount <= order.total
+    if not all(not order["discount"] is not None or order["discount"] <= order["total"] for order in orders):
+        raise ContractBroken("precondition", 1, {"orders": orders})
+
+    # step cities, line 48
+    cities = frozenset(order["city"] for order in orders)
+
+    # step totals, line 49
+    totals = [order["total"] for order in orders]
+
+    # step by_id, line 50
+    by_id = map_of(
+        (checked(order["id"] + offset), order["total"]) for order in orders if order["state"] != "open"
+    )
+
+    # step all_known, line 51
+    all_known = all(order["id"] in wanted for order in orders)
+
+    # step some_over, line 52
+    some_over = any(
+        order["total"] > map_at(limits, order["state"]) for order in orders if order["state"] in limits
+    )
+
+    # step lowest, line 53
+    lowest = (
+        D_0
+        if len(orders) == 0
+        else smallest(order["total"] - [D_0 if value is None else value for value in [order["discount"]]][0] for order in orders)
+    )
+
+    # step last_city, line 54
+    last_city = (
+        "none"
+        if len(orders) == 0
+        else array_at(orders, len(orders) - 1)["city"]
+    )
+
+    # step net, line 55
+    net = [
+        order["total"] if order["discount"] is None else order["total"] - order["discount"] for order in orders
+    ]
+
+    # step states, line 56
+    states: list[Literal["open", "paid", "sent"]] = [state for state in limits]
+
+    # step picked, line 57
+    picked = [id for id in sorted(wanted) if not id in [1, 2, 3]]
+
+    # step labels, line 58
+    labels = [map_at(flags, flag) for flag in flags]
+
+    # step limit_sum, line 59
+    limit_sum = sum(
+        (limit for state, limit in entries_of(limits) if state != "paid"),
+        D_0,
+    )
+
+    # step swapped, line 60
+    swapped = map_of((name, flag) for flag, name in entries_of(flags))
+
+    # postcondition, line 42: COUNT(totals) == COUNT(orders)
+    if not len(totals) == len(orders):
+        raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
+
+    # postcondition, line 43: all_known OR COUNT(cities) >= 0
+    if not (all_known or len(cities) >= 0):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"all_known": all_known, "cities": cities},
+        )
+
+    return {
+        "cities": cities,
+        "totals": totals,
+        "by_id": by_id,
+        "all_known": all_known,
+        "some_over": some_over,
+        "lowest": lowest,
+        "last_city": last_city,
+        "net": net,
+        "states": states,
+        "picked": picked,
+        "labels": labels,
+        "limit_sum": limit_sum,
+        "swapped": swapped,
+    }

@@ -1,0 +1,118 @@
+"""What `vesper explain` says: every code has a text, a node that shows it and the same node repaired."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support.nodes import ROOT
+from vesper.cli.explain import command, explanation
+from vesper.compiler import compile_source
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.explanations import EXPLANATIONS
+from vesper.diagnostics.source import SourceFile
+
+WITH_EXAMPLES = [code for code in Code if EXPLANATIONS[code.number].no_example is None]
+PAGE = (ROOT / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
+
+
+def by_name(code: Code) -> str:
+    return code.title
+
+
+def reported(text: str | None) -> set[Code]:
+    assert text is not None
+    _, bag = compile_source(SourceFile("example.vsp", text))
+    return {diagnostic.code for diagnostic in bag.sorted()}
+
+
+def test_the_codes_and_the_explanations_are_the_same_list() -> None:
+    assert set(EXPLANATIONS) == {code.number for code in Code}
+
+
+def test_only_what_no_text_can_show_has_no_example() -> None:
+    # A file that is no text, and one that is too long to be read.
+    assert {code.title for code in set(Code) - set(WITH_EXAMPLES)} <= {"unreadable-file", "too-large"}
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES, ids=by_name)
+def test_the_bad_node_has_this_diagnostic_and_no_other(code: Code) -> None:
+    assert reported(EXPLANATIONS[code.number].bad) == {code}
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES, ids=by_name)
+def test_the_good_node_has_none(code: Code) -> None:
+    assert reported(EXPLANATIONS[code.number].good) == set()
+
+
+@pytest.mark.parametrize("code", Code, ids=by_name)
+def test_a_text_is_two_to_five_sentences(code: Code) -> None:
+    sentences = re.findall(r"\.(?=\s|$)", re.sub(r"`[^`]*`", "", EXPLANATIONS[code.number].text))
+    assert 2 <= len(sentences) <= 5
+
+
+@pytest.mark.parametrize("code", Code, ids=by_name)
+def test_a_headline_is_lower_case_without_a_full_stop(code: Code) -> None:
+    assert code.headline[0] == code.headline[0].lower()
+    assert not code.headline.endswith(".")
+
+
+@pytest.mark.parametrize("code", Code, ids=by_name)
+def test_the_reference_has_the_same(code: Code) -> None:
+    about = EXPLANATIONS[code.number]
+    _, found, section = PAGE.partition(f"\n### {code.number} {code.title}\n")
+    assert found
+    section = section.partition("\n### ")[0]
+    for part in (code.outline, about.text, about.bad, about.good, about.no_example):
+        assert part is None or part in section
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES, ids=by_name)
+def test_an_explanation_shows_both_nodes_and_what_vesper_says(code: Code) -> None:
+    shown = explanation(code)
+    about = EXPLANATIONS[code.number]
+    assert about.bad is not None
+    assert about.good is not None
+    for line in (*about.bad.splitlines(), *about.good.splitlines()):
+        assert f"    {line}\n" in shown + "\n"
+    assert f"[{code.number}]: " in shown
+    assert " ".join(about.text.split()) in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("spelling", ["VSP1102", "vsp1102", "1102", "unknown-name", "Unknown_Name", " 1102 "])
+def test_a_code_can_be_spelt_in_several_ways(spelling: str) -> None:
+    done = CliRunner().invoke(command, [spelling])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("VSP1102 unknown-name: ")
+
+
+@pytest.mark.parametrize(
+    "spelling, meant",
+    [("unkown-name", "`unknown-name`"), ("VSP0019", "`VSP0010`"), ("0019", "`VSP0010`"), ("nonsense-at-all", None)],
+)
+def test_an_unknown_code_is_a_usage_error(spelling: str, meant: str | None) -> None:
+    done = CliRunner().invoke(command, [spelling])
+    assert done.exit_code == 2
+    assert f"there is no diagnostic `{spelling}`" in done.stderr
+    assert ("did you mean" in done.stderr) == (meant is not None)
+    assert meant is None or meant in done.stderr
+
+
+def test_without_a_code_all_are_listed() -> None:
+    done = CliRunner().invoke(command, [])
+    assert done.exit_code == 0
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [[code.number, code.title] for code in Code]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain"]])
+def test_the_texts_are_loaded_only_when_one_is_shown(arguments: list[str]) -> None:
+    program = (
+        "import sys\nfrom vesper.cli.main import vesper\n"
+        f"vesper({arguments!r}, standalone_mode=False)\n"
+        "sys.exit('vesper.diagnostics.explanations' in sys.modules or 'yaml' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)

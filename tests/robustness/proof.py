@@ -1,0 +1,39 @@
+"""What a proof is tied to: the sources that it was made from, and the file that keeps its numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PROOFS = ROOT / "docs" / "proofs"
+STATE = ROOT / ".proofs"
+"""Where a campaign that is under way keeps what it has; not committed."""
+
+
+def source_hash() -> str:
+    """Changes with every change of `vesper/` and `nodes/`."""
+    digest = hashlib.sha256()
+    for path in sorted([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")]):
+        digest.update(
+            f"{path.relative_to(ROOT).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+        )
+    return digest.hexdigest()
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace a file as a whole, so that a campaign that is killed leaves the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".new")
+    scratch.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    scratch.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
