@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.goldens import Golden
+from tests.support.marks import without_marks
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes, written_for_tests
 from vesper.codegen.module import HEADER, generate_module
 from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
@@ -31,28 +32,12 @@ def test_golden(path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> 
     golden.check(HERE / "golden" / f"{path.stem}.py", text)
 
 
-class _WithoutMarks(ast.NodeTransformer):
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        return node.args[1] if isinstance(node.func, ast.Name) and node.func.id == "mark" else node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.generic_visit(node)
-        node.args.kwonlyargs = [each for each in node.args.kwonlyargs if each.arg != "mark"]
-        node.args.kw_defaults = node.args.kw_defaults[: len(node.args.kwonlyargs)]
-        return node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if node.module == "vesper.kernels.trace" else node
-
-
 @pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
 def test_the_traced_form_without_its_marks_is_the_plain_form(path: Path) -> None:
     node = compiled(path).node
     plain, traced = generate_module(node).text, generate_module(node, traced=True).text
     assert "mark(" in traced
-    stripped = _WithoutMarks().visit(ast.parse(traced))
-    assert ast.unparse(stripped) == ast.unparse(ast.parse(plain))
+    assert without_marks(traced) == ast.unparse(ast.parse(plain))
 
 
 def test_every_line_fits() -> None:

@@ -39,7 +39,8 @@ def read_value(form: dict[str, Any]) -> object:
 
 
 def agreement(case: dict[str, Any]) -> list[object]:
-    path = next((path for path in worked_nodes() if path.stem == case["node"]), None)
+    beside = sorted(FOLDER.glob("*.vsp"))  # random programs are kept with their cases
+    path = next((path for path in [*worked_nodes(), *beside] if path.stem == case["node"]), None)
     assert path is not None, f"{case['node']} is not a worked node; move the case beside its own node"
     node = compiled(path)
     inputs = {name: read_value(form) for name, form in case["inputs"].items()}

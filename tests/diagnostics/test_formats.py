@@ -39,8 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(folder: Path, clause: str, name: str = "test.vsp") -> str:
-    (folder / name).write_text(NODE.replace("CLAUSE", clause), encoding="utf-8")
+def write(folder: Path, clause: str, name: str = "test_v1.vsp") -> str:
+    text = NODE.replace("CLAUSE", clause).replace("test_v1", name.removesuffix(".vsp") if "_v" in name else "test_v1")
+    (folder / name).write_text(text, encoding="utf-8")
     return name
 
 
@@ -76,7 +77,7 @@ def test_json_of_an_unknown_name(folder: Path) -> None:
                     "name": "unknown-name",
                     "severity": "error",
                     "headline": "no input, constant or earlier step is named `ammount`",
-                    "path": "test.vsp",
+                    "path": "test_v1.vsp",
                     "line": 11,
                     "column": 23,
                     "end_line": 11,
@@ -106,24 +107,25 @@ def test_json_of_an_unknown_name(folder: Path) -> None:
 
 
 def test_json_counts_and_says_which_fixes_are_safe(folder: Path) -> None:
-    paths = [write(folder, "amount = 0", "a.vsp"), write(folder, "x", "b.vsp"), write(folder, "amount > 0", "c.vsp")]
-    text = (folder / "c.vsp").read_text(encoding="utf-8")
+    clauses = {"a_v1.vsp": "amount = 0", "b_v1.vsp": "x", "c_v1.vsp": "amount > 0"}
+    paths = [write(folder, clause, name) for name, clause in clauses.items()]
+    text = (folder / "c_v1.vsp").read_text(encoding="utf-8")
     unused = "constants:\n  k: {type: integer, value: 1}\nflow:"
-    (folder / "c.vsp").write_text(text.replace("flow:", unused), encoding="utf-8")
+    (folder / "c_v1.vsp").write_text(text.replace("flow:", unused), encoding="utf-8")
     code, found = checked_json(*paths, "--format", "json")
     assert code == 1
     assert (found["files"], found["errors"], found["warnings"]) == (3, 2, 1)
     listed = [(each["path"], each["code"], each.get("fix", {}).get("safety")) for each in found["diagnostics"]]
-    assert listed == [("a.vsp", "VSP0102", "safe"), ("b.vsp", "VSP1102", None), ("c.vsp", "VSP1204", None)]
+    assert listed == [("a_v1.vsp", "VSP0102", "safe"), ("b_v1.vsp", "VSP1102", None), ("c_v1.vsp", "VSP1204", None)]
 
 
 def test_json_says_what_was_fixed(folder: Path) -> None:
     code, found = checked_json(write(folder, "amount = 0"), "--fix", "--format", "json")
     assert (code, found["errors"], found["diagnostics"]) == (0, 0, [])
     assert found["fixed"] == [
-        {"code": "VSP0102", "path": "test.vsp", "line": 11, "column": 14, "description": "write `==`"}
+        {"code": "VSP0102", "path": "test_v1.vsp", "line": 11, "column": 14, "description": "write `==`"}
     ]
-    assert "amount == 0" in (folder / "test.vsp").read_text(encoding="utf-8")
+    assert "amount == 0" in (folder / "test_v1.vsp").read_text(encoding="utf-8")
 
 
 def test_a_file_that_cannot_be_read_has_a_place_too(folder: Path) -> None:
@@ -139,11 +141,11 @@ def test_a_file_that_cannot_be_written_is_left_and_said(folder: Path, monkeypatc
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("vesper.cli.fixing.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("vesper.cli.writing.tempfile.mkstemp", refuse)
     done = check(path, "--fix")
     assert done.exit_code == 1
-    assert "cannot write test.vsp: Permission denied" in done.stderr
-    assert "amount = 0" in (folder / "test.vsp").read_text(encoding="utf-8")
+    assert "cannot write test_v1.vsp: Permission denied" in done.stderr
+    assert "amount = 0" in (folder / "test_v1.vsp").read_text(encoding="utf-8")
 
 
 # -- SARIF ----------------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ def test_sarif_of_an_unknown_name(folder: Path) -> None:
     assert result["message"]["text"].startswith("no input, constant or earlier step is named `ammount`\nhelp: did you")
     (location,) = result["locations"]
     assert location["physicalLocation"] == {
-        "artifactLocation": {"uri": "test.vsp"},
+        "artifactLocation": {"uri": "test_v1.vsp"},
         "region": {"startLine": 11, "startColumn": 23, "endLine": 11, "endColumn": 30},
     }
     assert [each["message"]["text"] for each in result["relatedLocations"]] == ["`amount` is declared here"]

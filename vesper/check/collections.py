@@ -70,19 +70,29 @@ class CollectionForms:
             case _:
                 raise AssertionError(f"no form of a collection: {expression}")
 
+    def is_bare_null(self, found: ir.Expression, span: Span) -> bool:
+        """True, and reported, for a null whose place says no type: nothing can hold it."""
+        if found.type == NULL:
+            self.bag.error(Code.TYPE_MISMATCH, span, expected="a value", found="null")
+        return found.type == NULL
+
     # -- literals ---------------------------------------------------------------------------------
 
     def _array(self, literal: ast.ArrayLiteral, hint: Type | None) -> ir.Expression | None:
-        element = hint.element if isinstance(hint, ArrayOf | SetOf) else None
-        if element is None:
-            first = self.infer(literal.items[0], None) if literal.items else None
-            if first is None:
-                if not literal.items:
-                    what = "the type of an empty array: its place does not say one"
-                    self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+        if isinstance(hint, ArrayOf | SetOf):
+            element = hint.element
+            items = [self.check(item, element) for item in literal.items]
+        elif literal.items:
+            first = self.infer(literal.items[0], None)
+            if first is None or self.is_bare_null(first, literal.items[0].span):
                 return None
             element = first.type
-        items = [self.check(item, element) for item in literal.items]
+            # The first is not read again: one in another, that would double the work at every level.
+            items = [first, *(self.check(item, element) for item in literal.items[1:])]
+        else:
+            what = "the type of an empty array: its place does not say one"
+            self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+            return None
         known = [item for item in items if item is not None]
         return ir.Array(tuple(known), element, self.place(literal.span)) if len(known) == len(items) else None
 
@@ -98,7 +108,7 @@ class CollectionForms:
                 help_ = did_you_mean(word.text, [name for name, _ in wanted.fields])
                 self.bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {wanted}", key=word.text, help=help_)
             value = self.infer(expression, None) if type_ is None else self.check(expression, type_)
-            if value is None:
+            if value is None or self.is_bare_null(value, expression.span):
                 is_sound = False
             else:
                 given[word.text] = value
@@ -221,8 +231,7 @@ class CollectionForms:
             expected = "string, integer, boolean or an enum as a key"
             self.bag.error(Code.TYPE_MISMATCH, span, expected=expected, found=of_key.type)
             return None
-        if value.type == NULL:
-            self.bag.error(Code.TYPE_MISMATCH, span, expected="a value", found="null")
+        if self.is_bare_null(value, span):
             return None
         return ir.For(kind, numbers, names, over, where, key, value, ir.for_type(kind, key, value), place)
 

@@ -33,6 +33,7 @@ from vesper.spec.types import (
     Record,
     SetOf,
     Type,
+    optional,
     without_null,
 )
 from vesper.spec.values import MAX_INTEGER, ValueProblem, parse_decimal
@@ -264,6 +265,7 @@ class ExpressionChecker(CollectionForms):
             otherwise = self.infer(expression.otherwise, hint)
         if condition is None or then is None or otherwise is None:
             return None
+        then, otherwise = self._null_as(expected, then), self._null_as(expected, otherwise)
         branches = self.one_type(then, otherwise, expression.otherwise.span)
         if branches is None:
             return None
@@ -277,11 +279,17 @@ class ExpressionChecker(CollectionForms):
         if left is not None:
             return left, second
         if NULL in (first.type, second.type):
-            wanted = OptionalOf(second.type if first.type == NULL else first.type)
+            wanted = optional(second.type if first.type == NULL else first.type)
             left, right = self.converted(first, wanted), self.converted(second, wanted)
             return None if left is None or right is None else (left, right)
         fitted = self.fit(second, first.type, span)
         return None if fitted is None else (first, fitted)
+
+    def _null_as(self, expected: Type | None, found: ir.Expression) -> ir.Expression:
+        """`null` inside a form that stands where an optional is expected; the form itself stays, it may fail."""
+        if found.type == NULL and isinstance(expected, OptionalOf):
+            return ir.Literal(expected, None, found.place)
+        return found
 
     def _logical(self, expression: ast.Infix) -> ir.Expression | None:
         """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known
@@ -352,9 +360,9 @@ class ExpressionChecker(CollectionForms):
         value = self.infer(expression.value, None)
         with self.scope.bound(expression.name, None if value is None else value.type, self.bag) as local:
             body = self.infer(expression.body, expected)
-        if value is None or body is None:
+        if value is None or body is None or self.is_bare_null(value, expression.value.span):
             return None
-        return ir.Let(local.number, local.name, value, body, self.place(expression.span))
+        return ir.Let(local.number, local.name, value, self._null_as(expected, body), self.place(expression.span))
 
     # -- operators and functions ------------------------------------------------------------------
 
@@ -390,7 +398,8 @@ class ExpressionChecker(CollectionForms):
         else:
             left = self.infer(expression.left, None)
             hint = None if left is None else _hint_from(left)
-            if left is not None and expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral):
+            is_list = expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral)
+            if left is not None and is_list and left.type != NULL:
                 hint = ArrayOf(left.type)
             right = None if left is None else self.infer(expression.right, hint)
         if left is None or right is None:

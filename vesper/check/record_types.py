@@ -7,6 +7,7 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.spec.node_id import MAX_NAME
 from vesper.spec.types import (
     BOOLEAN,
     PRIMITIVES,
@@ -20,7 +21,6 @@ from vesper.spec.types import (
     is_key,
 )
 from vesper.syntax import ast
-from vesper.syntax.yaml_to_ast import MAX_NAME
 
 LATER_TYPES = frozenset({"bytes", "timestamp", "date", "duration", "float", "json"})
 MAX_TYPE_DEPTH = 12

@@ -19,7 +19,8 @@ from vesper.compiler.check_files import check_files
 from vesper.compiler.checked import Checked
 from vesper.compiler.node_cache import NodeCache, cache_path
 from vesper.diagnostics.diagnostic import Diagnostic, Severity
-from vesper.diagnostics.source import SourceFile
+from vesper.diagnostics.source import SourceFile, Span
+from vesper.repository.names import Names
 
 if TYPE_CHECKING:
     from vesper.cli.fixing import Applied
@@ -32,6 +33,7 @@ class _Found:
     source: SourceFile
     diagnostics: tuple[Diagnostic, ...]
     is_wrong: bool
+    node_id: tuple[str, Span] | None
     applied: tuple[Applied, ...] = ()
     fixable: int = 0
 
@@ -61,9 +63,11 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
         raise click.UsageError("there are no .vsp files here")
     all_found: list[_Found] = []
     where = None if no_cache else cache_path(root)
+    names = Names()
     with nullcontext() if where is None else NodeCache(where) as cache:
         for checked in check_files(files, cache):
             found = _repaired(checked) if fix and checked.is_wrong else _with_fixes(checked)
+            found = _with_names(found, names)
             if style in ("full", "concise"):
                 _print_applied(found.applied)
                 print_diagnostics(found.source, found.diagnostics, style)
@@ -77,27 +81,55 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
     sys.exit(WRONG_INPUT if any(found.is_wrong for found in all_found) else FINE)
 
 
+def _with_names(found: _Found, names: Names) -> _Found:
+    """The same with what is to be said about the id and the name of the file. It depends on other files, so no cache
+    has it; and a cache that had nothing to say gave no text to point at."""
+    if found.node_id is None:
+        return found
+    path = Path(found.source.path)
+    problems = names.problems(path, *found.node_id)
+    if not problems:
+        return found
+    source = found.source if found.source.text else SourceFile(found.source.path, _text(path))
+    diagnostics = sorted((*found.diagnostics, *problems), key=lambda each: each.primary.span.start)
+    is_wrong = found.is_wrong or any(each.severity is Severity.ERROR for each in problems)
+    return replace(found, source=source, diagnostics=tuple(diagnostics), is_wrong=is_wrong)
+
+
+def _text(path: Path) -> str:
+    """What the file holds now; nothing if that has become no text meanwhile."""
+    from vesper.compiler.reading import NotText, read_bytes, text_of
+
+    try:
+        return text_of(read_bytes(path))
+    except (OSError, NotText):
+        return ""
+
+
 # -- fixes: loaded only for a file that has errors ------------------------------------------------
 
 
 def _with_fixes(checked: Checked) -> _Found:
     if not checked.is_wrong:
-        return _Found(checked.source, checked.diagnostics, False)
+        return _Found(checked.source, checked.diagnostics, False, checked.node_id)
     from vesper.cli.fixing import safe_fixes, with_proved_fixes
 
     diagnostics = with_proved_fixes(checked.source, checked.diagnostics)
-    return _Found(checked.source, diagnostics, checked.is_wrong, fixable=len(safe_fixes(diagnostics)))
+    fixable = len(safe_fixes(diagnostics))
+    return _Found(checked.source, diagnostics, checked.is_wrong, checked.node_id, fixable=fixable)
 
 
 def _repaired(checked: Checked) -> _Found:
     from vesper.cli.fixing import repair_file
+    from vesper.syntax.declared_id import declared_id
 
     path = Path(checked.source.path)
     try:
         repaired = repair_file(path, checked.source, checked.diagnostics)
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or type(error).__name__}") from None
-    return _Found(repaired.source, repaired.diagnostics, repaired.is_wrong, repaired.applied)
+    node_id = declared_id(repaired.source.text)
+    return _Found(repaired.source, repaired.diagnostics, repaired.is_wrong, node_id, repaired.applied)
 
 
 # -- text -----------------------------------------------------------------------------------------

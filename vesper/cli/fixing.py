@@ -6,14 +6,11 @@ that it changed, it counts as a suggestion and is not applied. Only `repair_file
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from vesper.cli.writing import replace_text
 from vesper.compiler import compile_source
 from vesper.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.diagnostics.fix import Edit, Fix, Safety, apply_edits, can_be_applied_together
@@ -81,7 +78,7 @@ def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic
         is_wrong = compiled is None
         found = with_proved_fixes(source, bag.sorted())
     if source.text != before.text:
-        _replace(path, source.text)
+        replace_text(path, source.text)
     return Repaired(source, found, is_wrong, tuple(applied))
 
 
@@ -114,18 +111,3 @@ def _edits(fixes: Iterable[Fix]) -> list[Edit]:
 
 def _has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put the text in the place of the file, all of it or nothing; line ends are part of the text."""
-    target = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-        shutil.copymode(target, name)
-        Path(name).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,8 @@ import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import find_nodes, nodes_option, print_diagnostics
-from vesper.compiler.reading import MAX_BYTES, read_bytes
+from vesper.cli.writing import replace_text
+from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import SourceFile
 from vesper.syntax.format import FormatFault, format_source
@@ -92,7 +91,7 @@ class _Run:
             self._show(shown, before, after)
             return
         try:
-            _replace(path, after)
+            replace_text(path, after)
         except OSError as error:
             self._changed -= 1
             self._wrong += 1
@@ -107,17 +106,12 @@ class _Run:
 
     def _texts(self, shown: str, data: bytes) -> tuple[str, str] | None:
         """The text as it is and as it should be; None, and said why, when there is no answer."""
-        if len(data) > MAX_BYTES:
-            reason = "it is larger than 1 MiB"
-        elif data.startswith(b"\xef\xbb\xbf"):
-            reason = "it starts with a byte order mark"
-        else:
-            try:
-                return self._formatted(SourceFile(shown, data.decode("utf-8")))
-            except UnicodeDecodeError as error:
-                reason = f"byte {error.start} is not UTF-8"
-        self._unreadable(shown, reason)
-        return None
+        try:
+            text = text_of(data)
+        except NotText as reason:
+            self._unreadable(shown, str(reason))
+            return None
+        return self._formatted(SourceFile(shown, text))
 
     def _formatted(self, source: SourceFile) -> tuple[str, str] | None:
         before = source.text
@@ -198,23 +192,3 @@ def _extent(start: int, end: int) -> str:
 
 def _diff_line(sign: str, line: str) -> str:
     return sign + line if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a text in a file's place in one step: a reader sees the old one or the new one, whatever happens between."""
-    target = path.resolve()
-    mode = target.stat().st_mode
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "it is read-only")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode & 0o7777)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -16,6 +16,8 @@ COMMANDS = {
     "compile": "Write a node as Python, or as IR.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
+    "new": "Write a small node to start from, or the next version of one.",
+    "nodes": "List nodes and show what is in them.",
     "run": "Run a node on one engine or on both.",
     "verify": "Show that the engines agree on a node.",
 }

@@ -22,7 +22,8 @@ from vesper.engines.registry import ENGINES
 from vesper.ir.nodes import Step
 from vesper.spec.values import show
 from vesper.verify.differential import Difference, Report, Verifier
-from vesper.verify.regressions import save_regression
+from vesper.verify.programs_run import ProgramFailure, ProgramsReport, verify_programs
+from vesper.verify.regressions import save_program, save_regression
 
 
 @click.command("verify")
@@ -32,6 +33,9 @@ from vesper.verify.regressions import save_regression
     "--max-examples", type=click.IntRange(1, 10**9), default=10_000, show_default=True, help="Inputs for each node."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
+@click.option(
+    "--programs", type=click.IntRange(0, 10**6), default=0, help="Also draw and compare this many random programs."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--save-to",
@@ -40,12 +44,14 @@ from vesper.verify.regressions import save_regression
     show_default=True,
     help="Where a disagreement is kept as a conformance case.",
 )
-def command(paths: tuple[str, ...], root: Path, max_examples: int, seed: int, style: str, save_to: Path) -> None:
+def command(
+    paths: tuple[str, ...], root: Path, max_examples: int, seed: int, programs: int, style: str, save_to: Path
+) -> None:
     """Show that the engines agree on nodes.
 
     Runs each node's own test cases, then inputs drawn from its types, constraints and literals, on every engine, and
     compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and kept as a case.
-    PATHS are files, folders or node names.
+    PATHS are files, folders or node names. Random programs test Vesper itself: see docs/how-to/verify-nodes.md.
     """
     compiled_nodes = [compile_or_exit(path) for path in find_nodes(paths, root)]
     if not compiled_nodes:
@@ -57,12 +63,14 @@ def command(paths: tuple[str, ...], root: Path, max_examples: int, seed: int, st
         reports.append((compiled, report, saved))
         if style == "text":
             _print_text(compiled, report, saved)
+    drawn = _verify_programs(programs, seed, save_to, style) if programs else None
     if style == "json":
-        click.echo(
-            json.dumps(_json([(compiled, report) for compiled, report, _ in reports]), ensure_ascii=False, indent=2)
-        )
-    disagree = any(report.differences for _, report, _ in reports)
-    passed = all(report.passed for _, report, _ in reports)
+        found = _json([(compiled, report) for compiled, report, _ in reports])
+        if drawn is not None:
+            found |= {"programs": _programs_json(drawn), "passed": found["passed"] and drawn.passed}
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    disagree = any(report.differences for _, report, _ in reports) or (drawn is not None and not drawn.passed)
+    passed = all(report.passed for _, report, _ in reports) and (drawn is None or drawn.passed)
     sys.exit(FINE if passed else OUR_BUG if disagree else WRONG_INPUT)
 
 
@@ -74,7 +82,41 @@ def _verify(compiled: Compiled, max_examples: int, seed: int, show_progress: boo
         return verifier.run(max_examples, lambda _: bar.update(1))
 
 
+def _verify_programs(count: int, seed: int, save_to: Path, style: str) -> ProgramsReport:
+    if style == "text" and sys.stderr.isatty():
+        with click.progressbar(length=count, label="random programs", file=sys.stderr) as bar:
+            report = verify_programs(ENGINES, count, seed, progress=lambda _: bar.update(1))
+    else:
+        report = verify_programs(ENGINES, count, seed)
+    for failure in report.failures:
+        saved = save_program(save_to, failure.text)
+        case = None
+        if failure.compiled is not None and failure.difference is not None:
+            case = save_regression(save_to, failure.compiled, failure.difference)
+        if style == "text":
+            click.echo(failure_text(failure, saved, case) + "\n", err=True)
+    if style == "text":
+        outcomes = ", ".join(f"{times} {kind.replace('_', ' ')}" for kind, times in sorted(report.outcomes.items()))
+        click.echo(
+            f"random programs: {' = '.join(report.engines)}: {'agree' if report.passed else 'FAILED'}; "
+            f"{report.programs} programs, {report.executions} inputs compared ({outcomes}), "
+            f"{report.not_comparable} not comparable, {len(report.failures)} failures; seed {seed}"
+        )
+    return report
+
+
 # -- text -----------------------------------------------------------------------------------------
+
+
+def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None) -> str:
+    """A random program that showed a bug, for a person."""
+    if failure.compiled is not None and failure.difference is not None:
+        shown = difference_text(failure.compiled, failure.difference, case)
+    else:
+        what = "the checker refuses" if failure.kind == "refused" else "Vesper fails on"
+        shown = f"error: {what} a random program that is drawn to be right (seed {failure.seed})\n{failure.detail}"
+    note = "" if saved is None else f"\nnote: the program is saved as {saved.as_posix()}"
+    return f"{shown.rstrip()}{note}"
 
 
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
@@ -159,6 +201,25 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         "paths_covered": len(report.paths),
         "disagreements": [_difference_json(compiled, difference) for difference in report.differences],
     }
+
+
+def _programs_json(report: ProgramsReport) -> dict[str, Any]:
+    return {
+        "programs": report.programs,
+        "seed": report.seed,
+        "executions": report.executions,
+        "not_comparable": report.not_comparable,
+        "outcomes": report.outcomes,
+        "passed": report.passed,
+        "failures": [_failure_json(failure) for failure in report.failures],
+    }
+
+
+def _failure_json(failure: ProgramFailure) -> dict[str, Any]:
+    found: dict[str, Any] = {"seed": failure.seed, "kind": failure.kind, "program": failure.text}
+    if failure.compiled is not None and failure.difference is not None:
+        return found | {"disagreement": _difference_json(failure.compiled, failure.difference)}
+    return found | {"detail": failure.detail}
 
 
 def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from vesper.compiler.checked import Checked, check_bytes, diagnostic_from_data, diagnostic_to_data, unreadable_file
+from vesper.compiler.checked import (
+    Checked,
+    check_bytes,
+    diagnostic_from_data,
+    diagnostic_to_data,
+    node_id_from_data,
+    node_id_to_data,
+    unreadable_file,
+)
 from vesper.compiler.node_cache import NodeCache
 from vesper.compiler.reading import Stamp, read_stamped
 from vesper.diagnostics.source import SourceFile
@@ -104,13 +112,15 @@ def _write(file: IO[bytes], result: _Result) -> None:
     diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
     text = checked.source.text if diagnostics else ""
     ir = checked.ir or b""
-    form = [checked.source.path, text, diagnostics, checked.semantic_hash, len(ir), sha256, stamp]
+    node_id = node_id_to_data(checked.node_id)
+    form = [checked.source.path, text, diagnostics, checked.semantic_hash, len(ir), node_id, sha256, stamp]
     file.write(json.dumps(form).encode("ascii") + b"\n" + ir)
 
 
 def _read(file: IO[bytes]) -> _Result:
     form: list[Any] = json.loads(file.readline())
-    path, text, diagnostics, semantic_hash, length, sha256, stamp = form
+    path, text, diagnostics, semantic_hash, length, node_id, sha256, stamp = form
     ir = file.read(length) if semantic_hash is not None else None
     found = tuple(diagnostic_from_data(each) for each in diagnostics)
-    return Checked(SourceFile(path, text), found, semantic_hash, ir), sha256, None if stamp is None else tuple(stamp)
+    checked = Checked(SourceFile(path, text), found, semantic_hash, ir, node_id_from_data(node_id))
+    return checked, sha256, None if stamp is None else tuple(stamp)

@@ -23,6 +23,8 @@ class Checked:
     semantic_hash: str | None
     ir: bytes | None
     """None for a node with errors, and where only the cache knows it: `NodeCache.ir` has it then."""
+    node_id: tuple[str, Span] | None
+    """The id that the file declares and where, with errors or without; None where that cannot be read."""
 
     @property
     def is_wrong(self) -> bool:
@@ -48,9 +50,25 @@ def unreadable_file(shown: str, error: OSError) -> Checked:
 
 
 def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
+    from vesper.syntax.declared_id import declared_id
+
+    node_id = declared_id(bag.source.text)
     if compiled is None:
-        return Checked(bag.source, tuple(bag.sorted()), None, None)
-    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir)
+        return Checked(bag.source, tuple(bag.sorted()), None, None, node_id)
+    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir, node_id)
+
+
+def node_id_to_data(node_id: tuple[str, Span] | None) -> list[Any] | None:
+    """A declared id as JSON values."""
+    return None if node_id is None else [node_id[0], node_id[1].start, node_id[1].end]
+
+
+def node_id_from_data(data: list[Any] | None) -> tuple[str, Span] | None:
+    """The declared id that the JSON values spell."""
+    if data is None:
+        return None
+    text, start, end = data
+    return str(text), Span(int(start), int(end))
 
 
 def diagnostic_to_data(diagnostic: Diagnostic) -> list[Any]:

@@ -22,12 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from vesper.compiler.checked import Checked, diagnostic_from_data, diagnostic_to_data
+from vesper.compiler.checked import (
+    Checked,
+    diagnostic_from_data,
+    diagnostic_to_data,
+    node_id_from_data,
+    node_id_to_data,
+)
 from vesper.compiler.reading import Stamp, read_stamped, stamp_of
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.source import SourceFile
+from vesper.diagnostics.source import SourceFile, Span
 
-FORMAT = "vesper-checked-1"
+FORMAT = "vesper-checked-2"
 MAX_NODES = 50_000
 MAX_IR_BYTES = 64 * 1024 * 1024
 _FRONT_END = ("check", "compiler", "diagnostics", "ir", "spec", "syntax")
@@ -40,6 +46,7 @@ class _Entry:
     sha256: str
     semantic_hash: str | None
     diagnostics: list[Any]
+    node_id: tuple[str, Span] | None
     ir_at: tuple[int, int, int] | None = None
     """Offset in the file of the cache, length and checksum."""
     new_ir: bytes | None = None
@@ -91,7 +98,7 @@ class NodeCache:
             return None
         try:
             if not entry.diagnostics and entry.stamp is not None and entry.stamp == stamp_of(shown):
-                return Checked(SourceFile(shown, ""), (), entry.semantic_hash, None)
+                return Checked(SourceFile(shown, ""), (), entry.semantic_hash, None, entry.node_id)
             data, stamp = read_stamped(path)
         except OSError:
             return None
@@ -104,7 +111,7 @@ class NodeCache:
             diagnostics = tuple(diagnostic_from_data(each) for each in entry.diagnostics)
         except (ValueError, TypeError, KeyError):
             return None
-        return Checked(SourceFile(shown, data.decode("utf-8")), diagnostics, entry.semantic_hash, None)
+        return Checked(SourceFile(shown, data.decode("utf-8")), diagnostics, entry.semantic_hash, None, entry.node_id)
 
     def ir(self, path: Path) -> bytes | None:
         """The IR of a node that is in the cache, or None. Ask `find` first whether the node is still the same."""
@@ -130,7 +137,9 @@ class NodeCache:
         if any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
             return
         diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
-        self._entries[shown] = _Entry(stamp, sha256, checked.semantic_hash, diagnostics, None, checked.ir)
+        self._entries[shown] = _Entry(
+            stamp, sha256, checked.semantic_hash, diagnostics, checked.node_id, None, checked.ir
+        )
         self._changed = True
 
     def save(self) -> None:
@@ -182,7 +191,8 @@ class NodeCache:
             if (blob := blobs.get(shown)) is not None:
                 place = (offset, len(blob), zlib.crc32(blob))
                 offset += len(blob)
-            index[shown] = [entry.stamp, entry.sha256, entry.semantic_hash, entry.diagnostics, place]
+            node_id = node_id_to_data(entry.node_id)
+            index[shown] = [entry.stamp, entry.sha256, entry.semantic_hash, entry.diagnostics, node_id, place]
         text = json.dumps(index, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         head = f"{FORMAT} {self._compiler} {len(text)} {hashlib.sha256(text).hexdigest()}\n".encode("ascii")
         self._replace([head, text, *(blobs[shown] for shown in kept if shown in blobs)])
@@ -205,6 +215,8 @@ class NodeCache:
 
 
 def _entry_from_data(form: list[Any], base: int) -> _Entry:
-    stamp, sha256, semantic_hash, diagnostics, place = form
+    stamp, sha256, semantic_hash, diagnostics, node_id, place = form
     ir_at = None if place is None else (base + place[0], place[1], place[2])
-    return _Entry(None if stamp is None else tuple(stamp), sha256, semantic_hash, diagnostics, ir_at)
+    return _Entry(
+        None if stamp is None else tuple(stamp), sha256, semantic_hash, diagnostics, node_id_from_data(node_id), ir_at
+    )

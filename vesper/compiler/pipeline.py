@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vesper.check.ast_to_ir import check_document
 from vesper.check.cases import Case
-from vesper.compiler.reading import MAX_BYTES, read_bytes
+from vesper.compiler.reading import NotText, read_bytes, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.source import SourceFile, Span
@@ -57,14 +57,10 @@ def compile_file(path: Path) -> tuple[Compiled | None, DiagnosticBag]:
 
 def compile_bytes(shown: str, data: bytes) -> tuple[Compiled | None, DiagnosticBag]:
     """Compile what a file holds; `shown` is the name that messages give it."""
-    if len(data) > MAX_BYTES:
-        return unreadable(shown, "it is larger than 1 MiB")
-    if data.startswith(b"\xef\xbb\xbf"):
-        return unreadable(shown, "it starts with a byte order mark")
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return unreadable(shown, f"byte {error.start} is not UTF-8")
+        text = text_of(data)
+    except NotText as reason:
+        return unreadable(shown, str(reason))
     return compile_source(SourceFile(shown, text))
 
 

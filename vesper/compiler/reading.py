@@ -1,4 +1,4 @@
-"""The bytes of a node's file, and the stamp by which a file is recognised without reading it."""
+"""The bytes of a node's file, the text in them, and the stamp by which a file is recognised without reading it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ _UNSETTLED_NS = 2_000_000_000
 
 Stamp = tuple[int, int, int]
 """Size, time of change in nanoseconds, inode."""
+
+
+class NotText(Exception):
+    """The bytes are no text that a node may be; the message says why."""
+
+
+def text_of(data: bytes) -> str:
+    """The text of a node's file."""
+    if len(data) > MAX_BYTES:
+        raise NotText("it is larger than 1 MiB")
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise NotText("it starts with a byte order mark")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(f"byte {error.start} is not UTF-8") from None
 
 
 def read_bytes(path: Path) -> bytes:

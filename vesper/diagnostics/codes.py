@@ -118,6 +118,16 @@ class Code(Enum):
         "unused-value",
         "nothing uses {what} `{name}`",
     )
+    FILE_NAME = (
+        "VSP1301",
+        "file-name",
+        "`{file}` is not named after its node, `{id}`",
+    )
+    DUPLICATE_NODE = (
+        "VSP1302",
+        "duplicate-node",
+        "`{id}` is declared in `{path}` too",
+    )
     TYPE_MISMATCH = (
         "VSP2001",
         "type-mismatch",

@@ -1,14 +1,21 @@
-"""Finding a node: NODE in every command is a path, an id with its version, or a name without one (then the newest)."""
+"""Finding a node: NODE in every command is a path, an id with its version, or a name without one (then the newest).
+
+A file is named after the id of its node, so the names of files are looked at first and only the file that fits is
+read. Where none fits, the ids that the files declare decide.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.spec.node_id import split_node_id
 
 SUFFIX = ".vsp"
-_VERSIONED = re.compile(r"(?P<name>.+)_v(?P<version>[0-9]+)", re.ASCII)
+_MAX_BYTES = 1024 * 1024
+"""No node is longer; what is may be without end."""
 
 
 class NodeNotFound(Exception):
@@ -28,8 +35,30 @@ def node_files(roots: list[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def id_of(path: Path) -> str:
+    """The id that a file declares; for a file in which none can be read, its name without the suffix."""
+    from vesper.syntax.declared_id import declared_id  # loads the parser, which most commands can do without
+
+    try:
+        with path.open("rb") as file:
+            declared = declared_id(file.read(_MAX_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        declared = None
+    return path.stem if declared is None else declared[0]
+
+
+def versions(name: str, files: Iterable[Path], id_: Callable[[Path], str] = id_of) -> dict[int, list[Path]]:
+    """The files of every version of a name, the newest first."""
+    found: dict[int, list[Path]] = {}
+    for path in files:
+        match split_node_id(id_(path)):
+            case (str(other), int(version)) if other == name:
+                found.setdefault(version, []).append(path)
+    return dict(sorted(found.items(), reverse=True))
+
+
 def locate(wanted: str, root: Path) -> Path:
-    """The file of a node. Ids are file names: `payment_decision_v1` is in `payment_decision_v1.vsp`."""
+    """The file of a node. Two that answer to the same are an error, which names both."""
     if wanted.endswith(SUFFIX) or "/" in wanted:
         path = Path(wanted)
         if not path.is_file():
@@ -38,15 +67,20 @@ def locate(wanted: str, root: Path) -> Path:
     if not root.is_dir():
         raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder with --nodes")
     files = node_files([root])
-    exact = [path for path in files if path.stem == wanted]
-    versions = sorted(
-        (int(m["version"]), path) for path in files if (m := _VERSIONED.fullmatch(path.stem)) and m["name"] == wanted
-    )
-    matches = exact or [path for number, path in versions if number == versions[-1][0]]
+    read = cache(id_of)
+    named = _matches(wanted, files, lambda path: path.stem)
+    # A file that is called so and declares something else counts only if nobody declares it.
+    matches = [path for path in named if read(path) == path.stem] or _matches(wanted, files, read) or named
     if len(matches) > 1:
         raise NodeNotFound(f"`{wanted}` is in {' and in '.join(f'`{path}`' for path in matches)}; name one file")
     if not matches:
-        names = {path.stem for path in files} | {m["name"] for path in files if (m := _VERSIONED.fullmatch(path.stem))}
-        hint = did_you_mean(wanted, names)
+        ids = {path.stem for path in files} | {read(path) for path in files}
+        hint = did_you_mean(wanted, ids | {parts[0] for each in ids if (parts := split_node_id(each))})
         raise NodeNotFound(f"no node `{wanted}` under `{root}`" + (f"; {hint}" if hint else ""))
     return matches[0]
+
+
+def _matches(wanted: str, files: list[Path], id_: Callable[[Path], str]) -> list[Path]:
+    """The files with this id, or else those with the newest version of this name."""
+    exact = [path for path in files if id_(path) == wanted]
+    return exact or next(iter(versions(wanted, files, id_).values()), [])

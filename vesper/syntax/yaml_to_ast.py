@@ -12,6 +12,7 @@ from typing import TypeVar
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.spec.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 from vesper.syntax import ast, fields
 from vesper.syntax.expression_parser import parse_expression
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
@@ -21,13 +22,11 @@ from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 MAX_ROWS = 100
 MAX_EXPRESSIONS = 4_096
 MAX_EXPRESSION_TEXT = 32 * 1024
-MAX_NAME = 64
 RESERVED = frozenset(
     {"input", "output", "true", "false", "null", "enum", "set", "array", "map", "optional", "old", "breaks"}
 )
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
-_NODE_ID = re.compile(r"[a-z][a-z0-9_]*_v[1-9][0-9]*", re.ASCII)
 _Item = TypeVar("_Item")
 
 
@@ -106,9 +105,8 @@ class _Builder:
     def _node_id(self, scalar: Scalar | None) -> ast.Word | None:
         if scalar is None:
             return None
-        if not _NODE_ID.fullmatch(scalar.text) or len(scalar.text) > MAX_NAME:
-            help_ = "write a name and a version, such as `payment_decision_v1`"
-            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=help_)
+        if split_node_id(scalar.text) is None:
+            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=NODE_ID_HELP)
         return ast.Word(scalar.text, scalar.span)
 
     def _node_type(self, scalar: Scalar | None) -> ast.Word | None:

@@ -23,7 +23,10 @@ from vesper.ir.encode import encode, semantic_hash
 from vesper.ir.nodes import (
     Call,
     Expression,
+    For,
     If,
+    Let,
+    Local,
     Logical,
     Node,
     Output,
@@ -127,6 +130,8 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
         else:
             steps.append(statement)
     sides = [_without_outputs(side, returned) for side in comparison.args]
+    if not all(_stands_alone(side) for side in sides):
+        return None
     used = _inputs_of(sides, steps)
     numeric = tuple(i.name for i in node.inputs if i.name in used and i.type in (INTEGER, DECIMAL))
     if not numeric:
@@ -153,6 +158,15 @@ def _without_outputs(expression: Expression, returned: Mapping[str, Expression])
             return replace(expression, left=left, right=right)
         case _:
             return expression
+
+
+def _stands_alone(side: Expression) -> bool:
+    """False for what a name around it is needed for: an item of a `for`, the value of a `let`, an output in one."""
+    parts = walk(side)
+    bound = {local for each in parts if isinstance(each, For) for local in each.locals}
+    bound |= {each.local for each in parts if isinstance(each, Let)}
+    is_free = any(isinstance(each, Local) and each.number not in bound for each in parts)
+    return not is_free and not any(isinstance(each, Ref) and each.kind == "output" for each in parts)
 
 
 def _inputs_of(sides: list[Expression], steps: list[Step]) -> set[str]:

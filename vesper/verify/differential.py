@@ -68,11 +68,13 @@ class Report:
 
 
 class Verifier:
-    def __init__(self, compiled: Compiled, engines: Mapping[str, Engine], seed: int) -> None:
+    def __init__(
+        self, compiled: Compiled, engines: Mapping[str, Engine], seed: int, seeks_boundaries: bool = True
+    ) -> None:
         self._node = compiled.node
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
-        self._generator = InputGenerator(compiled.node, seed)
+        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries)
         self._conditions = _guards(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)

@@ -67,12 +67,12 @@ def _parts(values: Iterable[Value]) -> Iterator[Value]:
 class InputGenerator:
     """Draws inputs from a seed; the same seed gives the same inputs on every machine."""
 
-    def __init__(self, node: Node, seed: int) -> None:
+    def __init__(self, node: Node, seed: int, seeks_boundaries: bool = True) -> None:
         self._node = node
         self._edges = find_edges(node)
         self._lengths = _exact_lengths(node)
         self._random = random.Random(seed)
-        self._boundaries = BoundarySeeker(node, self._random)
+        self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
         self._is_tame = True
 
     def draw(self) -> dict[str, object]:
@@ -83,7 +83,7 @@ class InputGenerator:
             for each in self._node.inputs
             if each.default is None or self._random.random() < 0.9
         }
-        if self._random.random() < _BOUNDARY_SHARE:
+        if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
         if self._random.randrange(_WRONG_SHARE) == 0:
             self._spoil(inputs)

@@ -52,5 +52,13 @@ def save_regression(folder: Path, compiled: Compiled, difference: Difference) ->
     return path
 
 
+def save_program(folder: Path, text: str) -> Path:
+    """Write a random program beside its case, under the name that its node has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def _flow(value: object) -> str:
     return canonical_json(value).decode("utf-8")

@@ -19,7 +19,7 @@ from vesper.compiler.checked import Checked, check_bytes, diagnostic_from_data, 
 from vesper.compiler.node_cache import NodeCache, cache_path, compiler_fingerprint
 
 LONG_AGO = 1_700_000_000
-GOOD = PAYMENT_DECISION.read_text(encoding="utf-8")
+GOOD = PAYMENT_DECISION.read_text(encoding="utf-8").replace("payment_decision_v1", "good_v1")
 VARIANTS = {
     "good": GOOD,
     "error": GOOD.replace("- amount > 0", "- ammount > 0"),
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
     """A folder of nodes with one of each kind, old enough to be recognised by their stamps."""
     (tmp_path / "nodes").mkdir()
     for name, text in VARIANTS.items():
-        write(tmp_path / "nodes" / f"{name}_v1.vsp", text)
+        write(tmp_path / "nodes" / f"{name}_v1.vsp", text.replace("good_v1", f"{name}_v1"))
     (tmp_path / "nodes" / "binary_v1.vsp").write_bytes(b"\xff")
     return tmp_path
 
@@ -280,6 +280,11 @@ def test_a_cached_check_loads_no_parser(project: Path) -> None:
         (project / "nodes" / f"{name}_v1.vsp").unlink()
     assert "yaml" in loaded(project, "check")
     assert loaded(project, "check") == []
+
+
+def test_help_of_nodes_loads_no_parser(project: Path) -> None:
+    for words in (["nodes", "--help"], ["nodes", "list", "--help"], ["check", "--help"]):
+        assert loaded(project, *words) == []
 
 
 def test_help_loads_no_part_of_the_compiler(project: Path) -> None:

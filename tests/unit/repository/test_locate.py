@@ -6,16 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from vesper.repository.locate import NodeNotFound, locate, node_files
+from vesper.repository import locate as module
+from vesper.repository.locate import NodeNotFound, id_of, locate, node_files, versions
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name in ("a/price_v1", "a/price_v2", "b/price_v10", "b/tax_v1", "c/tax_v1", "c/plain"):
-        path = tmp_path / f"{name}.vsp"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("", encoding="utf-8")
+        write(tmp_path / f"{name}.vsp", "")
     return tmp_path
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def test_a_name_without_version_is_the_newest(root: Path) -> None:
@@ -46,3 +51,74 @@ def test_folders_and_files(root: Path) -> None:
         node_files([root / "none"])
     with pytest.raises(NodeNotFound, match="--nodes"):
         locate("price", root / "none")
+
+
+def test_a_declared_id_is_found_whatever_the_file_is_called(root: Path) -> None:
+    odd = write(root / "c/odd.vsp", "intent: x\nnode_id: refund_v3 # last\nflow: [\n")
+    assert locate("refund_v3", root) == odd
+    assert locate("refund", root) == odd
+    assert locate("odd", root) == odd
+    with pytest.raises(NodeNotFound, match="did you mean `refund`"):
+        locate("refnd", root)
+
+
+def test_two_files_that_declare_an_id_are_both_named(root: Path) -> None:
+    write(root / "a/one.vsp", "node_id: refund_v1")
+    write(root / "b/two.vsp", "node_id: refund_v1")
+    with pytest.raises(NodeNotFound, match=r"a/one\.vsp` and in `.*b/two\.vsp`; name one file"):
+        locate("refund", root)
+
+
+def test_who_declares_an_id_goes_before_who_is_only_called_so(root: Path) -> None:
+    called = write(root / "a/refund_v1.vsp", "node_id: other_v1")
+    assert locate("refund_v1", root) == called, "nobody declares it"
+    declares = write(root / "b/odd.vsp", "node_id: refund_v1")
+    assert locate("refund_v1", root) == declares
+
+
+def test_only_the_file_with_the_right_name_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def noting(path: Path) -> str:
+        read.append(path.name)
+        return id_of(path)
+
+    monkeypatch.setattr(module, "id_of", noting)
+    locate("price", root)
+    locate("price_v1", root)
+    assert read == ["price_v10.vsp", "price_v1.vsp"]
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("node_id: fee_v1", "fee_v1"),
+        ("type: function\ninputs: {node_id: no_v1}\n'node_id': \"fee_v1\"\n", "fee_v1"),
+        ("{inputs: [[a], {b: c}], node_id: fee_v1}", "fee_v1"),
+        ("[a, b]: x\nnode_id: fee_v1\nflow: [", "fee_v1"),
+        ("\r\n# text\r\nnode_id: fee_v1\r\n", "fee_v1"),
+        ("intent: node_id\ntype: fee_v1\n", "file"),
+        ("- node_id\n- fee_v1\n", "file"),
+        ("node_id: [fee_v1]\n", "file"),
+        ("flow: [}\nnode_id: fee_v1\n", "file"),
+        ("flow: " + "[" * 5000 + "\nnode_id: fee_v1\n", "file"),
+        ("", "file"),
+        ("node_id", "file"),
+    ],
+)
+def test_the_id_of_a_file(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "file.vsp"
+    path.write_bytes(text.encode())
+    assert id_of(path) == found
+
+
+def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file_v1.vsp").write_bytes(b"node_id: \xff\xfe\x00")
+    assert id_of(tmp_path / "file_v1.vsp") == "file_v1"
+    assert id_of(tmp_path / "gone_v1.vsp") == "gone_v1"
+
+
+def test_versions_are_numbers_and_the_newest_stands_first(root: Path) -> None:
+    assert list(versions("price", node_files([root]))) == [10, 2, 1]
+    assert list(versions("tax", node_files([root])).values()) == [[root / "b/tax_v1.vsp", root / "c/tax_v1.vsp"]]
+    assert versions("plain", node_files([root])) == {}

@@ -142,4 +142,20 @@ NAMES: Final[dict[str, Explanation]] = {
             "step: fee\n    operation: compute\n    value: amount * rate\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1301": Explanation(
+        text=(
+            "The file of a node is named after its `node_id`, so that a person and a command find it by the id alone. "
+            "This is a warning: the node still runs, and commands that do not find its id among the names of files "
+            "read the files. Rename the file, or correct the id."
+        ),
+        no_example="it is about the name of the file, and an example has none",
+    ),
+    "VSP1302": Explanation(
+        text=(
+            "Two of the files that are checked declare the same `node_id`. An id stands for one node, whoever asks and "
+            "whenever, so it would not be known which of them is meant. Give one of them another name; if it is meant "
+            "to follow the other, give it the next version (`vesper new NAME --next`)."
+        ),
+        no_example="it takes two files",
+    ),
 }

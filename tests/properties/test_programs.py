@@ -1,0 +1,107 @@
+"""Laws that hold for every node the checker accepts, on random ones from fixed seeds."""
+
+from __future__ import annotations
+
+import ast
+import random
+from functools import cache
+
+import pytest
+
+from tests.support.marks import without_marks
+from tests.support.nodes import compiled_text
+from vesper.codegen.module import generate_module
+from vesper.compiler import Compiled, compile_source
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.source import SourceFile
+from vesper.engines.outcome import EngineFault
+from vesper.engines.registry import ENGINES
+from vesper.ir.decode import decode
+from vesper.ir.encode import encode, semantic_hash
+from vesper.ir.nodes import FOR_KINDS, Array, Call, Field, For, If, Let, Logical, RecordValue
+from vesper.spec.operations import IMPLEMENTED
+from vesper.syntax.format import format_source
+from vesper.verify.inputs import InputGenerator
+from vesper.verify.programs import draw_program
+
+PROGRAMS = 200
+RUN = 25
+"""How many of them are turned into Python and run: that is most of the time."""
+
+
+@cache
+def programs() -> tuple[Compiled, ...]:
+    """Each one accepted by the checker: `compiled_text` shows the diagnostics of one that is not."""
+    return tuple(compiled_text(draw_program(seed).text()) for seed in range(7000, 7000 + PROGRAMS))
+
+
+def _formatted(text: str) -> str:
+    bag = DiagnosticBag(SourceFile("test.vsp", text))
+    formatted = format_source(bag)
+    assert formatted is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
+    return formatted
+
+
+def test_every_program_is_accepted() -> None:
+    assert len(programs()) == PROGRAMS
+
+
+def test_the_same_seed_draws_the_same_program() -> None:
+    state = random.getstate()
+    assert draw_program(11).text() == draw_program(11).text()
+    assert random.getstate() == state, "nothing but the seed decides"
+    assert draw_program(11).text() != draw_program(12).text()
+
+
+def test_the_programs_use_the_whole_language() -> None:
+    """A form or an operation that no program has is one that the verifier would never try."""
+    parts = [part for each in programs() for part in each.node.expressions()]
+    operations = {part.op for part in parts if isinstance(part, Call)}
+    assert set(IMPLEMENTED) - operations == set()
+    assert set(FOR_KINDS) - {part.kind for part in parts if isinstance(part, For)} == set()
+    for form in (If, Let, Logical, Array, RecordValue, Field):
+        assert any(isinstance(part, form) for part in parts), form.__name__
+    words = " ".join(each.source.text for each in programs())
+    for word in ("??", "=>", " WITH ", " NOT IN ", " IS NOT NULL", " WHERE ", "SATISFIES", "otherwise", "input."):
+        assert word in words, word
+
+
+def test_the_ir_can_be_read_back() -> None:
+    for each in programs():
+        again = decode(each.ir)
+        assert again == each.node
+        assert encode(again) == each.ir
+
+
+def test_a_second_compilation_gives_the_same_ir() -> None:
+    for each in programs()[::4]:
+        again, _ = compile_source(each.source)
+        assert again is not None
+        assert again.ir == each.ir
+        assert again.semantic_hash == each.semantic_hash == semantic_hash(again.node)
+
+
+def test_layout_does_not_change_the_meaning_and_is_done_once() -> None:
+    for each in programs():
+        formatted = _formatted(each.source.text)
+        assert compiled_text(formatted).semantic_hash == each.semantic_hash
+        assert _formatted(formatted) == formatted
+
+
+def test_generated_python_is_of_known_forms_and_marks_only_observe() -> None:
+    for each in programs()[:RUN]:
+        plain = generate_module(each.node).text  # refuses forms that no writer should produce
+        traced = generate_module(each.node, traced=True).text
+        assert without_marks(traced) == ast.unparse(ast.parse(plain))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_accepted_never_puts_an_engine_at_fault(engine: str) -> None:
+    for each in programs()[:RUN]:
+        inputs = InputGenerator(each.node, seed=1, seeks_boundaries=False)
+        program = ENGINES[engine].load(each)
+        for _ in range(10):
+            drawn = inputs.draw()
+            outcome = program.call(drawn)
+            assert not isinstance(outcome, EngineFault), f"{outcome}\n{drawn}\n{each.source.text}"

@@ -1,0 +1,251 @@
+"""Random well-typed nodes, from a seed: what the verifier runs when it is not told what to run.
+
+`draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
+layers below: types and literals, terms and scopes, forms, operations (`programs_types`, `programs_terms`,
+`programs_forms`, `programs_expressions`); the text (`programs_text`); running and reducing (`programs_run`,
+`programs_reduce`).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.verify.programs_expressions import Expressions
+from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
+from vesper.verify.programs_text import (
+    Draft,
+    DrawnCompute,
+    DrawnConstant,
+    DrawnInput,
+    DrawnRecord,
+    DrawnStep,
+    DrawnTable,
+    Written,
+)
+from vesper.verify.programs_types import SCALARS, TypeSource
+
+_NAMES = (
+    "amount", "balance", "total", "rate", "items", "lines", "prices", "flags", "note", "who", "class", "len", "decimal",
+    "mark", "match", "import", "success", "d_0", "length", "at", "contains", "frozenset", "checked", "self", "type",
+    "none", "sorted", "k", "v", "x", "y", "z", "text_length", "range", "raise", "result", "node", "outputs", "inputs",
+)  # fmt: skip
+_ALSO_MEMBERS = ("status", "kind", "open")
+"""Names that are members of enums too; only for types that never stand where an enum is expected."""
+_FIELDS = ("a", "b", "qty", "price", "tags", "note", "kind", "of", "keys", "items", "get", "def", "self_")
+_TYPE_NAMES = ("Line", "Order", "Decimal", "Any", "Record0", "TypedDict")
+_CONSTRAINTS: dict[Type, tuple[str, ...]] = {
+    INTEGER: ("{min: 0}", "{min: -5}", "{max: 1000}", "{max: 9223372036854775807}", "positive", "non_negative"),
+    DECIMAL: ("{min: 0}", "{min: -0.50}", "{max: 100000.00}", "positive", "non_negative"),
+    STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
+}
+
+
+def draw_program(seed: int) -> Draft:
+    """The node of this seed; the same one on every machine."""
+    return _Program(seed).draft()
+
+
+class _Program:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._random = random.Random(f"program {seed}")
+        self._types = TypeSource(self._random)
+        self._expressions = Expressions(self._types)
+        self._scope = Scope()
+        self._unused = [*_NAMES]
+        self._random.shuffle(self._unused)
+
+    def draft(self) -> Draft:
+        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._few(0, 0, 1, 1, 2, 3)))
+        inputs = tuple(self._input() for _ in range(self._few(0, 1, 2, 3, 3, 4, 5)))
+        for _ in range(self._few(0, 1, 2, 3)):
+            type_ = self._new_type()
+            self._expressions.new_constant(type_)
+        outputs = self._outputs(inputs)
+        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
+        steps, returned = self._flow(outputs)
+        postconditions = self._clauses(self._after(inputs, outputs), self._few(0, 0, 1, 2))
+        return Draft(
+            node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
+            records=records,
+            inputs=inputs,
+            constants=tuple(
+                DrawnConstant(name, type_, value) for name, (type_, value) in self._expressions.constants.items()
+            ),
+            outputs=outputs,
+            preconditions=preconditions,
+            steps=steps,
+            returned=returned,
+            postconditions=postconditions,
+        )
+
+    def _few(self, *counts: int) -> int:
+        return self._random.choice(counts)
+
+    def _depth(self) -> int:
+        return self._random.choice((1, 2, 2, 3, 3, 4, 5))
+
+    def _name(self) -> str:
+        return self._unused.pop()
+
+    def _new_type(self) -> Type:
+        """A type, remembered: what operations on any type are tried with."""
+        type_ = self._types.type()
+        self._remember(type_)
+        return type_
+
+    def _remember(self, type_: Type) -> None:
+        if type_ not in self._expressions.pool:
+            self._expressions.pool.append(type_)
+        match type_:
+            case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner) | MapOf(_, inner):
+                self._remember(inner)
+            case _:
+                pass
+
+    # -- declarations -----------------------------------------------------------------------------
+
+    def _record(self, name: str) -> DrawnRecord:
+        names = self._random.sample(_FIELDS, self._few(1, 2, 2, 3, 4))
+        fields = tuple((field, self._types.type(2)) for field in names)
+        record = Record(fields, name)
+        self._types.records.append(record)
+        self._remember(record)
+        scope = Scope(sees_constants=False)
+        for field, type_ in fields:
+            scope = scope.declare("field", field, type_)
+        return DrawnRecord(name, fields, self._clauses(scope, self._few(0, 0, 1)))
+
+    def _input(self) -> DrawnInput:
+        type_ = self._new_type()
+        known = _CONSTRAINTS.get(type_, ())
+        name = self._name()
+        if type_ in SCALARS and self._random.random() < 0.1:
+            free = [each for each in _ALSO_MEMBERS if each not in self._scope.taken]
+            name = self._random.choice(free) if free else name
+        constraints = self._random.sample(known, self._few(0, 0, 0, 1, 1, 2)) if known else []
+        default = self._types.yaml(type_) if self._random.random() < 0.2 else None
+        self._scope = self._scope.declare("input", name, type_)
+        return DrawnInput(name, type_, tuple(constraints), default)
+
+    def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:
+        names = [self._name() for _ in range(self._few(1, 1, 2, 2, 3, 4))]
+        outputs = [
+            (name, self._random.choice(self._expressions.pool) if self._random.random() < 0.6 else self._new_type())
+            for name in names
+        ]
+        if inputs and self._random.random() < 0.15:  # an output may have the name of an input
+            outputs.append((self._random.choice(inputs).name, self._new_type()))
+        return tuple(outputs)
+
+    # -- contracts --------------------------------------------------------------------------------
+
+    def _clauses(self, scope: Scope, count: int) -> tuple[Term, ...]:
+        found: list[Term] = []
+        for _ in range(count):
+            try:
+                clause = self._expressions.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
+                if self._random.random() < 0.6:  # most inputs shall get past it
+                    other = self._expressions.expression(BOOLEAN, scope, 1, BOOLEAN)
+                    clause = infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
+                found.append(clause)
+            except NoWay:
+                continue
+        return tuple(found)
+
+    def _after(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
+        """What postconditions see: an output hides the input of its name, which is then `input.name`."""
+        scope = Scope()
+        for name, type_ in outputs:
+            scope = scope.declare("output", name, type_)
+        hidden = {name for name, _ in outputs}
+        for each in inputs:
+            if each.name in hidden:
+                known = Known(f"input {each.name}", f"input.{each.name}", each.type)
+                scope = replace(scope, names=(*scope.names, known))
+            else:
+                scope = scope.declare("input", each.name, each.type)
+        return scope
+
+    # -- flow -------------------------------------------------------------------------------------
+
+    def _flow(
+        self, outputs: tuple[tuple[str, Type], ...]
+    ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
+        """Steps of their own and steps that have an output's name, then what is returned."""
+        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._few(0, 1, 1, 2, 3))]
+        as_steps = self._random.random()
+        wanted += [
+            (name, type_)
+            for name, type_ in outputs
+            if name not in self._scope.taken and self._random.random() < as_steps * 1.5
+        ]
+        self._random.shuffle(wanted)
+        held = dict(outputs)
+        steps: list[DrawnStep] = []
+        done: set[str] = set()
+        while wanted:
+            size = min(len(wanted), self._few(1, 1, 1, 2, 3))
+            now, wanted = wanted[:size], wanted[size:]
+            if size == 1 and self._random.random() < 0.4:
+                steps.append(self._table(*now[0]))
+            else:
+                is_block = size > 1 or self._random.random() < 0.3
+                steps.append(DrawnCompute(tuple((name, self._computed(name, type_)) for name, type_ in now), is_block))
+            done |= {name for name, type_ in now if type_ is not None}
+        returned = tuple(
+            (name, None if name in done else self._expressions.fitting(held[name], self._scope, self._depth()))
+            for name, _ in outputs
+        )
+        return tuple(steps), returned
+
+    def _declare_step(self, name: str, type_: Type) -> None:
+        self._remember(type_)
+        self._scope = self._scope.declare("step", name, type_)
+
+    def _computed(self, name: str, held_to: Type | None) -> Written:
+        """The value of a step; one that has an output's name is held to its type."""
+        type_ = held_to or self._random.choice(self._expressions.pool)
+        depth, hint = self._depth(), held_to
+        value: Written
+        try:
+            value = self._structured(type_, depth, hint)
+        except NoWay:
+            draw = self._expressions
+            value = (
+                draw.expression(type_, self._scope, depth) if hint is None else draw.fitting(type_, self._scope, depth)
+            )
+        self._declare_step(name, type_)
+        return value
+
+    def _structured(self, type_: Type, depth: int, hint: Type | None) -> Written:
+        """A record or an array written as YAML."""
+        draw = self._expressions
+        if self._random.random() < 0.5:
+            raise NoWay
+        if isinstance(type_, Record):
+            return dict(draw.record_entries(type_, self._scope, depth - 1, hint))
+        if isinstance(type_, ArrayOf):
+            return [*draw.array_literal(type_, self._scope, depth - 1, hint).terms()]
+        raise NoWay
+
+    def _table(self, name: str, held_to: Type | None) -> DrawnTable:
+        """A row is reached where all the conditions above it have failed."""
+        draw, failed = self._expressions, NOTHING
+        type_ = held_to or self._random.choice(draw.pool)
+        rows: list[tuple[Term, Term]] = []
+        for _ in range(self._few(0, 1, 2, 2, 3)):
+            when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
+            rows.append((when, self._result(type_, held_to, failed | when.when_true)))
+            failed |= when.when_false
+        otherwise = self._result(type_, held_to, failed)
+        self._declare_step(name, type_)
+        return DrawnTable(name, tuple(rows), otherwise)
+
+    def _result(self, type_: Type, held_to: Type | None, facts: Facts) -> Term:
+        scope = self._scope.assuming(facts)
+        if held_to is None:
+            return self._expressions.expression(type_, scope, 2)
+        return self._expressions.fitting(type_, scope, 2)

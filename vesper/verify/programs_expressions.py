@@ -1,0 +1,279 @@
+"""Random well-typed expressions: `expression(type, scope, depth, hint)` picks among all that has this type.
+
+Which operations there are, with their types, comes from `IMPLEMENTED`: a new one is used without a change here. Where
+the checker reads a part for an expected type, the part is drawn with the same hint; see `vesper.check.expressions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import TypeAlias
+
+from vesper.spec.operation import OpSpec
+from vesper.spec.operations import IMPLEMENTED
+from vesper.spec.types import (
+    BOOLEAN,
+    DECIMAL,
+    INTEGER,
+    ArrayOf,
+    Enum,
+    Function,
+    MapOf,
+    OptionalOf,
+    Parameter,
+    Primitive,
+    SetOf,
+    Type,
+    declared_type,
+    fits_bound,
+    match_declared,
+    substitute,
+    without_null,
+)
+from vesper.verify.programs_forms import Forms
+from vesper.verify.programs_terms import (
+    COMPARISON,
+    LEVELS,
+    NOTHING,
+    Known,
+    NoWay,
+    Scope,
+    Term,
+    held,
+    hint_from,
+    infix,
+    prefix,
+)
+from vesper.verify.programs_types import SCALARS, TypeSource
+
+Producer: TypeAlias = tuple[float, Callable[[], Term]]
+_OFTEN, _SELDOM = 3.0, 0.3
+"""Operations that take a part of something mostly fail: a program of many would hardly ever come to its end."""
+_BUDGETS = (25, 50, 80, 120, 200)
+"""How many terms a node may have before its expressions become leaves; far inside the limits of a document."""
+
+
+def _is_writable(type_: Type) -> bool:
+    """True for types whose values a node can have today."""
+    match type_:
+        case Primitive():
+            return type_ in SCALARS
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return _is_writable(inner)
+        case MapOf(key, value):
+            return _is_writable(key) and _is_writable(value)
+        case Function():
+            return False
+        case _:
+            return True
+
+
+def _is_usable(spec: OpSpec) -> bool:
+    types = [declared_type(text) for _, text in spec.params]
+    is_written = spec.function is not None or spec.operator == "IS NULL" or spec.operator in LEVELS
+    return is_written and all(_is_writable(each) for each in (*types, declared_type(spec.returns)))
+
+
+@cache
+def usable_operations() -> tuple[OpSpec, ...]:
+    """The operations that an expression can be made of."""
+    return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
+
+
+class Expressions(Forms):
+    def __init__(self, types: TypeSource) -> None:
+        self.types = types
+        self.random = types.random
+        self.pool: list[Type] = [*SCALARS]
+        """Types that occur in the node: what an operation on any type is tried with."""
+        self.constants: dict[str, tuple[Type, str]] = {}
+        """Name, type and YAML text; one is added where a value can be had in no other way."""
+        self.budget = self.random.choice(_BUDGETS)
+        self.bound = 0
+
+    # -- the choice -------------------------------------------------------------------------------
+
+    def fitting(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Something that fits a place of this type, by itself or by a conversion that the language does."""
+        if isinstance(type_, OptionalOf):
+            if self.random.random() < 0.2:
+                return Term(type_, ("null",))
+            if self.random.random() < 0.6:
+                return self.expression(type_.inner, scope, depth, type_)
+        elif type_ == DECIMAL and self.random.random() < 0.15:
+            try:
+                return self.expression(INTEGER, scope, depth, DECIMAL)
+            except NoWay:
+                pass
+        return self.expression(type_, scope, depth, type_)
+
+    def expression(self, type_: Type, scope: Scope, depth: int, hint: Type | None = None) -> Term:
+        """Something of exactly this type, where the place says `hint`."""
+        self.budget -= 1
+        hint = None if hint is None else without_null(hint)
+        if self.budget < 0:
+            depth = 0
+        producers = [*self._leaves(type_, scope, hint)]
+        if depth > 0:
+            producers += self._operations(type_, scope, depth - 1)
+            producers += self.forms(type_, scope, depth - 1, hint)
+        while producers:
+            (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
+            try:
+                return producers.pop(chosen)[1]()
+            except NoWay:
+                continue
+        return self._last_resort(type_, scope)
+
+    def _leaves(self, type_: Type, scope: Scope, hint: Type | None) -> Iterator[Producer]:
+        if _is_scalar(type_):
+            yield 2.0, partial(self.literal, type_, hint, scope)
+        named = [each for each in scope.paths if each.type == type_ and not _reads_as_member(each, hint)]
+        if named:
+            yield 4.0, lambda: self._spelled(self.random.choice(named))
+        constants = self._constants_of(type_, scope)
+        if constants:
+            yield 1.0, lambda: self.random.choice(constants)
+
+    def _constants_of(self, type_: Type, scope: Scope) -> list[Term]:
+        """Constants and fields of them; they are seen everywhere but in the clauses of a record type."""
+        if not scope.sees_constants:
+            return []
+        known = (Known(f"constant {name}", name, constant) for name, (constant, _) in self.constants.items())
+        return [path for each in known for path in scope.paths_from(each) if path.type == type_]
+
+    def _spelled(self, path: Term) -> Term:
+        """A path as it is, or from `input.` or `output.` on, which is the same thing."""
+        assert path.path is not None
+        kind = path.path[0].partition(" ")[0]
+        text = str(path)
+        if kind in ("input", "output") and not text.startswith(f"{kind}.") and self.random.random() < 0.15:
+            return Term(path.type, (f"{kind}.{text}",), path=path.path)
+        return path
+
+    def _last_resort(self, type_: Type, scope: Scope) -> Term:
+        """A constant of its own."""
+        if not scope.sees_constants:
+            raise NoWay
+        same = self._constants_of(type_, scope)
+        if same:
+            return self.random.choice(same)
+        name = self.new_constant(type_)
+        return Term(type_, (name,), path=(f"constant {name}", ()))
+
+    def new_constant(self, type_: Type) -> str:
+        name = f"k{len(self.constants)}"
+        self.constants[name] = (type_, self.types.yaml(type_))
+        return name
+
+    def any_type(self) -> Type:
+        return self.random.choice(self.pool)
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def _operations(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
+        """Every operation that returns this type, all together as likely as a few forms."""
+        found: list[tuple[OpSpec, dict[str, Type]]] = []
+        for spec in usable_operations():
+            bindings: dict[str, Type] = {}
+            returns = declared_type(spec.returns)
+            if match_declared(returns, type_, bindings) and self._fill(spec, bindings):
+                found.append((spec, bindings))
+        for spec, bindings in found:
+            params = [substitute(declared_type(text), bindings) for _, text in spec.params]
+            share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
+            if spec.operator is not None:
+                yield 2 * share / len(found), partial(self._by_operator, spec.operator, params, type_, scope, depth)
+            if spec.function is not None:
+                yield share / len(found), partial(self._by_function, spec, params, type_, scope, depth)
+
+    def _fill(self, spec: OpSpec, bindings: dict[str, Type]) -> bool:
+        """Choose the type parameters that the result leaves open; false where none fits."""
+        for name, bound in spec.type_params:
+            if name not in bindings:
+                fitting = [each for each in self.pool if fits_bound(each, bound) and self._may_fill(spec, name, each)]
+                if not fitting:
+                    return False
+                bindings[name] = self.random.choice(fitting)
+            if not fits_bound(bindings[name], bound):
+                return False
+        return True
+
+    @staticmethod
+    def _may_fill(spec: OpSpec, name: str, type_: Type) -> bool:
+        """An optional of an optional is no type, so what stands in an optional is none."""
+        inside = any(declared_type(text) == OptionalOf(Parameter(name)) for _, text in spec.params)
+        return not (inside and isinstance(type_, OptionalOf))
+
+    def _by_function(self, spec: OpSpec, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+        left_out = self.random.randint(0, len(spec.defaults))
+        parts: list[str | Term] = [f"{spec.function}("]
+        for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
+            if len(parts) > 1:
+                parts.append(", ")
+            if name in spec.literals:
+                parts.append(self.literal(param, param, scope))
+            elif name == "index":
+                parts.append(self.position(scope, depth))
+            else:
+                parts.append(self.expression(param, scope, depth))
+        return Term(type_, (*parts, ")"))
+
+    def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
+        text = self.types.literal(type_, hint, scope.taken | self.constants.keys())
+        if text is None:
+            raise NoWay
+        level = LEVELS["unary -"] if text.startswith("-") else LEVELS["unary -"] + 1
+        return Term(type_, (text,), level, is_open=type_ != BOOLEAN)
+
+    def _by_operator(self, operator: str, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+        if operator == "IS NULL":
+            return self._is_null(params[0], scope, depth)
+        if len(params) == 1:
+            operand = self.expression(params[0], scope, depth)
+            term = prefix(operator, operand, type_)
+            if operator != "NOT":
+                return term
+            return Term(type_, term.parts, term.level, term.is_open, operand.when_false, operand.when_true)
+        left, right = self._operands(operator, params[0], params[1], scope, depth)
+        if operator == "IN" and self.random.random() < 0.3:
+            return infix(operator, left, right, type_, "NOT IN")
+        return infix(operator, left, right, type_)
+
+    def _operands(self, operator: str, left: Type, right: Type, scope: Scope, depth: int) -> tuple[Term, Term]:
+        """Each side is read with what the other one says, literals last; so they are drawn."""
+        if hint_from(right) == left and self.random.random() < 0.3:
+            second = self.expression(right, scope, depth)
+            if not second.is_open:
+                return self.literal(left, left, scope), second
+        if left == right == DECIMAL and self.random.random() < 0.2:  # the integer becomes a decimal
+            left, right = self.random.choice(((INTEGER, DECIMAL), (DECIMAL, INTEGER)))
+        first = self.expression(left, scope, depth)
+        if first.is_open:
+            return first, self.expression(right, scope, depth)
+        if operator == "IN" and isinstance(right, ArrayOf) and self.random.random() < 0.5:
+            return first, self.array_literal(right, scope, depth, right)
+        return first, self.expression(right, scope, depth, hint_from(left))
+
+    def _is_null(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """A question about a path is what narrows; about anything else it is only a question."""
+        if scope.nullable and self.random.random() < 0.8:
+            operand = self._spelled(self.random.choice(scope.nullable))
+        else:
+            operand = self.expression(type_, scope, depth)
+        is_negated = self.random.random() < 0.5
+        facts = NOTHING if operand.path is None else frozenset({operand.path})
+        words = " IS NOT NULL" if is_negated else " IS NULL"
+        parts = (*held(operand, COMPARISON + 1), words)
+        true, false = (facts, NOTHING) if is_negated else (NOTHING, facts)
+        return Term(BOOLEAN, parts, COMPARISON, when_true=true, when_false=false)
+
+
+def _is_scalar(type_: Type) -> bool:
+    return isinstance(type_, Primitive | Enum)
+
+
+def _reads_as_member(name: Term, hint: Type | None) -> bool:
+    """A bare name where an enum with a member of that name is expected is refused as ambiguous."""
+    return isinstance(hint, Enum) and str(name) in hint.members

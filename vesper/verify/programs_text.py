@@ -1,0 +1,229 @@
+"""A drawn node as data, and its `.vsp` text. Dropping a part of the data drops it from the text.
+
+Scalars are written in any style that YAML has for them, from a choice that depends on the text alone: what is dropped
+elsewhere does not change how the rest is written.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from vesper.spec.types import Type
+from vesper.verify.programs_terms import Term
+from vesper.verify.programs_types import type_text, yaml_quoted
+
+_PLAIN = re.compile(r"[A-Za-z0-9_(]([A-Za-z0-9_().=<>+*?'\"\-]| (?!#))*(?<! )", re.ASCII)
+_FLOW = re.compile(r"[A-Za-z0-9_(]([A-Za-z0-9_().=<>+*'\"\-]| (?!#))*(?<! )", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRecord:
+    name: str
+    fields: tuple[tuple[str, Type], ...]
+    constraints: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnInput:
+    name: str
+    type: Type
+    constraints: tuple[str, ...]
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnConstant:
+    name: str
+    type: Type
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCompute:
+    """One value, or a block of them; a mapping is a record and a list an array, written as YAML."""
+
+    values: tuple[tuple[str, Written], ...]
+    is_block: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTable:
+    name: str
+    rows: tuple[tuple[Term, Term], ...]
+    otherwise: Term
+
+
+Written: TypeAlias = "Term | list[Term] | dict[str, Term]"
+DrawnStep: TypeAlias = DrawnCompute | DrawnTable
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A whole node."""
+
+    node_id: str
+    records: tuple[DrawnRecord, ...]
+    inputs: tuple[DrawnInput, ...]
+    constants: tuple[DrawnConstant, ...]
+    outputs: tuple[tuple[str, Type], ...]
+    preconditions: tuple[Term, ...]
+    steps: tuple[DrawnStep, ...]
+    returned: tuple[tuple[str, Term | None], ...]
+    """What each output is; None for the step of its name. Written as a list where all are."""
+    postconditions: tuple[Term, ...]
+
+    def text(self) -> str:
+        return "\n".join(_lines(self)) + "\n"
+
+
+def _choice(text: str, ways: int) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass")) % ways
+
+
+def scalar(text: str, in_flow: bool = False) -> str:
+    """A text on one line, in a style that gives it back exactly."""
+    way = _choice(text, 4)
+    if (_FLOW if in_flow else _PLAIN).fullmatch(text) and way > 0:
+        return text
+    if _is_plain_text(text) and way != 1:
+        return "'" + text.replace("'", "''") + "'"
+    return yaml_quoted(text)
+
+
+def _is_plain_text(text: str) -> bool:
+    """True for text without anything that YAML could take for a line break, or skip."""
+    return text.isprintable() and "\ufeff" not in text
+
+
+def _entry(margin: str, key: str, text: str) -> Iterator[str]:
+    """`key: expression`; a long one may stand below its key, over several lines."""
+    is_foldable = len(text) > 60 and "  " not in text and _is_plain_text(text)
+    if not is_foldable or _choice(text, 3) > 0:
+        yield f"{margin}{key}: {scalar(text)}"
+        return
+    yield f"{margin}{key}: >-"
+    inside = " " * (len(margin) + 4)
+    yield from (inside + line for line in _folded(text))
+
+
+def _folded(text: str) -> list[str]:
+    """Broken at single spaces; never where a line would start or end with one."""
+    lines = [""]
+    quote = ""
+    for word in re.split("( )", text):
+        if word == " " and len(lines[-1]) > 50 and not quote:
+            lines.append("")
+            continue
+        lines[-1] += word
+        for character in word:
+            if quote:
+                quote = "" if character == quote else quote
+            elif character in "'\"":
+                quote = character
+    return lines
+
+
+def _lines(draft: Draft) -> Iterator[str]:
+    yield f"node_id: {draft.node_id}"
+    yield "type: function"
+    yield "intent: A random program"
+    if draft.records:
+        yield "types:"
+        for record in draft.records:
+            yield f"  {record.name}:"
+            yield "    fields:"
+            yield from (f"      {name}: {scalar(type_text(type_))}" for name, type_ in record.fields)
+            yield from _clauses("    ", "constraints", record.constraints)
+    if draft.inputs:
+        yield "inputs:"
+        for each in draft.inputs:
+            yield from _input(each)
+    yield "outputs:"
+    yield "  success:"
+    yield from (f"    {name}: {scalar(type_text(type_))}" for name, type_ in draft.outputs)
+    if draft.constants:
+        yield "constants:"
+        for constant in draft.constants:
+            type_ = scalar(type_text(constant.type), in_flow=True)
+            yield f"  {constant.name}: {{type: {type_}, value: {constant.value}}}"
+    if draft.preconditions or draft.postconditions:
+        yield "contracts:"
+        yield from _clauses("  ", "preconditions", draft.preconditions)
+        yield from _clauses("  ", "postconditions", draft.postconditions)
+    yield "flow:"
+    for step in draft.steps:
+        yield from _table(step) if isinstance(step, DrawnTable) else _compute(step)
+    yield from _return(draft)
+
+
+def _input(each: DrawnInput) -> Iterator[str]:
+    if not each.constraints and each.default is None:
+        yield f"  {each.name}: {scalar(type_text(each.type))}"
+        return
+    yield f"  {each.name}:"
+    yield f"    type: {scalar(type_text(each.type))}"
+    if each.constraints:
+        yield f"    constraints: [{', '.join(each.constraints)}]"
+    if each.default is not None:
+        yield f"    default: {each.default}"
+
+
+def _clauses(margin: str, key: str, clauses: tuple[Term, ...]) -> Iterator[str]:
+    if clauses:
+        yield f"{margin}{key}:"
+        yield from (f"{margin}  - {scalar(str(each))}" for each in clauses)
+
+
+def _compute(step: DrawnCompute) -> Iterator[str]:
+    if step.is_block:
+        yield "  - operation: compute"
+        yield "    compute:"
+        for name, value in step.values:
+            yield from _value("      ", name, value)
+        return
+    for name, value in step.values:
+        yield f"  - step: {name}"
+        yield "    operation: compute"
+        yield from _value("    ", "value", value)
+
+
+def _value(margin: str, key: str, value: Written) -> Iterator[str]:
+    match value:
+        case Term():
+            yield from _entry(margin, key, str(value))
+        case []:
+            yield f"{margin}{key}: []"
+        case list():
+            yield f"{margin}{key}:"
+            yield from (f"{margin}  - {scalar(str(each))}" for each in value)
+        case _:
+            yield f"{margin}{key}:"
+            for name, each in value.items():
+                yield from _entry(f"{margin}  ", name, str(each))
+
+
+def _table(step: DrawnTable) -> Iterator[str]:
+    yield f"  - step: {step.name}"
+    yield "    operation: decision_table"
+    yield "    rows:"
+    for when, then in step.rows:
+        if _choice(str(when), 2):
+            yield f"      - {{when: {scalar(str(when), in_flow=True)}, then: {scalar(str(then), in_flow=True)}}}"
+        else:
+            yield from _entry("      - ", "when", str(when))
+            yield from _entry("        ", "then", str(then))
+    yield f"      - {{otherwise: {scalar(str(step.otherwise), in_flow=True)}}}"
+
+
+def _return(draft: Draft) -> Iterator[str]:
+    yield "  - operation: return"
+    if all(value is None for _, value in draft.returned):
+        yield f"    success: [{', '.join(name for name, _ in draft.returned)}]"
+        return
+    yield "    success:"
+    for name, value in draft.returned:
+        yield from _entry("      ", name, name if value is None else str(value))
