@@ -65,8 +65,7 @@ class CollectionForms:
             case ast.Aggregate():
                 return self._aggregate(expression)
             case ast.MapLiteral():
-                self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what="a map literal in an expression")
-                return None
+                return self._map_literal(expression, hint)
             case _:
                 raise AssertionError(f"no form of a collection: {expression}")
 
@@ -85,6 +84,32 @@ class CollectionForms:
         items = [self.check(item, element) for item in literal.items]
         known = [item for item in items if item is not None]
         return ir.Array(tuple(known), element, self.place(literal.span)) if len(known) == len(items) else None
+
+    def _map_literal(self, literal: ast.MapLiteral, hint: Type | None) -> ir.Expression | None:
+        """`{'a': 1}` is the map of its entries: `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
+        place = self.place(literal.span)
+        key_type = hint.key if isinstance(hint, MapOf) else None
+        value_type = hint.value if isinstance(hint, MapOf) else None
+        entries: list[ir.Expression] = []
+        for key, value in literal.entries:
+            found_key = self.infer(key, key_type) if key_type is None else self.check(key, key_type)
+            found = self.infer(value, value_type) if value_type is None else self.check(value, value_type)
+            if found_key is None or found is None:
+                return None
+            key_type, value_type = found_key.type, found.type
+            entries.append(ir.RecordValue((("key", found_key), ("value", found)), place))
+        if key_type is None or value_type is None:
+            what = "the type of an empty map: its place does not say one"
+            self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+            return None
+        entry = Record((("key", key_type), ("value", value_type)))
+        number = self.scope.local_count
+        self.scope.local_count += 1
+        local = ir.Local(number, "entry", entry, place)
+        return self._finished(
+            "map", (number,), ("entry",), ir.Array(tuple(entries), entry, place), None,
+            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), literal.span, place,
+        )  # fmt: skip
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
         wanted = hint if isinstance(hint, Record) else None
