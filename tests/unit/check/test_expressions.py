@@ -72,6 +72,14 @@ def codes(clause: str) -> list[str]:
         "length([1, 2, n]) == 3",
         "e IN [red, green]",
         "{x FOR x IN xs} CONTAINS n",
+        "d / 2 > n / 3",
+        "round(d, 2, half_up) == round(n, 0) AND round(d) == 1",
+        "get(rates, s) ?? 0 > 1",
+        "{'a': 1, 'b': 0.5}['a'] == 1",
+        "min(d, n) > max(1, 2)",
+        "sort(xs, descending)[0] == n",
+        "s + 'x' > s AND s CONTAINS 'x'",
+        "length(xs + [1]) > 0",
     ],
 )
 def test_accepted(clause: str) -> None:
@@ -105,10 +113,15 @@ def test_accepted(clause: str) -> None:
         ("length(n) > 0", "operator-types"),
         ("lenght(s) > 0", "unknown-name"),
         ("upper(s) == s", "not-in-this-version"),
-        ("d / 2 > 0", "not-in-this-version"),
         ("AVG(xs) > 0", "not-in-this-version"),
         ("length([]) == 0", "not-in-this-version"),
         ("null == n", "operator-types"),
+        ("round(d, 2, sideways) > 0", "unknown-name"),
+        ("round(s) > 0", "operator-types"),
+        ("round() > 0", "operator-types"),
+        ("round(d, 2, half_up, 1) > 0", "operator-types"),
+        ("s + n == s", "operator-types"),
+        ("length({'a': 1, 'b': s}) > 0", "type-mismatch"),
     ],
 )
 def test_refused(clause: str, code: str) -> None:
