@@ -26,6 +26,7 @@ from vesper.spec.types import (
     SetOf,
     Type,
     is_key,
+    optional,
 )
 from vesper.syntax import ast
 
@@ -92,6 +93,9 @@ class CollectionForms:
             return None
         if wanted is None and known:
             wanted = _common(known)
+            if wanted == NULL:
+                self.bag.error(Code.TYPE_MISMATCH, parts[0].span, expected="a value", found="null")
+                return None
         fitted = [
             self.fit(item, wanted, part.span) for item, part in zip(known, parts, strict=True) if wanted is not None
         ]
@@ -273,4 +277,4 @@ def _common(values: Sequence[ir.Expression]) -> Type:
     if types == {INTEGER, DECIMAL}:
         return DECIMAL
     others = types - {NULL}
-    return OptionalOf(others.pop()) if NULL in types and len(others) == 1 else values[0].type
+    return optional(others.pop()) if NULL in types and len(others) == 1 else values[0].type
