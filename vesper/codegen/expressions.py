@@ -12,7 +12,7 @@ import libcst as cst
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
-from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.spelling import BY_ORDER, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import DECIMAL, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
@@ -189,7 +189,7 @@ class ExpressionWriter:
                 written = self._function(name, call)
             case _:
                 self.kernels.add(call.op)
-                written = self._function(kernel_name(call.op), call)
+                written = self._function(kernel_name(call.op), call, *_declared_members(call))
         if call.op in CHECKED and not cannot_overflow(call):
             written = Written(cst.Call(cst.Name("checked"), [cst.Arg(written.node)]), ATOM)
         if OPERATIONS[call.op].raises:
@@ -239,9 +239,7 @@ class ExpressionWriter:
         pair = cst.Tuple([cst.Element(self.write(expression.key).node), cst.Element(value)])
         if not isinstance(expression.key.type, Enum):
             return _of_generator("map_of", pair, loop)
-        members = cst.Tuple(
-            [cst.Element(cst.SimpleString(string_literal(member))) for member in expression.key.type.members]
-        )
+        members = _members(expression.key.type)
         return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
 
     def _loop(self, expression: ir.For) -> cst.CompFor:
@@ -262,10 +260,9 @@ class ExpressionWriter:
     def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
         over = self._inside(expression.over, OR)
         match expression.over.type:
-            case SetOf(Enum(members)):
+            case SetOf(Enum() as enum):
                 # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
-                order = cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in members])
-                return cst.Call(cst.Name("members_in_order"), [cst.Arg(order), cst.Arg(over)])
+                return cst.Call(cst.Name("members_in_order"), [cst.Arg(_members(enum)), cst.Arg(over)])
             case SetOf():
                 return cst.Call(cst.Name("sorted"), [cst.Arg(over)])
             case MapOf() if names > 1:
@@ -273,9 +270,10 @@ class ExpressionWriter:
             case _:
                 return over
 
-    def _function(self, name: str, call: ir.Call) -> Written:
-        arguments = [cst.Arg(self.write(argument).node) for argument in call.args]
-        return Written(cst.Call(cst.Name(name), arguments), ATOM)
+    def _function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> Written:
+        # A kernel may give an argument back or put it in a collection, so it takes what could be stored.
+        arguments = [*(self.stored(argument).node for argument in call.args), *more]
+        return Written(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
     def _inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
         """The operand of a form that binds this tight."""
@@ -288,6 +286,19 @@ class ExpressionWriter:
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _declared_members(call: ir.Call) -> list[cst.BaseExpression]:
+    """The members of the enum by whose order an operation goes, if it goes by one."""
+    match call.of:
+        case (Enum() as enum, *_) if call.op in BY_ORDER:
+            return [_members(enum)]
+        case _:
+            return []
+
+
+def _members(enum: Enum) -> cst.Tuple:
+    return cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in enum.members])
 
 
 def _item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:
