@@ -206,7 +206,7 @@ class ExpressionWriter:
         return Written(_item(cst.ListComp(self.write(let.body).node, loop), cst.Integer("0")), ATOM)
 
     def _for(self, expression: ir.For) -> Written:
-        if expression.kind == "count" and expression.where is None and isinstance(expression.value, ir.Local):
+        if expression.kind == "count" and _is_every_item(expression):
             # Every item counts: no loop is needed.
             return Written(cst.Call(cst.Name("len"), [cst.Arg(self.write(expression.over).node)]), ATOM)
         loop = self._loop(expression)
@@ -221,18 +221,24 @@ class ExpressionWriter:
                 return Written(_of_generator("frozenset", value, loop), ATOM)
             case "forall" | "exists":
                 return Written(_of_generator("all" if expression.kind == "forall" else "any", value, loop), ATOM)
-            case "sum" if expression.type == DECIMAL:
-                zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
-                parenthesised = cst.GeneratorExp(value, loop)
-                call = cst.Call(cst.Name("sum"), [cst.Arg(parenthesised), zero])
-            case "sum":
-                call = _of_generator("checked_sum", value, loop)
-            case "min" | "max":
-                call = _of_generator("smallest" if expression.kind == "min" else "largest", value, loop)
+            case "sum" | "min" | "max" if _is_every_item(expression):
+                call = self._aggregate(expression, self.write(expression.over).node)
+            case "sum" | "min" | "max":
+                call = self._aggregate(expression, cst.GeneratorExp(value, loop))
             case _:
                 call = self._map(expression, value, loop)
         self.sites[call] = expression.index
         return Written(call, ATOM)
+
+    def _aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
+        """A sum, a smallest or a largest of what an expression gives one by one."""
+        if expression.kind == "sum" and expression.type == DECIMAL:
+            zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
+            return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
+        name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
+        if isinstance(items, cst.GeneratorExp):
+            items = items.with_changes(lpar=[], rpar=[])
+        return cst.Call(cst.Name(name), [cst.Arg(items)])
 
     def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
         assert expression.key is not None
@@ -299,6 +305,16 @@ def _declared_members(call: ir.Call) -> list[cst.BaseExpression]:
 
 def _members(enum: Enum) -> cst.Tuple:
     return cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in enum.members])
+
+
+def _is_every_item(expression: ir.For) -> bool:
+    """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
+    return (
+        expression.where is None
+        and isinstance(expression.over.type, ArrayOf)
+        and isinstance(expression.value, ir.Local)
+        and expression.value.number == expression.locals[0]
+    )
 
 
 def _item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:
