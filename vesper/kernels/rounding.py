@@ -58,7 +58,8 @@ def _assembled(coefficient: Decimal, scale: int) -> Decimal:
 
 def rescaled(number: Decimal, scale: int) -> Decimal:
     """The same number with another scale, which must hold it exactly."""
-    if scale > MAX_SCALE or number.adjusted() >= MAX_DIGITS or number.adjusted() + scale >= MAX_DIGITS:
+    # Zero has one digit, whatever its scale.
+    if scale > MAX_SCALE or (number and number.adjusted() + scale >= MAX_DIGITS):
         raise Raised(ErrorCode.DECIMAL_OVERFLOW)
     return _WIDE.quantize(number, Decimal((0, (1,), -scale)))
 

@@ -150,7 +150,7 @@ def pad_end(value: str, width: int, fill: str) -> str:
 def _padding(value: str, width: int, fill: str) -> str:
     _require(len(fill) == 1)
     _refuse_long(width)
-    return fill * (width - len(value))
+    return fill * max(width - len(value), 0)
 
 
 def reverse(value: str) -> str:
