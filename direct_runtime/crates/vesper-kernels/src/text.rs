@@ -7,7 +7,7 @@ use vesper_ir::{ErrorCode, TextKernels, Value};
 
 use crate::{Native, count, within_items};
 
-/// SEMANTICS: the property White_Space of Unicode 15.0, written out: Rust goes by the tables of its release, and
+/// SEMANTICS: the property `White_Space` of Unicode 15.0, written out: Rust goes by the tables of its release, and
 /// Python's `strip` takes U+001C to U+001F too.
 fn is_white_space(char: char) -> bool {
     matches!(
