@@ -45,7 +45,9 @@ def _shapes(fields: NodeFields) -> str:
             ("optional", mapping.names(required=False)),
             ("later", later),
         ):
-            if names:
+            if len(names) == 1:
+                lines.append(f"    {word}=({_quoted(names[0])},),")
+            elif names:
                 lines += [f"    {word}=(", *(f"        {_quoted(name)}," for name in names), "    ),"]
         lines.append(")")
     steps = {mapping.step: mapping for mapping in fields.mappings if mapping.step and mapping.name == mapping.step}

@@ -33,25 +33,17 @@ NODE: Final = Shape(
 )
 INPUT: Final = Shape(
     "an input",
-    required=(
-        "type",
-    ),
+    required=("type",),
     optional=(
         "constraints",
         "default",
     ),
-    later=(
-        "required",
-    ),
+    later=("required",),
 )
 RECORD_TYPE: Final = Shape(
     "a type",
-    required=(
-        "fields",
-    ),
-    optional=(
-        "constraints",
-    ),
+    required=("fields",),
+    optional=("constraints",),
 )
 CONSTANT: Final = Shape(
     "a constant",
@@ -62,12 +54,8 @@ CONSTANT: Final = Shape(
 )
 OUTPUTS: Final = Shape(
     "`outputs`",
-    required=(
-        "success",
-    ),
-    later=(
-        "error",
-    ),
+    required=("success",),
+    later=("error",),
 )
 CONTRACTS: Final = Shape(
     "`contracts`",
@@ -75,18 +63,12 @@ CONTRACTS: Final = Shape(
         "preconditions",
         "postconditions",
     ),
-    later=(
-        "invariants",
-    ),
+    later=("invariants",),
 )
 TESTING: Final = Shape(
     "`testing`",
-    optional=(
-        "test_cases",
-    ),
-    later=(
-        "properties",
-    ),
+    optional=("test_cases",),
+    later=("properties",),
 )
 TEST_CASE: Final = Shape(
     "a test case",
@@ -150,9 +132,7 @@ ROW: Final = Shape(
 )
 OTHERWISE: Final = Shape(
     "the last row",
-    required=(
-        "otherwise",
-    ),
+    required=("otherwise",),
 )
 RETURN: Final = Shape(
     "a return",

@@ -1,11 +1,12 @@
 # AUTO-GENERATED - DO NOT EDIT
 # shipping_v1, from nodes/shop/shipping_v1.vsp
-# semantic hash 89421b4272d6156f2ff93692cc741916834992378362259122c26e42a827e569
+# semantic hash c8ee0c6ede56fbcebab58cfb455ac9de7ad5e0f63227ffb1e6d8e7c8ce87fe13
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
+from vesper.kernels.array import concat as array_concat
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.map import at as map_at
@@ -107,9 +108,10 @@ def shipping_v1(
         days = 12
 
     # step surcharges, line 52
-    surcharges = [
-        part["name"] for part in [{"name": "bulky", "fee": bulk}, {"name": "insurance", "fee": insurance}] if part["fee"] > D_0
-    ]
+    surcharges = array_concat(
+        ["bulky"] if bulk > D_0 else [],
+        ["insurance"] if insurance > D_0 else [],
+    )
 
     # postcondition, line 25: price > 0
     if not price > D_0:
