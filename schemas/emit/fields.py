@@ -1,4 +1,5 @@
-"""Emits what derives from `fields.toml`: the shapes that the front end checks, the JSON Schema of `.vsp`, a reference page."""
+"""Emits what derives from `fields.toml`: the shapes that the front end checks, the JSON Schema of `.vsp`, a reference
+page."""
 
 from __future__ import annotations
 

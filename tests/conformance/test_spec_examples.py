@@ -1,7 +1,8 @@
 """The examples of the specification, `expression => value` or `expression => fails code`, on every engine.
 
-A line that no engine can run yet, because it uses a type, a function or a form of a later version, is listed in `waiting_examples.txt`. The list
-closes both ways: a line that cannot be compiled and is not listed fails, and so does one that is listed and compiles.
+A line that no engine can run yet, because it uses a type, a function or a form of a later version, is listed in
+`waiting_examples.txt`. The list closes both ways: a line that cannot be compiled and is not listed fails, and so does
+one that is listed and compiles.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def typed(text: str, expected: Type | None = None) -> ir.Expression | None:
 
 def node_of(expression: ir.Expression) -> Compiled:
     place = ir.Place(1, 1, 1, 1)
-    body = (ir.Step("step", expression, place), ir.Return((("result", ir.Ref("step", "step", expression.type, place)),)))
+    body = (
+        ir.Step("step", expression, place),
+        ir.Return((("result", ir.Ref("step", "step", expression.type, place)),)),
+    )
     source = ir.Source("example.vsp", "0" * 64, "An example of the specification")
     outputs = (ir.Output("result", expression.type),)
     return compiled_ir(ir.Node("example_v1", "function", (), outputs, (), (), (), body, (), source))
