@@ -72,7 +72,10 @@ def _can_run(operation: Operation, example: Example, declarations: Declarations)
 def _case(operation: Operation, number: int, example: Example) -> list[str]:
     case_id = f"{operation.full_name}.{number}"
     types = [with_type_arguments(operation, example, text) for _, text in operation.params]
-    arguments = [_typed(case_id, text, value) for text, value in zip(types, example.args, strict=True)]
+    # An engine is always given all arguments; the checker fills in what a call leaves out.
+    defaults = dict(operation.defaults)
+    left_out = [defaults[name] for name, _ in operation.params[len(example.args) :]]
+    arguments = [_typed(case_id, text, value) for text, value in zip(types, [*example.args, *left_out], strict=True)]
     lines = [f"- id: {case_id}"]
     if example.why:
         lines.append(f"  why: {_quoted(example.why)}")

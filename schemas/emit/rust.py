@@ -1,6 +1,6 @@
 """Writes what the Rust engine knows of the declarations: operations, error codes, the kernel traits and their examples.
 
-In: `Declarations`. Out: three Rust files, laid out as rustfmt (`max_width = 110`) would, so that `cargo fmt --check`
+In: `Declarations`. Out: Rust files, laid out as rustfmt (`max_width = 110`) would, so that `cargo fmt --check`
 holds without a Rust toolchain at hand here. The kernels themselves are written by hand; a declared operation without
 one does not compile, because its trait method is missing.
 """
@@ -29,8 +29,11 @@ BORROWED = {"boolean": "bool", "integer": "i64", "decimal": "&Decimal", "string"
 OWNED = {"boolean": "bool", "integer": "i64", "decimal": "Decimal", "string": "Arc<str>"}
 COPIED = {"boolean", "integer"}
 
-BOUND_BORROWED = {"any": "&Value", "key": "Key<'_>", "enum": "Member"}
-BOUND_OWNED = {"any": "Value", "enum": "Member"}
+WHOLE = {"any", "ordered", "number"}
+"""Bounds whose values a kernel takes and gives as they are."""
+
+BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member"}
+BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member"}
 """How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
 
 GIVEN = ("Boolean", "Integer", "List", "Null", "Text")
@@ -38,7 +41,16 @@ GIVEN = ("Boolean", "Integer", "List", "Null", "Text")
 
 COMPOSED_PATTERNS = {"set": "SetOf", "array": "ArrayOf", "map": "MapOf", "optional": "OptionalOf"}
 COMPOSED_BORROWED = {"set": "&Set", "array": "&[Value]", "map": "&Map", "optional": "Option<&Value>"}
-COMPOSED_OWNED = {"optional": "Option<Value>"}
+COMPOSED_OWNED = {"set": "Set", "array": "Arc<[Value]>", "map": "Map", "optional": "Option<Value>"}
+COMPOSED_WRAPPED = {
+    "set": "Value::Set(Arc::new(result))",
+    "array": "Value::Array(result)",
+    "map": "Value::Map(Arc::new(result))",
+    "optional": "Value::from_optional(result)",
+}
+
+ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder"}
+"""What Rust calls the enum of a parameter; otherwise the parameter's own name."""
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
@@ -47,7 +59,11 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     generated = CRATES / "vesper-ir" / "src" / "generated"
     return {
         generated / "ops.rs": _ops(declarations),
+        generated / "signatures.rs": _signatures(declarations),
+        generated / "errors.rs": _errors(declarations),
+        generated / "choices.rs": _choices(declarations),
         generated / "kernels.rs": _kernels(declarations),
+        generated / "dispatch.rs": _dispatch(declarations),
         CRATES / "vesper-kernels" / "tests" / "examples" / "table.rs": _examples(declarations),
     }
 
@@ -57,17 +73,28 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
 
 def _ops(declarations: Declarations) -> str:
     operations = declarations.operations
-    patterns = sorted({word for operation in operations for word in _pattern_words(operation)} | {"Boolean"})
-    bounds = any(operation.type_params for operation in operations)
     lines = [
         MARK,
-        *_use("crate::types::TypePattern", patterns),
-        "use crate::types::{Bound, Signature};" if bounds else "use crate::types::Signature;",
-        "",
         *_named_enum("Op", "An operation of the IR.", [(_variant(o), o.full_name, o.doc) for o in operations]),
         "",
-        "/// The most arguments an operation takes.",
-        f"pub const MAX_ARITY: usize = {max(len(operation.params) for operation in operations)};",
+        "/// The most arguments a kernel takes, names of members included.",
+        f"pub const MAX_ARITY: usize = {_arity(declarations)};",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _signatures(declarations: Declarations) -> str:
+    operations = declarations.operations
+    patterns = sorted({word for operation in operations for word in _pattern_words(operation)} | {"Boolean"})
+    choices = [name for name, _ in _choice_enums(declarations)]
+    lines = [
+        MARK,
+        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        "use super::errors::ErrorCode;",
+        "use super::ops::Op;",
+        *_use("crate::types::TypePattern", patterns),
+        "use crate::types::{Bound, Signature};",
         "",
         "impl Op {",
         "    /// The declared shape of the operation.",
@@ -78,14 +105,77 @@ def _ops(declarations: Declarations) -> str:
         "    }",
         "}",
         "",
-        *_named_enum(
-            "ErrorCode",
-            "What an execution may fail with.",
-            [(_camel(error.name), error.name, error.doc) for error in declarations.errors],
-        ),
-        "",
     ]
     return "\n".join(lines)
+
+
+def _errors(declarations: Declarations) -> str:
+    rows = [(_camel(error.name), error.name, error.doc) for error in declarations.errors]
+    return "\n".join([MARK, *_named_enum("ErrorCode", "What an execution may fail with.", rows), ""])
+
+
+def _choices(declarations: Declarations) -> str:
+    """The enums that parameters are declared with, as Rust enums: a kernel compares no names."""
+    lines = [MARK, "use crate::value::Member;"]
+    for name, members in _choice_enums(declarations):
+        lines += [
+            "",
+            f"/// `enum[{', '.join(members)}]`.",
+            "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
+            f"pub enum {name} {{",
+            *(f"    {_camel(member)}," for member in members),
+            "}",
+            "",
+            f"impl {name} {{",
+            "    /// The members as the type declares them.",
+            f"    pub const MEMBERS: &[&str] = &{_string_array(members)};",
+            "",
+            "    /// The member at this place of the declaration.",
+            "    pub fn from_member(member: Member) -> Option<Self> {",
+            "        Some(match member.0 {",
+            *(f"            {place} => Self::{_camel(member)}," for place, member in enumerate(members)),
+            "            _ => return None,",
+            "        })",
+            "    }",
+            "}",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _choice_enums(declarations: Declarations) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for operation in declarations.operations:
+        for name, text in operation.params:
+            members = _members(text)
+            if members and found.setdefault(_choice_name(name), members) != members:
+                raise DeclarationError(f"{operation.full_name}: `{name}` is another enum than in other operations")
+    return sorted(found.items())
+
+
+def _choice_name(parameter: str) -> str:
+    return ENUM_NAMES.get(parameter, _camel(parameter))
+
+
+def _members(text: str) -> list[str] | None:
+    found = re.fullmatch(r"enum\[(.+)\]", text)
+    return [member.strip() for member in found[1].split(",")] if found else None
+
+
+def _string_array(texts: list[str]) -> str:
+    one_line = ", ".join(_string(text) for text in texts)
+    if len(one_line) <= ARRAY_WIDTH:
+        return f"[{one_line}]"
+    return "[\n" + "".join(f"        {_string(text)},\n" for text in texts) + "    ]"
+
+
+def _arity(declarations: Declarations) -> int:
+    return max(len(operation.params) + len(_named_params(operation)) for operation in declarations.operations)
+
+
+def _named_params(operation: Operation) -> list[str]:
+    """Type parameters whose members' names the kernel wants: a member is a place, and its text is in its type."""
+    enums = [name for name, bound in operation.type_params if bound == "enum"]
+    return enums if operation.returns == "string" else []
 
 
 def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[str]:
@@ -123,7 +213,8 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
 
 def _signature(operation: Operation) -> list[str]:
     bounds = [f"({_string(name)}, Bound::{_camel(bound)})" for name, bound in operation.type_params]
-    params = [f"({_string(name)}, {_pattern(operation, text)})" for name, text in operation.params]
+    params = [f"({_string(name)}, {_pattern(operation, text, name)})" for name, text in operation.params]
+    named = [str([name for name, _ in operation.type_params].index(each)) for each in _named_params(operation)]
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
@@ -131,6 +222,7 @@ def _signature(operation: Operation) -> list[str]:
         *_array_field("params", params),
         f"                returns: {_pattern(operation, operation.returns)},",
         *_array_field("raises", raises),
+        *_array_field("named", named),
         "            },",
     ]
 
@@ -143,9 +235,11 @@ def _array_field(name: str, items: list[str]) -> list[str]:
     return [f"{indent}{name}: &[", *(f"{indent}    {item}," for item in items), f"{indent}],"]
 
 
-def _pattern(operation: Operation, text: str) -> str:
+def _pattern(operation: Operation, text: str, parameter: str = "") -> str:
     if text in PATTERNS:
         return PATTERNS[text]
+    if parameter and _members(text):
+        return f"EnumOf({_choice_name(parameter)}::MEMBERS)"
     names = [name for name, _ in operation.type_params]
     if text in names:
         return f"Parameter({names.index(text)})"
@@ -156,46 +250,53 @@ def _pattern(operation: Operation, text: str) -> str:
 
 
 def _pattern_words(operation: Operation) -> set[str]:
-    texts = [operation.returns, *(text for _, text in operation.params)]
-    return {word for text in texts for word in re.findall(r"[A-Z]\w+", _pattern(operation, text))}
+    texts = [("", operation.returns), *operation.params]
+    patterns = [_pattern(operation, text, name) for name, text in texts]
+    return {word for pattern in patterns for word in re.findall(r"[A-Z]\w+(?!\w*::)", pattern) if word != "MEMBERS"}
 
 
 # The kernel traits and the dispatch from values to them.
 
 
 def _kernels(declarations: Declarations) -> str:
-    bodies = [*_traits(declarations), *_dispatch(declarations)]
+    bodies = _traits(declarations)
     text = "\n".join(bodies)
+    choices = [name for name, _ in _choice_enums(declarations)]
     values = [name for name in ("Key", "Map", "Member", "Set") if re.search(rf"(?<!:)\b{name}\b(?!\()", text)]
     lines = [
         MARK,
         *(["use std::sync::Arc;", ""] if "Arc<" in text else []),
-        "use super::ops::{ErrorCode, MAX_ARITY, Op};",
+        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        "use super::errors::ErrorCode;",
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
-        "use crate::value::{" + ", ".join([*values, "Value"]) + "};" if values else "use crate::value::Value;",
-        "",
-        "/// Why a call has no result.",
-        "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
-        "pub enum CallError {",
-        "    /// The operation failed, as declared.",
-        "    Failed(ErrorCode),",
-        "    /// The arguments are not of the declared types: a fault of the engine, which verification rules out.",
-        "    Mistyped(Op),",
-        "}",
-        "",
-        "impl From<ErrorCode> for CallError {",
-        "    fn from(code: ErrorCode) -> Self {",
-        "        Self::Failed(code)",
-        "    }",
-        "}",
+        f"use crate::value::{_braced([*values, 'Value'])};",
         "",
         "/// Everything that can be called: one trait a family, one method an operation.",
         *_supertrait(declarations.families),
         "",
-        *bodies,
+        *bodies[:-1],
         "",
     ]
     return "\n".join(lines)
+
+
+CALL_ERROR = [
+    "/// Why a call has no result.",
+    "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
+    "pub enum CallError {",
+    "    /// The operation failed, as declared.",
+    "    Failed(ErrorCode),",
+    "    /// The arguments are not of the declared types: a fault of the engine, which verification rules out.",
+    "    Mistyped(Op),",
+    "}",
+    "",
+    "impl From<ErrorCode> for CallError {",
+    "    fn from(code: ErrorCode) -> Self {",
+    "        Self::Failed(code)",
+    "    }",
+    "}",
+    "",
+]
 
 
 def _supertrait(families: Iterable[str]) -> list[str]:
@@ -231,7 +332,8 @@ def _traits(declarations: Declarations) -> list[str]:
 
 
 def _method(operation: Operation) -> list[str]:
-    params = ["&self", *(f"{name}: {_rust_type(operation, text, BORROWED)}" for name, text in operation.params)]
+    params = ["&self", *(f"{name}: {_param_type(operation, name, text)}" for name, text in operation.params)]
+    params += [f"members_of_{name.lower()}: &[Value]" for name in _named_params(operation)]
     returns = _rust_type(operation, operation.returns, OWNED)
     if operation.raises:
         returns = f"Result<{returns}, ErrorCode>"
@@ -239,6 +341,10 @@ def _method(operation: Operation) -> list[str]:
     if len(one_line) <= MAX_WIDTH:
         return [one_line]
     return [f"    fn {_method_name(operation)}(", *(f"        {param}," for param in params), f"    ) -> {returns};"]
+
+
+def _param_type(operation: Operation, name: str, text: str) -> str:
+    return _choice_name(name) if _members(text) else _rust_type(operation, text, BORROWED)
 
 
 def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
@@ -254,33 +360,50 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know how to pass `{text}`")
 
 
-def _dispatch(declarations: Declarations) -> list[str]:
-    return [
+def _dispatch(declarations: Declarations) -> str:
+    arms = [line for operation in declarations.operations for line in _arm(operation, declarations)]
+    choices = [name for name, _ in _choice_enums(declarations)]
+    lines = [
+        MARK,
+        *(["use std::sync::Arc;", ""] if any("Arc::" in line for line in arms) else []),
+        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        "use super::errors::ErrorCode;",
+        "use super::kernels::Kernels;",
+        "use super::ops::{MAX_ARITY, Op};",
+        "use crate::value::Value;",
+        "",
+        *CALL_ERROR,
         "/// Calls the kernel of an operation.",
         "///",
         "/// There are always `MAX_ARITY` arguments, so that a call needs no list of its own length; those past the",
-        "/// operation's own are not looked at.",
+        "/// operation's own are not looked at. After the arguments come the names of members that `Signature::named`",
+        "/// asks for, each an array of strings.",
         "#[inline]",
         "pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {",
         "    match op {",
-        *(line for operation in declarations.operations for line in _arm(operation, declarations)),
+        *arms,
         "    }",
         "}",
+        "",
     ]
+    return "\n".join(lines)
 
 
 def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     indent = " " * 12
     bounds = dict(operation.type_params)
-    arity = max(len(other.params) for other in declarations.operations)
-    patterns, arguments, keys = [], [], []
+    patterns, arguments, reads = [], [], []
     for name, text in operation.params:
         bound, composed = bounds.get(text), _composed(text)
-        if bound == "key":
-            patterns.append(name)
-            keys.append(name)
+        if _members(text):
+            patterns.append(f"Value::Member({name})")
+            reads.append((name, f"{_choice_name(name)}::from_member(*{name})"))
             arguments.append(name)
-        elif bound == "any":
+        elif bound == "key":
+            patterns.append(name)
+            reads.append((name, f"{name}.as_key()"))
+            arguments.append(name)
+        elif bound in WHOLE:
             patterns.append(name)
             arguments.append(name)
         elif bound == "enum":
@@ -292,31 +415,45 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
         else:
             patterns.append(f"Value::{_camel(composed[0]) if composed else PATTERNS[text]}({name})")
             arguments.append(f"*{name}" if text in COPIED else name)
+    for name in _named_params(operation):
+        patterns.append(f"Value::Array(members_of_{name.lower()})")
+        arguments.append(f"members_of_{name.lower()}")
     is_refutable = any(pattern.startswith("Value::") for pattern in patterns)
-    if len(operation.params) < arity:
+    if len(patterns) < _arity(declarations):
         patterns.append("..")
     call = f"kernels.{_method_name(operation)}({', '.join(arguments)}){'?' if operation.raises else ''}"
     mistyped = [f"{indent}    return Err(CallError::Mistyped(op));", f"{indent}}};"]
-    opening = f"{indent}let [{', '.join(patterns)}] = args"
     return [
         f"        Op::{_variant(operation)} => {{",
-        *([f"{opening} else {{", *mistyped] if is_refutable else [f"{opening};"]),
-        *(line for key in keys for line in (f"{indent}let Some({key}) = {key}.as_key() else {{", *mistyped)),
+        *_let_args(indent, patterns, is_refutable),
+        *(mistyped if is_refutable else []),
+        *(line for name, read in reads for line in (f"{indent}let Some({name}) = {read} else {{", *mistyped)),
         f"{indent}let result = {call};",
         f"{indent}Ok({_wrapped(operation)})",
         "        }",
     ]
 
 
+def _let_args(indent: str, patterns: list[str], is_refutable: bool) -> list[str]:
+    one_line = ", ".join(patterns)
+    if len(one_line) <= ARRAY_WIDTH:
+        return [f"{indent}let [{one_line}] = args{' else {' if is_refutable else ';'}"]
+    return [
+        f"{indent}let [",
+        *(f"{indent}    {pattern}," for pattern in patterns),
+        *([f"{indent}] = args", f"{indent}else {{"] if is_refutable else [f"{indent}] = args;"]),
+    ]
+
+
 def _wrapped(operation: Operation) -> str:
     """`result` as a value: what a kernel returns is of the Rust type that `_rust_type` gave it."""
     bound = dict(operation.type_params).get(operation.returns)
-    if bound == "any":
+    if bound in WHOLE:
         return "result"
     if bound == "enum":
         return "Value::Member(result)"
-    if _composed(operation.returns):
-        return "Value::from_optional(result)"
+    if composed := _composed(operation.returns):
+        return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"
 
 
@@ -390,8 +527,8 @@ def _type_json(text: str) -> str:
 def _type_value(text: str) -> Any:
     if text in PATTERNS:
         return text
-    if found := re.fullmatch(r"enum\[(.+)\]", text):
-        return {"enum": [member.strip() for member in found[1].split(",")]}
+    if members := _members(text):
+        return {"enum": members}
     if composed := _composed(text):
         name, parts = composed
         values = [_type_value(part) for part in parts]
@@ -415,6 +552,10 @@ def _composed(text: str) -> tuple[str, list[str]] | None:
         else:
             parts[-1] += char
     return found[1], [part.strip() for part in parts]
+
+
+def _braced(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
 
 
 def _use(path: str, names: list[str]) -> list[str]:

@@ -81,7 +81,8 @@ def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value
         operands.append(ir.Ref("input", name, type_, _HERE))
     result = substitute(declared_type(spec.returns), bindings)
     call = ir.Call(op, tuple(of), tuple(operands), result, _HERE)
-    body = (ir.Step("step", call, _HERE), ir.Return((("result", ir.Ref("step", "step", result, _HERE)),)))
+    answer = ir.Ref("step", "the_answer", result, _HERE)
+    body = (ir.Step("the_answer", call, _HERE), ir.Return((("result", answer),)))
     source = ir.Source("test.vsp", "0" * 64, "Test one operation")
     node = ir.Node(
         "operation_v1", "function", tuple(inputs), (ir.Output("result", result),), (), (), (), body, (), source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from vesper.check.narrowing import Facts, facts_when
@@ -25,6 +26,7 @@ from vesper.spec.types import (
     SetOf,
     Type,
     is_key,
+    optional,
 )
 from vesper.syntax import ast
 
@@ -65,8 +67,7 @@ class CollectionForms:
             case ast.Aggregate():
                 return self._aggregate(expression)
             case ast.MapLiteral():
-                self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what="a map literal in an expression")
-                return None
+                return self._map_literal(expression, hint)
             case _:
                 raise AssertionError(f"no form of a collection: {expression}")
 
@@ -79,22 +80,53 @@ class CollectionForms:
     # -- literals ---------------------------------------------------------------------------------
 
     def _array(self, literal: ast.ArrayLiteral, hint: Type | None) -> ir.Expression | None:
-        if isinstance(hint, ArrayOf | SetOf):
-            element = hint.element
-            items = [self.check(item, element) for item in literal.items]
-        elif literal.items:
-            first = self.infer(literal.items[0], None)
-            if first is None or self.is_bare_null(first, literal.items[0].span):
-                return None
-            element = first.type
-            # The first is not read again: one in another, that would double the work at every level.
-            items = [first, *(self.check(item, element) for item in literal.items[1:])]
-        else:
+        element = hint.element if isinstance(hint, ArrayOf | SetOf) else None
+        items = self._alike(literal.items, element)
+        if items is None:
+            return None
+        if not items and element is None:
             what = "the type of an empty array: its place does not say one"
             self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
             return None
-        known = [item for item in items if item is not None]
-        return ir.Array(tuple(known), element, self.place(literal.span)) if len(known) == len(items) else None
+        of = element if element is not None else items[0].type
+        return ir.Array(tuple(items), of, self.place(literal.span))
+
+    def _alike(self, parts: Sequence[ast.Expression], wanted: Type | None) -> list[ir.Expression] | None:
+        """The parts brought to one type: the wanted one, or the one that they have among them."""
+        found = [self.infer(part, wanted) for part in parts]
+        known = [part for part in found if part is not None]
+        if len(known) < len(found):
+            return None
+        if wanted is None and known:
+            wanted = _common(known)
+            if wanted == NULL and self.is_bare_null(known[0], parts[0].span):
+                return None
+        fitted = [
+            self.fit(item, wanted, part.span) for item, part in zip(known, parts, strict=True) if wanted is not None
+        ]
+        sound = [item for item in fitted if item is not None]
+        return sound if len(sound) == len(known) else None
+
+    def _map_literal(self, literal: ast.MapLiteral, hint: Type | None) -> ir.Expression | None:
+        """`{'a': 1}` is the map of its entries: `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
+        place = self.place(literal.span)
+        wanted = hint if isinstance(hint, MapOf) else None
+        keys = self._alike([key for key, _ in literal.entries], None if wanted is None else wanted.key)
+        values = self._alike([value for _, value in literal.entries], None if wanted is None else wanted.value)
+        if keys is None or values is None:
+            return None
+        entries = [
+            ir.RecordValue((("key", key), ("value", value)), place) for key, value in zip(keys, values, strict=True)
+        ]
+        key_type, value_type = keys[0].type, values[0].type  # `{}` is a record, so a map literal has an entry
+        entry = Record((("key", key_type), ("value", value_type)))
+        number = self.scope.local_count
+        self.scope.local_count += 1
+        local = ir.Local(number, "entry", entry, place)
+        return self._finished(
+            "map", (number,), ("entry",), ir.Array(tuple(entries), entry, place), None,
+            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), literal.span, place,
+        )  # fmt: skip
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
         wanted = hint if isinstance(hint, Record) else None
@@ -241,3 +273,12 @@ class CollectionForms:
             return types
         self.bag.error(Code.TYPE_MISMATCH, span, expected="an array, a set or a map", found=over.type)
         return None
+
+
+def _common(values: Sequence[ir.Expression]) -> Type:
+    """The type that values have among them; where they have none, that of the first, and the others are reported."""
+    types = {value.type for value in values}
+    if types == {INTEGER, DECIMAL}:
+        return DECIMAL
+    others = types - {NULL}
+    return optional(others.pop()) if NULL in types and len(others) == 1 else values[0].type

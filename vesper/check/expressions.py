@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations
 
 from vesper.check.collections import CollectionForms
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import by_function, by_operator, function_names, instance, is_specified
+from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -445,12 +446,22 @@ class ExpressionChecker(CollectionForms):
     def _overloaded(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
     ) -> ir.Expression | None:
+        """The operation that takes these operands as they are, or with integers among them made decimals.
+
+        Of the ways to do that the one that converts the fewest is taken, those on the left first.
+        """
         place = self.place(span)
-        exact = instance(specs, operands, place)
-        if exact is not None or not any(operand.type == INTEGER for operand in operands):
-            return exact
-        promoted = tuple(self._to_decimal(each) if each.type == INTEGER else each for each in operands)
-        return instance(specs, promoted, place)
+        integers = [position for position, operand in enumerate(operands) if operand.type == INTEGER]
+        for count in range(len(integers) + 1):
+            for chosen in combinations(integers, count):
+                candidate = tuple(
+                    self._to_decimal(operand) if position in chosen else operand
+                    for position, operand in enumerate(operands)
+                )
+                call = instance(specs, candidate, place)
+                if call is not None:
+                    return call
+        return None
 
     def _function(self, expression: ast.Call) -> ir.Expression | None:
         name = expression.function.text
@@ -465,14 +476,23 @@ class ExpressionChecker(CollectionForms):
         if expression.binding is not None:
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what=f"FOR in `{name}`")
             return None
-        arguments = [self.infer(argument, None) for argument in expression.arguments]
-        known = tuple(argument for argument in arguments if argument is not None)
-        if len(known) < len(arguments):
+        arguments: list[ir.Expression | None] = []
+        for position, argument in enumerate(expression.arguments):
+            known = [found for found in arguments if found is not None]
+            hint = argument_hint(specs, position, known) if len(known) == len(arguments) else None
+            arguments.append(self.infer(argument, hint))
+        given = tuple(argument for argument in arguments if argument is not None)
+        if len(given) < len(arguments):
             return None
-        call = self._overloaded(specs, known, expression.span)
+        call = self._overloaded(specs, given, expression.span)
         if call is None:
-            types = ", ".join(str(argument.type) for argument in known) or "no arguments"
-            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types)
+            types = ", ".join(str(argument.type) for argument in given) or "no arguments"
+            help_ = None
+            if any(isinstance(argument.type, OptionalOf) for argument in given):
+                help_ = "a value that may be null: ask with IS NOT NULL first, or use `??`"
+            forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
+            help_ = help_ or f"it is {forms}"
+            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
         return call
 
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:

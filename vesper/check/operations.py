@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import cache
 
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import IMPLEMENTED, OPERATIONS
-from vesper.spec.types import Type, declared_type, fits_bound, match_declared, substitute
+from vesper.spec.types import DECIMAL, INTEGER, Type, declared_type, fits_bound, match_declared, substitute
+from vesper.spec.values import from_json
 
 
 @cache
@@ -32,17 +34,47 @@ def function_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(spec.function for spec in IMPLEMENTED.values() if spec.function is not None))
 
 
+def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
+    """What the declarations say about the next argument, where all that fit so far say the same.
+
+    It tells a bare word or a literal there what it is: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
+    """
+    hints: set[Type] = set()
+    for spec in specs:
+        if len(spec.params) <= position:
+            continue
+        bindings: dict[str, Type] = {}
+        patterns = [declared_type(text) for _, text in spec.params]
+        if not all(
+            match_declared(pattern, argument.type, bindings) or (pattern == DECIMAL and argument.type == INTEGER)
+            for pattern, argument in zip(patterns, before, strict=False)
+        ):
+            continue
+        try:
+            hints.add(substitute(patterns[position], bindings))
+        except KeyError:  # a type parameter that this argument itself decides
+            return None
+    return hints.pop() if len(hints) == 1 else None
+
+
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
-    """The call of the one operation whose declared types fit exactly."""
+    """The call of the one operation whose declared types fit exactly; what a call leaves out is filled in."""
     for spec in specs:
         bindings: dict[str, Type] = {}
-        if len(spec.params) != len(operands):
+        missing = spec.params[len(operands) :]
+        defaults = dict(spec.defaults)
+        if len(operands) > len(spec.params) or any(name not in defaults for name, _ in missing):
             continue
-        patterns = (declared_type(text) for _, text in spec.params)
-        if not all(match_declared(p, o.type, bindings) for p, o in zip(patterns, operands, strict=True)):
+        patterns = [declared_type(text) for _, text in spec.params]
+        if not all(match_declared(p, o.type, bindings) for p, o in zip(patterns, operands, strict=False)):
             continue
         if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
             continue
         of = tuple(bindings[name] for name, _ in spec.type_params)
-        return ir.Call(spec.name, of, operands, substitute(declared_type(spec.returns), bindings), place)
+        filled = tuple(
+            ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
+            for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
+        )
+        returns = substitute(declared_type(spec.returns), bindings)
+        return ir.Call(spec.name, of, (*operands, *filled), returns, place)
     return None

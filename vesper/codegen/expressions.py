@@ -12,7 +12,7 @@ import libcst as cst
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
-from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.spelling import BY_ORDER, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import DECIMAL, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
@@ -189,7 +189,7 @@ class ExpressionWriter:
                 written = self._function(name, call)
             case _:
                 self.kernels.add(call.op)
-                written = self._function(kernel_name(call.op), call)
+                written = self._function(kernel_name(call.op), call, *_declared_members(call))
         if call.op in CHECKED and not cannot_overflow(call):
             written = Written(cst.Call(cst.Name("checked"), [cst.Arg(written.node)]), ATOM)
         if OPERATIONS[call.op].raises:
@@ -206,9 +206,8 @@ class ExpressionWriter:
         return Written(_item(cst.ListComp(self.write(let.body).node, loop), cst.Integer("0")), ATOM)
 
     def _for(self, expression: ir.For) -> Written:
-        if expression.kind == "count" and expression.where is None and isinstance(expression.value, ir.Local):
-            # Every item counts: no loop is needed.
-            return Written(cst.Call(cst.Name("len"), [cst.Arg(self.write(expression.over).node)]), ATOM)
+        if expression.kind in ("count", "sum", "min", "max") and _is_every_item(expression):
+            return self._of_all(expression)
         loop = self._loop(expression)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
@@ -221,27 +220,38 @@ class ExpressionWriter:
                 return Written(_of_generator("frozenset", value, loop), ATOM)
             case "forall" | "exists":
                 return Written(_of_generator("all" if expression.kind == "forall" else "any", value, loop), ATOM)
-            case "sum" if expression.type == DECIMAL:
-                zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
-                parenthesised = cst.GeneratorExp(value, loop)
-                call = cst.Call(cst.Name("sum"), [cst.Arg(parenthesised), zero])
-            case "sum":
-                call = _of_generator("checked_sum", value, loop)
-            case "min" | "max":
-                call = _of_generator("smallest" if expression.kind == "min" else "largest", value, loop)
+            case "sum" | "min" | "max":
+                call = self._aggregate(expression, cst.GeneratorExp(value, loop))
             case _:
                 call = self._map(expression, value, loop)
         self.sites[call] = expression.index
         return Written(call, ATOM)
+
+    def _of_all(self, expression: ir.For) -> Written:
+        """An aggregate of all the items of an array: Python needs no loop of its own."""
+        items = self.write(expression.over).node
+        if expression.kind == "count":
+            return Written(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
+        call = self._aggregate(expression, items)
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
+
+    def _aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
+        """A sum, a smallest or a largest of what an expression gives one by one."""
+        if expression.kind == "sum" and expression.type == DECIMAL:
+            zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
+            return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
+        name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
+        if isinstance(items, cst.GeneratorExp):
+            items = items.with_changes(lpar=[], rpar=[])
+        return cst.Call(cst.Name(name), [cst.Arg(items)])
 
     def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
         assert expression.key is not None
         pair = cst.Tuple([cst.Element(self.write(expression.key).node), cst.Element(value)])
         if not isinstance(expression.key.type, Enum):
             return _of_generator("map_of", pair, loop)
-        members = cst.Tuple(
-            [cst.Element(cst.SimpleString(string_literal(member))) for member in expression.key.type.members]
-        )
+        members = _members(expression.key.type)
         return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
 
     def _loop(self, expression: ir.For) -> cst.CompFor:
@@ -262,10 +272,9 @@ class ExpressionWriter:
     def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
         over = self._inside(expression.over, OR)
         match expression.over.type:
-            case SetOf(Enum(members)):
+            case SetOf(Enum() as enum):
                 # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
-                order = cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in members])
-                return cst.Call(cst.Name("members_in_order"), [cst.Arg(order), cst.Arg(over)])
+                return cst.Call(cst.Name("members_in_order"), [cst.Arg(_members(enum)), cst.Arg(over)])
             case SetOf():
                 return cst.Call(cst.Name("sorted"), [cst.Arg(over)])
             case MapOf() if names > 1:
@@ -273,9 +282,10 @@ class ExpressionWriter:
             case _:
                 return over
 
-    def _function(self, name: str, call: ir.Call) -> Written:
-        arguments = [cst.Arg(self.write(argument).node) for argument in call.args]
-        return Written(cst.Call(cst.Name(name), arguments), ATOM)
+    def _function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> Written:
+        # A kernel may give an argument back or put it in a collection, so it takes what could be stored.
+        arguments = [*(self.stored(argument).node for argument in call.args), *more]
+        return Written(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
     def _inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
         """The operand of a form that binds this tight."""
@@ -288,6 +298,29 @@ class ExpressionWriter:
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _declared_members(call: ir.Call) -> list[cst.BaseExpression]:
+    """The members of the enum by whose order an operation goes, if it goes by one."""
+    match call.of:
+        case (Enum() as enum, *_) if call.op in BY_ORDER:
+            return [_members(enum)]
+        case _:
+            return []
+
+
+def _members(enum: Enum) -> cst.Tuple:
+    return cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in enum.members])
+
+
+def _is_every_item(expression: ir.For) -> bool:
+    """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
+    return (
+        expression.where is None
+        and isinstance(expression.over.type, ArrayOf)
+        and isinstance(expression.value, ir.Local)
+        and expression.value.number == expression.locals[0]
+    )
 
 
 def _item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:

@@ -8,10 +8,19 @@ place.
 from __future__ import annotations
 
 from vesper.ir.nodes import Call, Expression, For, If, Literal
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.spec.values import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 
 Range = tuple[int, int]
 _ANY: Range = (MIN_INTEGER, MAX_INTEGER)
+_OF_RESULT: dict[str, Range] = {
+    **{f"{family}.length": (0, MAX_INTEGER) for family in ("text", "array", "set", "map")},
+    "integer.sign": (-1, 1),
+    "integer.bit_count": (0, 64),
+    "decimal.sign": (-1, 1),
+    "decimal.scale": (0, MAX_SCALE),
+    "text.code_point": (0, 0x10FFFF),
+}
+"""Operations whose results are never outside a range, whatever their operands."""
 
 
 def cannot_overflow(call: Call) -> bool:
@@ -28,7 +37,7 @@ def integer_range(expression: Expression) -> Range:
         case If(then=then, otherwise=otherwise):
             (a, b), (c, d) = integer_range(then), integer_range(otherwise)
             return min(a, c), max(b, d)
-        case Call(op="text.length" | "array.length" | "set.length" | "map.length") | For(kind="count"):
+        case For(kind="count"):
             return 0, MAX_INTEGER
         case Call():
             low, high = _result(expression)
@@ -50,5 +59,11 @@ def _result(call: Call) -> Range:
             return min(products), max(products)
         case "integer.negate", [(a, b)]:
             return -b, -a
-        case _:
-            return _ANY
+        case "value.min", [(a, b), (c, d)]:
+            return min(a, c), min(b, d)
+        case "value.max", [(a, b), (c, d)]:
+            return max(a, c), max(b, d)
+        case "value.clamp", [(a, b), (c, d), (e, f)]:
+            return max(c, min(a, e)), max(d, min(b, f))
+        case op, _:
+            return _OF_RESULT.get(op, _ANY)

@@ -49,10 +49,14 @@ _COMPARISONS = {
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
 
 SPELLINGS: Final[dict[str, Spelling]] = {
-    **{f"{family}.{verb}": Infix(sign) for family in ("integer", "decimal") for verb, sign in _COMPARISONS.items()},
+    **{
+        f"{family}.{verb}": Infix(sign)
+        for family in ("integer", "decimal", "text")
+        for verb, sign in _COMPARISONS.items()
+    },
     **{
         f"{family}.{verb}": Infix(_COMPARISONS[verb])
-        for family in ("text", "boolean", "enum")
+        for family in ("boolean", "enum")
         for verb in ("equal", "not_equal")
     },
     **{f"{family}.{verb}": Infix(sign) for family in ("integer", "decimal") for verb, sign in _ARITHMETIC.items()},
@@ -62,6 +66,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "boolean.not": Prefix("not"),
     **{f"{family}.length": Function("len") for family in ("text", "array", "set", "map")},
     **{op: Infix("in") for op in ("set.is_member", "array.is_item", "map.is_key")},
+    "array.to_set": Function("frozenset"),
     "optional.some": Itself(),
     "optional.unwrap": Itself(),
     "optional.is_null": IsNone(),
@@ -71,3 +76,9 @@ SPELLINGS: Final[dict[str, Spelling]] = {
 # integers must be checked for 64 bits (ranges.py says where that is proven), and a product of decimals may be -0
 # (negative_zero.py says where it cannot be).
 CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply", "integer.negate"})
+
+# SEMANTICS: in Python a member of an enum is a string that does not know its type. Where the first type argument of
+# one of these is an enum, their kernels take its members as one more argument, `declared`, and go by that order.
+BY_ORDER: Final = frozenset(
+    {"array.sort", "map.put", "map.merge", "set.to_array", "value.min", "value.max", "value.clamp"}
+)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from itertools import chain
 from typing import TypeVar
 
+from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
+from vesper.spec.values import MAX_DIGITS, MAX_ENTRIES
 
 _Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound=bool | int | str)
 _Comparable = TypeVar("_Comparable", int, str, Decimal)
+_WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
 
 
 def length(values: Sequence[_Item]) -> int:
@@ -46,3 +52,110 @@ def largest(values: Iterable[_Comparable]) -> _Comparable:
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
     return max(found)
+
+
+def get(values: Sequence[_Item], index: int) -> _Item | None:
+    return values[index] if 0 <= index < len(values) else None
+
+
+def first(values: Sequence[_Item]) -> _Item | None:
+    return values[0] if values else None
+
+
+def last(values: Sequence[_Item]) -> _Item | None:
+    return values[-1] if values else None
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+
+
+def _refuse_many(items: int) -> None:
+    if items > MAX_ENTRIES:
+        raise Raised(ErrorCode.TOO_LARGE)
+
+
+def take(values: Sequence[_Item], count: int) -> list[_Item]:
+    _require(count >= 0)
+    return list(values[:count])
+
+
+def drop(values: Sequence[_Item], count: int) -> list[_Item]:
+    _require(count >= 0)
+    return list(values[count:])
+
+
+def slice(values: Sequence[_Item], start: int, end: int) -> list[_Item]:
+    _require(start >= 0 and end >= 0)
+    return list(values[start:end])
+
+
+def append(values: Sequence[_Item], value: _Item) -> list[_Item]:
+    _refuse_many(len(values) + 1)
+    return [*values, value]
+
+
+def concat(left: Sequence[_Item], right: Sequence[_Item]) -> list[_Item]:
+    _refuse_many(len(left) + len(right))
+    return [*left, *right]
+
+
+def replace_at(values: Sequence[_Item], index: int, value: _Item) -> list[_Item]:
+    at(values, index)
+    return [*values[:index], value, *values[index + 1 :]]
+
+
+def flatten(values: Sequence[Sequence[_Item]]) -> list[_Item]:
+    _refuse_many(sum(map(len, values)))
+    return list(chain.from_iterable(values))
+
+
+def sort(values: Sequence[Ordered], order: str, declared: Sequence[str] = ()) -> list[Ordered]:
+    # SEMANTICS: Python keeps the order of equal items in a reversed sort too.
+    return sorted(values, key=order_of(declared), reverse=order == "descending")
+
+
+def distinct(values: Sequence[_Item]) -> list[_Item]:
+    firsts: dict[object, _Item] = {}
+    for value in values:
+        firsts.setdefault(_hashable(value), value)
+    return list(firsts.values())
+
+
+def _hashable(value: object) -> object:
+    """Something that is equal, and has the same hash, exactly where two values of one type are equal."""
+    match value:
+        case Decimal():
+            # Text: the hash of a number is known, so that many different ones could be made to share one.
+            return str(_WITHOUT_ZEROS.normalize(value)) if value else "0"
+        case list():
+            return tuple([_hashable(item) for item in value])
+        case dict():
+            return frozenset([(key, _hashable(item)) for key, item in value.items()])
+        case _:
+            return value
+
+
+def range(start: int, end: int, step: int) -> list[int]:
+    _require(step != 0)
+    # SEMANTICS: Python has no length for a range of 2**63 items, so this counts them itself.
+    _refuse_many(-((start - end) // step))
+    return list(builtins.range(start, end, step))
+
+
+def reverse(values: Sequence[_Item]) -> list[_Item]:
+    return list(values[::-1])
+
+
+def chunks(values: Sequence[_Item], size: int) -> list[list[_Item]]:
+    _require(size >= 1)
+    return [list(values[start : start + size]) for start in builtins.range(0, len(values), size)]
+
+
+def index_of(values: Sequence[_Item], value: _Item) -> int | None:
+    return next((index for index, item in enumerate(values) if item == value), None)
+
+
+def to_set(values: Sequence[_Key]) -> frozenset[_Key]:
+    return frozenset(values)

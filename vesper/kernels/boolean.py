@@ -13,3 +13,7 @@ def equal(left: bool, right: bool) -> bool:
 
 def not_equal(left: bool, right: bool) -> bool:
     return left != right
+
+
+def text(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,4 +1,4 @@
-"""Decimals: exact or failing, never rounded.
+"""Decimals: exact or failing; rounded only by the operations that say so, and once.
 
 Python's `decimal` does the arithmetic under one context. Its precision and exponent limits are the language's limits,
 and every signal that would mean a lost digit is trapped, so a bare `a * b` in generated code is either exact or an
@@ -7,7 +7,7 @@ exception.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import (
     ROUND_HALF_EVEN,
     Clamped,
@@ -26,12 +26,26 @@ from decimal import (
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
+from vesper.kernels.rounding import (
+    SIGNIFICANT,
+    assembled,
+    divided,
+    fitted,
+    parts,
+    rescaled,
+    rounded_quotient,
+    scale_of,
+    unbounded,
+    written_out,
+)
 from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_DIGITS, MAX_SCALE
+from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_MAX_POWER_DIGITS = 1_000_000
 
 # SEMANTICS: a result may have MAX_DIGITS digits and MAX_SCALE places. `decimal` bounds places by its smallest
 # exponent, which is Emin - prec + 1; a shorter exact result there would be clamped or rounded, and both are trapped.
@@ -63,7 +77,7 @@ def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parame
 
 def unsigned_zero(number: Decimal) -> Decimal:
     """The same number; zero loses the sign that `decimal` gives a product such as 0 * -1."""
-    return number if number else abs(number)
+    return number if number else number.copy_abs()
 
 
 def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: Decimal, right: Decimal) -> Decimal:
@@ -115,3 +129,142 @@ def greater(left: Decimal, right: Decimal) -> bool:
 
 def greater_or_equal(left: Decimal, right: Decimal) -> bool:
     return left >= right
+
+
+def divide(left: Decimal, right: Decimal) -> Decimal:
+    if not right:
+        raise Raised(ErrorCode.DIVISION_BY_ZERO)
+    return divided(left, right, max(scale_of(left) - scale_of(right), 0))
+
+
+def div(left: Decimal, right: Decimal, scale: int, mode: str) -> Decimal:
+    if not 0 <= scale <= MAX_SCALE:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    if not right:
+        raise Raised(ErrorCode.DIVISION_BY_ZERO)
+    (dividend, left_scale), (divisor, right_scale) = parts(left), parts(right)
+    quotient = rounded_quotient(dividend * 10 ** (right_scale + scale), divisor * 10**left_scale, mode)
+    return assembled(quotient, scale)
+
+
+def round(value: Decimal, scale: int, mode: str) -> Decimal:
+    if not -MAX_SCALE <= scale <= MAX_SCALE:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    if scale >= scale_of(value):
+        return rescaled(unsigned_zero(value), scale)
+    return assembled(_whole_units(value, scale, mode), scale)
+
+
+def _whole_units(value: Decimal, scale: int, mode: str) -> int:
+    """The number in units of this many places, rounded."""
+    coefficient, places = parts(value)
+    return rounded_quotient(coefficient, 10 ** (places - scale), mode)
+
+
+def floor(value: Decimal) -> int:
+    return checked(_whole_units(value, 0, "floor"))
+
+
+def ceil(value: Decimal) -> int:
+    return checked(_whole_units(value, 0, "ceiling"))
+
+
+def trunc(value: Decimal) -> int:
+    return checked(_whole_units(value, 0, "down"))
+
+
+def to_integer(value: Decimal) -> int:
+    coefficient, places = parts(value)
+    whole, fraction = divmod(coefficient, 10**places)
+    if fraction:
+        raise Raised(ErrorCode.NOT_WHOLE)
+    return checked(whole)
+
+
+def abs(value: Decimal) -> Decimal:
+    return value.copy_abs()
+
+
+def sign(value: Decimal) -> int:
+    return (value > 0) - (value < 0)
+
+
+def pow(base: Decimal, exponent: int) -> Decimal:
+    if exponent == 0:
+        return Decimal(1)
+    if not base:
+        if exponent < 0:
+            raise Raised(ErrorCode.DIVISION_BY_ZERO)
+        _refuse_long_power(1, exponent)
+        return assembled(0, scale_of(base) * exponent)
+    times = exponent if exponent > 0 else -exponent
+    coefficient, scale = base.scaleb(scale_of(base), unbounded(MAX_DIGITS)), scale_of(base)
+    _refuse_long_power(coefficient.adjusted() + 1, times)
+    # The power is 10^least or more and less than 10^most. One that cannot fit for its size alone is never computed.
+    least, most = base.adjusted() * times, (base.adjusted() + 1) * times
+    if exponent < 0:
+        least, most = -most, -least
+    if least >= MAX_DIGITS or most < -MAX_SCALE:
+        raise Raised(ErrorCode.DECIMAL_OVERFLOW)
+    power = _exact_power(coefficient, times).scaleb(-scale * times, unbounded(_MAX_POWER_DIGITS))
+    if exponent < 0:
+        return divided(Decimal(1), power, 0)
+    context = unbounded(SIGNIFICANT)
+    result = context.plus(power)
+    return written_out(result) if context.flags[Inexact] else fitted(result, scale * times)
+
+
+def _refuse_long_power(digits: int, times: int) -> None:
+    if digits * times > _MAX_POWER_DIGITS:
+        raise Raised(ErrorCode.DECIMAL_OVERFLOW)
+
+
+def _exact_power(number: Decimal, times: int) -> Decimal:
+    """An integer multiplied by itself, by repeated squaring; no digit is lost."""
+    # SEMANTICS: `decimal` would round its own power more than once.
+    context = unbounded(_MAX_POWER_DIGITS)
+    power = Decimal(1)
+    for bit in f"{times:b}":
+        power = context.multiply(power, power)
+        if bit == "1":
+            power = context.multiply(power, number)
+    return power
+
+
+def scale(value: Decimal) -> int:
+    return scale_of(value)
+
+
+def normalize(value: Decimal) -> Decimal:
+    # SEMANTICS: `decimal` would take zeros in front of the point away as well: 1E+2.
+    smallest = scale_of(unbounded(MAX_DIGITS).normalize(value)) if value else 0
+    return rescaled(unsigned_zero(value), max(smallest, 0))
+
+
+def text(value: Decimal) -> str:
+    return decimal_text(unsigned_zero(value))
+
+
+def parse(value: str) -> Decimal:
+    try:
+        return parse_decimal(value)
+    except ValueProblem as problem:
+        is_malformed = problem.kind is ProblemKind.MALFORMED
+        raise Raised(ErrorCode.BAD_FORMAT if is_malformed else ErrorCode.DECIMAL_OVERFLOW) from None
+
+
+def allocate(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
+    if not any(weights) or any(weight < 0 for weight in weights):
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    units, places = parts(total.copy_abs())
+    taken_apart = [parts(weight) for weight in weights]
+    finest = max(weight_scale for _, weight_scale in taken_apart)
+    whole_weights = [coefficient * 10 ** (finest - weight_scale) for coefficient, weight_scale in taken_apart]
+    weight_of_all = sum(whole_weights)
+    shares = [divmod(units * weight, weight_of_all) for weight in whole_weights]
+    left_over = units - sum(share for share, _ in shares)
+    by_remainder = sorted(range(len(shares)), key=lambda index: shares[index][1], reverse=True)
+    gets_one_more = frozenset(by_remainder[:left_over])
+    is_negative = total < 0
+    counts = [share + (index in gets_one_more) for index, (share, _) in enumerate(shares)]
+    return [assembled(-count if is_negative else count, places) for count in counts]

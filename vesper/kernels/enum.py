@@ -9,3 +9,7 @@ def equal(left: str, right: str) -> bool:
 
 def not_equal(left: str, right: str) -> bool:
     return left != right
+
+
+def text(value: str) -> str:
+    return value

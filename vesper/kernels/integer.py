@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 from vesper.kernels.raised import Raised
+from vesper.kernels.rounding import divided, rounded_quotient
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+
+_BITS = 64
+_ALL_BITS = (1 << _BITS) - 1
+_TEXT = re.compile(r"[+-]?[0-9]+")
+_MAX_TEXT_DIGITS = 19
 
 
 def checked(number: int) -> int:
@@ -63,3 +71,104 @@ def greater(left: int, right: int) -> bool:
 
 def greater_or_equal(left: int, right: int) -> bool:
     return left >= right
+
+
+def divide(left: int, right: int) -> Decimal:
+    _refuse_zero(right)
+    return divided(Decimal(left), Decimal(right), 0)
+
+
+def quot(left: int, right: int) -> int:
+    _refuse_zero(right)
+    # SEMANTICS: Python's // rounds toward negative infinity.
+    return checked(rounded_quotient(left, right, "down"))
+
+
+def rem(left: int, right: int) -> int:
+    _refuse_zero(right)
+    # SEMANTICS: Python's % has the sign of the right operand.
+    return left - right * rounded_quotient(left, right, "down")
+
+
+def div_floor(left: int, right: int) -> int:
+    _refuse_zero(right)
+    return checked(left // right)
+
+
+def mod(left: int, right: int) -> int:
+    _refuse_zero(right)
+    return left % right
+
+
+def _refuse_zero(divisor: int) -> None:
+    if divisor == 0:
+        raise Raised(ErrorCode.DIVISION_BY_ZERO)
+
+
+def abs(value: int) -> int:
+    return checked(-value if value < 0 else value)
+
+
+def sign(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
+def pow(base: int, exponent: int) -> int:
+    if exponent < 0:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    if -1 <= base <= 1:
+        return base if exponent % 2 else base * base if exponent else 1
+    # SEMANTICS: the power of any other base has more bits than the exponent says; a huge one is never computed.
+    if exponent >= _BITS:
+        raise Raised(ErrorCode.INTEGER_OVERFLOW)
+    return checked(base**exponent)
+
+
+def text(value: int) -> str:
+    return str(value)
+
+
+def parse(value: str) -> int:
+    if _TEXT.fullmatch(value) is None:
+        raise Raised(ErrorCode.BAD_FORMAT)
+    # SEMANTICS: CPython refuses to read integers of many digits, zeros in front included.
+    digits = value.lstrip("+-").lstrip("0") or "0"
+    if len(digits) > _MAX_TEXT_DIGITS:
+        raise Raised(ErrorCode.INTEGER_OVERFLOW)
+    return checked(-int(digits) if value.startswith("-") else int(digits))
+
+
+def bit_and(left: int, right: int) -> int:
+    return left & right
+
+
+def bit_or(left: int, right: int) -> int:
+    return left | right
+
+
+def bit_xor(left: int, right: int) -> int:
+    return left ^ right
+
+
+def bit_not(value: int) -> int:
+    return ~value
+
+
+def shift_left(value: int, count: int) -> int:
+    _refuse_count(count)
+    return checked(value << count)
+
+
+def shift_right(value: int, count: int) -> int:
+    _refuse_count(count)
+    return value >> count
+
+
+def _refuse_count(count: int) -> None:
+    if not 0 <= count < _BITS:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+
+
+def bit_count(value: int) -> int:
+    # SEMANTICS: Python counts the bits of the absolute value.
+    return (value & _ALL_BITS).bit_count()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from vesper.kernels.order import order_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
+from vesper.spec.values import MAX_ENTRIES
 
 _Key = TypeVar("_Key", bound=bool | int | str)
 _Value = TypeVar("_Value")
@@ -59,3 +61,33 @@ def _unique(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
             raise Raised(ErrorCode.DUPLICATE_KEY)
         found[key] = value
     return found
+
+
+def get(entries: Mapping[_Key, _Value], key: _Key) -> _Value | None:
+    return entries.get(key)
+
+
+def keys(entries: Mapping[_Key, _Value]) -> list[_Key]:
+    return list(entries)
+
+
+def values(entries: Mapping[_Key, _Value]) -> list[_Value]:
+    return list(entries.values())
+
+
+def put(entries: Mapping[_Key, _Value], key: _Key, value: _Value, declared: Sequence[str] = ()) -> dict[_Key, _Value]:
+    return merge(entries, {key: value}, declared)
+
+
+def remove(entries: Mapping[_Key, _Value], key: _Key) -> dict[_Key, _Value]:
+    return {each: value for each, value in entries.items() if each != key}
+
+
+def merge(
+    left: Mapping[_Key, _Value], right: Mapping[_Key, _Value], declared: Sequence[str] = ()
+) -> dict[_Key, _Value]:
+    added = sum(key not in left for key in right)
+    if len(left) + added > MAX_ENTRIES:
+        raise Raised(ErrorCode.TOO_LARGE)
+    both = {**left, **right}
+    return {key: both[key] for key in sorted(both, key=order_of(declared))} if added else both

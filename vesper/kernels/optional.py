@@ -22,3 +22,7 @@ def unwrap(value: _Item | None) -> _Item:
     if value is None:
         raise Raised(ErrorCode.NULL_VALUE)
     return value
+
+
+def require(value: _Item | None) -> _Item:
+    return unwrap(value)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
-_Key = TypeVar("_Key", bool, int, str)
+from vesper.kernels.order import order_of
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+from vesper.spec.values import MAX_ENTRIES
+
+_Key = TypeVar("_Key", bound=bool | int | str)
 
 
 def is_member(value: _Key, members: frozenset[_Key]) -> bool:
@@ -22,3 +28,37 @@ def contains(members: frozenset[_Key], value: _Key) -> bool:
 def members_in_order(order: tuple[str, ...], members: frozenset[str]) -> list[str]:
     """The members of a set of an enum, in the order of the enum."""
     return [member for member in order if member in members]
+
+
+def union(left: frozenset[_Key], right: frozenset[_Key]) -> frozenset[_Key]:
+    if len(left) + sum(value not in left for value in right) > MAX_ENTRIES:
+        raise Raised(ErrorCode.TOO_LARGE)
+    return left | right
+
+
+def intersection(left: frozenset[_Key], right: frozenset[_Key]) -> frozenset[_Key]:
+    return left & right
+
+
+def difference(left: frozenset[_Key], right: frozenset[_Key]) -> frozenset[_Key]:
+    return left - right
+
+
+def is_subset(left: frozenset[_Key], right: frozenset[_Key]) -> bool:
+    return left <= right
+
+
+def is_disjoint(left: frozenset[_Key], right: frozenset[_Key]) -> bool:
+    return left.isdisjoint(right)
+
+
+def put(members: frozenset[_Key], value: _Key) -> frozenset[_Key]:
+    return union(members, frozenset([value]))
+
+
+def remove(members: frozenset[_Key], value: _Key) -> frozenset[_Key]:
+    return members - {value}
+
+
+def to_array(members: frozenset[_Key], declared: Sequence[str] = ()) -> list[_Key]:
+    return sorted(members, key=order_of(declared))

@@ -82,7 +82,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="get",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.first": OpSpec(
         name="array.first",
@@ -95,7 +95,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="first",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.last": OpSpec(
         name="array.last",
@@ -108,7 +108,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="last",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.take": OpSpec(
         name="array.take",
@@ -121,7 +121,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="take",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.drop": OpSpec(
         name="array.drop",
@@ -134,7 +134,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="drop",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.slice": OpSpec(
         name="array.slice",
@@ -147,7 +147,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="slice",
         defaults=(("end", "9223372036854775807"),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.append": OpSpec(
         name="array.append",
@@ -160,7 +160,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="append",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.concat": OpSpec(
         name="array.concat",
@@ -173,7 +173,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="concat",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.replace_at": OpSpec(
         name="array.replace_at",
@@ -186,7 +186,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="replace_at",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.flatten": OpSpec(
         name="array.flatten",
@@ -199,7 +199,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="flatten",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.sort": OpSpec(
         name="array.sort",
@@ -212,7 +212,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sort",
         defaults=(("order", '"ascending"'),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.sort_by": OpSpec(
         name="array.sort_by",
@@ -238,7 +238,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="distinct",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.distinct_by": OpSpec(
         name="array.distinct_by",
@@ -277,7 +277,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="range",
         defaults=(("step", "1"),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.enumerate": OpSpec(
         name="array.enumerate",
@@ -303,7 +303,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="reverse",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.chunks": OpSpec(
         name="array.chunks",
@@ -316,7 +316,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="chunks",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.is_item": OpSpec(
         name="array.is_item",
@@ -355,7 +355,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="index_of",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.min": OpSpec(
         name="array.min",
@@ -550,7 +550,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_set",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "boolean.not": OpSpec(
         name="boolean.not",
@@ -602,7 +602,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.equal": OpSpec(
         name="bytes.equal",
@@ -1305,7 +1305,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.div": OpSpec(
         name="decimal.div",
@@ -1323,7 +1323,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="div",
         defaults=(("mode", '"half_even"'),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.round": OpSpec(
         name="decimal.round",
@@ -1340,7 +1340,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="round",
         defaults=(("scale", "0"), ("mode", '"half_even"')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.floor": OpSpec(
         name="decimal.floor",
@@ -1353,7 +1353,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="floor",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.ceil": OpSpec(
         name="decimal.ceil",
@@ -1366,7 +1366,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="ceil",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.trunc": OpSpec(
         name="decimal.trunc",
@@ -1379,7 +1379,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="trunc",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.to_integer": OpSpec(
         name="decimal.to_integer",
@@ -1392,7 +1392,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_integer",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.to_float": OpSpec(
         name="decimal.to_float",
@@ -1418,7 +1418,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.sign": OpSpec(
         name="decimal.sign",
@@ -1431,7 +1431,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sign",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.pow": OpSpec(
         name="decimal.pow",
@@ -1444,7 +1444,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="pow",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.scale": OpSpec(
         name="decimal.scale",
@@ -1457,7 +1457,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="scale",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.normalize": OpSpec(
         name="decimal.normalize",
@@ -1470,7 +1470,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="normalize",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.text": OpSpec(
         name="decimal.text",
@@ -1483,7 +1483,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.parse": OpSpec(
         name="decimal.parse",
@@ -1496,7 +1496,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_decimal",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.allocate": OpSpec(
         name="decimal.allocate",
@@ -1509,7 +1509,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="allocate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.sum": OpSpec(
         name="decimal.sum",
@@ -1886,7 +1886,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.add": OpSpec(
         name="float.add",
@@ -2341,7 +2341,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.quot": OpSpec(
         name="integer.quot",
@@ -2354,7 +2354,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="quot",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.rem": OpSpec(
         name="integer.rem",
@@ -2367,7 +2367,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="rem",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.div_floor": OpSpec(
         name="integer.div_floor",
@@ -2380,7 +2380,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="div_floor",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.mod": OpSpec(
         name="integer.mod",
@@ -2393,7 +2393,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="mod",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.abs": OpSpec(
         name="integer.abs",
@@ -2406,7 +2406,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.sign": OpSpec(
         name="integer.sign",
@@ -2419,7 +2419,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sign",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.pow": OpSpec(
         name="integer.pow",
@@ -2432,7 +2432,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="pow",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.to_float": OpSpec(
         name="integer.to_float",
@@ -2458,7 +2458,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.parse": OpSpec(
         name="integer.parse",
@@ -2471,7 +2471,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_integer",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.bit_and": OpSpec(
         name="integer.bit_and",
@@ -2484,7 +2484,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="bit_and",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.bit_or": OpSpec(
         name="integer.bit_or",
@@ -2497,7 +2497,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="bit_or",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.bit_xor": OpSpec(
         name="integer.bit_xor",
@@ -2510,7 +2510,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="bit_xor",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.bit_not": OpSpec(
         name="integer.bit_not",
@@ -2523,7 +2523,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="bit_not",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.shift_left": OpSpec(
         name="integer.shift_left",
@@ -2536,7 +2536,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="shift_left",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.shift_right": OpSpec(
         name="integer.shift_right",
@@ -2549,7 +2549,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="shift_right",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.bit_count": OpSpec(
         name="integer.bit_count",
@@ -2562,7 +2562,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="bit_count",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.sum": OpSpec(
         name="integer.sum",
@@ -2796,7 +2796,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="get",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.is_key": OpSpec(
         name="map.is_key",
@@ -2835,7 +2835,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="keys",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.values": OpSpec(
         name="map.values",
@@ -2848,7 +2848,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="values",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.entries": OpSpec(
         name="map.entries",
@@ -2874,7 +2874,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="put",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.remove": OpSpec(
         name="map.remove",
@@ -2887,7 +2887,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="remove",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.merge": OpSpec(
         name="map.merge",
@@ -2900,7 +2900,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="merge",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.from_entries": OpSpec(
         name="map.from_entries",
@@ -2978,7 +2978,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="require",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.equal": OpSpec(
         name="optional.equal",
@@ -3186,7 +3186,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="union",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.intersection": OpSpec(
         name="set.intersection",
@@ -3199,7 +3199,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="intersection",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.difference": OpSpec(
         name="set.difference",
@@ -3212,7 +3212,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="difference",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.is_subset": OpSpec(
         name="set.is_subset",
@@ -3225,7 +3225,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_subset",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.is_disjoint": OpSpec(
         name="set.is_disjoint",
@@ -3238,7 +3238,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_disjoint",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.put": OpSpec(
         name="set.put",
@@ -3251,7 +3251,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="put",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.remove": OpSpec(
         name="set.remove",
@@ -3264,7 +3264,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="remove",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.to_array": OpSpec(
         name="set.to_array",
@@ -3277,7 +3277,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_array",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.length": OpSpec(
         name="text.length",
@@ -3329,7 +3329,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.less": OpSpec(
         name="text.less",
@@ -3342,7 +3342,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.less_or_equal": OpSpec(
         name="text.less_or_equal",
@@ -3355,7 +3355,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.greater": OpSpec(
         name="text.greater",
@@ -3368,7 +3368,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.greater_or_equal": OpSpec(
         name="text.greater_or_equal",
@@ -3381,7 +3381,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.at": OpSpec(
         name="text.at",
@@ -3394,7 +3394,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="at",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.slice": OpSpec(
         name="text.slice",
@@ -3407,7 +3407,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="slice",
         defaults=(("end", "9223372036854775807"),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.split": OpSpec(
         name="text.split",
@@ -3420,7 +3420,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="split",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.words": OpSpec(
         name="text.words",
@@ -3433,7 +3433,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="words",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.join": OpSpec(
         name="text.join",
@@ -3446,7 +3446,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="join",
         defaults=(("separator", '""'),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.trim": OpSpec(
         name="text.trim",
@@ -3459,7 +3459,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="trim",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.trim_start": OpSpec(
         name="text.trim_start",
@@ -3472,7 +3472,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="trim_start",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.trim_end": OpSpec(
         name="text.trim_end",
@@ -3485,7 +3485,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="trim_end",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.lower": OpSpec(
         name="text.lower",
@@ -3524,7 +3524,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="starts_with",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.ends_with": OpSpec(
         name="text.ends_with",
@@ -3537,7 +3537,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="ends_with",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.contains": OpSpec(
         name="text.contains",
@@ -3550,7 +3550,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="contains",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.index_of": OpSpec(
         name="text.index_of",
@@ -3563,7 +3563,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="index_of",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.replace": OpSpec(
         name="text.replace",
@@ -3576,7 +3576,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="replace",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.repeat": OpSpec(
         name="text.repeat",
@@ -3589,7 +3589,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="repeat",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.pad_start": OpSpec(
         name="text.pad_start",
@@ -3602,7 +3602,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="pad_start",
         defaults=(("fill", '" "'),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.pad_end": OpSpec(
         name="text.pad_end",
@@ -3615,7 +3615,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="pad_end",
         defaults=(("fill", '" "'),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.reverse": OpSpec(
         name="text.reverse",
@@ -3628,7 +3628,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="reverse",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.is_digits": OpSpec(
         name="text.is_digits",
@@ -3641,7 +3641,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_digits",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.code_point": OpSpec(
         name="text.code_point",
@@ -3654,7 +3654,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="code_point",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.from_code_point": OpSpec(
         name="text.from_code_point",
@@ -3667,7 +3667,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_code_point",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.code_points": OpSpec(
         name="text.code_points",
@@ -3680,7 +3680,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="code_points",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.equal": OpSpec(
         name="timestamp.equal",
@@ -4005,7 +4005,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="min",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "value.max": OpSpec(
         name="value.max",
@@ -4018,7 +4018,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="max",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "value.clamp": OpSpec(
         name="value.clamp",
@@ -4031,7 +4031,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="clamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
 }
 """All that are specified, in declared order."""

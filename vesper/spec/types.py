@@ -127,7 +127,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
     each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 }
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
-_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION)
+_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, BOOLEAN, BYTES)
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
@@ -137,8 +137,8 @@ def is_key(type_: Type) -> bool:
 
 
 def is_ordered(type_: Type) -> bool:
-    """True for the types that `<` compares and that have a smallest and a largest."""
-    return type_ in _ORDERED
+    """True for the types whose values can be sorted; `<` itself exists for fewer."""
+    return type_ in _ORDERED or isinstance(type_, Enum)
 
 
 def fits_bound(type_: Type, bound: str) -> bool:
@@ -152,6 +152,8 @@ def fits_bound(type_: Type, bound: str) -> bool:
             return is_ordered(type_)
         case "number":
             return type_ in _NUMBERS
+        case "record":
+            return isinstance(type_, Record)
         case "any":
             return True
         case _:

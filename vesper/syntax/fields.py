@@ -1,56 +1,12 @@
-"""Which fields each mapping of a node has, and reading them: unknown, missing and later fields are reported here."""
+"""Reading the fields of a mapping by its shape: unknown, missing and later fields are reported here."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.syntax.shape import Shape
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The fields of one kind of mapping. `later` are fields of the language that this version refuses by name."""
-
-    where: str
-    required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-
-
-NODE = Shape(
-    "a node",
-    required=("node_id", "type", "intent", "outputs", "flow"),
-    optional=("types", "inputs", "constants", "contracts", "testing"),
-    later=("metadata", "functions", "state_machines", "policies", "observability", "performance", "security"),
-)
-INPUT = Shape("an input", required=("type",), optional=("constraints", "default"), later=("required",))
-RECORD_TYPE = Shape("a type", required=("fields",), optional=("constraints",))
-CONSTANT = Shape("a constant", required=("type", "value"))
-OUTPUTS = Shape("`outputs`", required=("success",), later=("error",))
-CONTRACTS = Shape("`contracts`", optional=("preconditions", "postconditions"), later=("invariants",))
-TESTING = Shape("`testing`", optional=("test_cases",), later=("properties",))
-TEST_CASE = Shape("a test case", required=("name", "inputs", "expect"))
-ROW = Shape("a row", required=("when", "then"))
-OTHERWISE = Shape("the last row", required=("otherwise",))
-_LATER_IN_STEPS = ("when", "guards", "on_error", "error_handling", "parameters")
-COMPUTE_BLOCK = Shape("a compute block", required=("operation", "compute"), later=_LATER_IN_STEPS)
-STEPS = {
-    "compute": Shape(
-        "a compute step", required=("step", "operation", "value"), later=_LATER_IN_STEPS
-    ),
-    "decision_table": Shape(
-        "a decision table", required=("step", "operation", "rows"), later=("hit", *_LATER_IN_STEPS)
-    ),
-    "return": Shape("a return", required=("operation", "success"), later=("error", *_LATER_IN_STEPS)),
-}  # fmt: skip
-LATER_OPERATIONS = (
-    "validation", "conditional", "match", "loop", "data_transform", "string_template", "call_node", "raise",
-    "state_machine_transition", "database_query", "database_write", "database_update", "external_api_call", "cache",
-    "event_publish", "secret", "file", "clock", "random", "uuid",
-)  # fmt: skip
 
 
 class Fields:

@@ -13,9 +13,10 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.spec.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
-from vesper.syntax import ast, fields
+from vesper.syntax import ast, fields, shapes
 from vesper.syntax.expression_parser import parse_expression
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.syntax.shape import Shape
 from vesper.syntax.type_parser import parse_type
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
@@ -44,7 +45,7 @@ class _Builder:
         self._expression_text = 0
 
     def document(self, root: Mapping) -> ast.Document | None:
-        node = Fields(root, fields.NODE, self._bag)
+        node = Fields(root, shapes.NODE, self._bag)
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
         intent = node.scalar("intent")
@@ -52,12 +53,12 @@ class _Builder:
         inputs = self._each(node.mapping("inputs"), self._input)
         outputs = self._outputs(node.mapping("outputs"))
         constants = self._each(node.mapping("constants"), self._constant)
-        contracts = self._fields(node.mapping("contracts"), fields.CONTRACTS)
+        contracts = self._fields(node.mapping("contracts"), shapes.CONTRACTS)
         preconditions = self._clauses(contracts, "preconditions")
         postconditions = self._clauses(contracts, "postconditions")
         flow = node.sequence("flow")
         steps = tuple(step for item in (flow.items if flow else ()) for step in self._step(item))
-        cases = self._cases(self._fields(node.mapping("testing"), fields.TESTING))
+        cases = self._cases(self._fields(node.mapping("testing"), shapes.TESTING))
         if node_id is None or type_ is None or intent is None or flow is None:
             return None
         return ast.Document(
@@ -78,7 +79,7 @@ class _Builder:
 
     # -- small parts ------------------------------------------------------------------------------
 
-    def _fields(self, mapping: Mapping | None, shape: fields.Shape) -> Fields | None:
+    def _fields(self, mapping: Mapping | None, shape: Shape) -> Fields | None:
         return None if mapping is None else Fields(mapping, shape, self._bag)
 
     def _each(
@@ -129,7 +130,7 @@ class _Builder:
         mapping = expect_mapping(tree, name.text, self._bag)
         if mapping is None:
             return None
-        entry = Fields(mapping, fields.INPUT, self._bag)
+        entry = Fields(mapping, shapes.INPUT, self._bag)
         type_ = self._type(entry.scalar("type"))
         listed = entry.sequence("constraints")
         constraints = tuple(c for item in (listed.items if listed else ()) if (c := self._constraint(item)))
@@ -146,7 +147,7 @@ class _Builder:
         return None if bound is None else ast.Constraint(ast.Word(key.text, key.span), bound, key.span.to(bound.span))
 
     def _outputs(self, mapping: Mapping | None) -> tuple[ast.Output, ...]:
-        outputs = self._fields(mapping, fields.OUTPUTS)
+        outputs = self._fields(mapping, shapes.OUTPUTS)
         success = None if outputs is None else outputs.mapping("success")
         if success is not None and not success.entries:
             self._bag.error(Code.WRONG_KIND, success.span, key="success", expected="at least one output", found="none")
@@ -160,7 +161,7 @@ class _Builder:
         mapping = expect_mapping(tree, name.text, self._bag)
         if mapping is None:
             return None
-        entry = Fields(mapping, fields.RECORD_TYPE, self._bag)
+        entry = Fields(mapping, shapes.RECORD_TYPE, self._bag)
         listed = entry.mapping("fields")
         if listed is not None and not listed.entries:
             self._bag.error(Code.WRONG_KIND, listed.span, key="fields", expected="at least one field", found="none")
@@ -170,7 +171,7 @@ class _Builder:
         mapping = expect_mapping(tree, name.text, self._bag)
         if mapping is None:
             return None
-        entry = Fields(mapping, fields.CONSTANT, self._bag)
+        entry = Fields(mapping, shapes.CONSTANT, self._bag)
         type_, value = self._type(entry.scalar("type")), entry.get("value")
         return None if type_ is None or value is None else ast.Constant(name, type_, value)
 
@@ -228,17 +229,17 @@ class _Builder:
         scalar = expect_scalar(operation, "operation", self._bag)
         if scalar is None:
             return []
-        if scalar.text in fields.LATER_OPERATIONS:
+        if scalar.text in shapes.LATER_OPERATIONS:
             self._bag.error(Code.NOT_IN_THIS_VERSION, scalar.span, what=f"the operation `{scalar.text}`")
             return []
-        if scalar.text not in fields.STEPS:
-            help_ = did_you_mean(scalar.text, (*fields.STEPS, *fields.LATER_OPERATIONS))
+        if scalar.text not in shapes.STEPS:
+            help_ = did_you_mean(scalar.text, (*shapes.STEPS, *shapes.LATER_OPERATIONS))
             self._bag.error(Code.UNKNOWN_KEY, scalar.span, where="the flow", key=scalar.text, help=help_)
             return []
         if scalar.text == "compute" and any(key.text == "compute" for key, _ in mapping.entries):
-            block = Fields(mapping, fields.COMPUTE_BLOCK, self._bag)
+            block = Fields(mapping, shapes.COMPUTE_BLOCK, self._bag)
             return list(self._each(block.mapping("compute"), self._computed))
-        entry = Fields(mapping, fields.STEPS[scalar.text], self._bag)
+        entry = Fields(mapping, shapes.STEPS[scalar.text], self._bag)
         step: ast.Step | None
         if scalar.text == "return":
             step = self._return(entry, scalar)
@@ -271,14 +272,14 @@ class _Builder:
         last = expect_mapping(items[-1], "a row", self._bag)
         if last is None:
             return None
-        otherwise = self._expression(Fields(last, fields.OTHERWISE, self._bag).scalar("otherwise"))
+        otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
         return None if name is None or otherwise is None else ast.DecisionTable(name, tuple(rows), otherwise)
 
     def _row(self, tree: Tree) -> ast.Row | None:
         mapping = expect_mapping(tree, "a row", self._bag)
         if mapping is None:
             return None
-        entry = Fields(mapping, fields.ROW, self._bag)
+        entry = Fields(mapping, shapes.ROW, self._bag)
         when, then = self._expression(entry.scalar("when")), self._expression(entry.scalar("then"))
         return None if when is None or then is None else ast.Row(when, then)
 
@@ -307,7 +308,7 @@ class _Builder:
         mapping = expect_mapping(tree, "a test case", self._bag)
         if mapping is None:
             return None
-        entry = Fields(mapping, fields.TEST_CASE, self._bag)
+        entry = Fields(mapping, shapes.TEST_CASE, self._bag)
         name = entry.scalar("name")
         inputs = self._words(entry.mapping("inputs"))
         expect = entry.mapping("expect")

@@ -129,6 +129,8 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
             break
         else:
             steps.append(statement)
+    if any(_free_locals(side) for side in comparison.args):
+        return None  # it stands in a loop: what it compares is not there to be returned
     sides = [_without_outputs(side, returned) for side in comparison.args]
     if not all(_stands_alone(side) for side in sides):
         return None
@@ -141,6 +143,14 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
     probe = numbered(replace(node, outputs=outputs, constraints=(), preconditions=(), body=body, postconditions=()))
     compiled = Compiled(SourceFile(node.source.path, ""), probe, (), encode(probe), semantic_hash(probe))
     return Probe(PythonEngine().load(compiled), numeric)
+
+
+def _free_locals(expression: Expression) -> set[int]:
+    """The locals that an expression uses and something around it binds."""
+    parts = walk(expression)
+    used = {part.number for part in parts if isinstance(part, Local)}
+    bound = {part.local for part in parts if isinstance(part, Let)}
+    return used - bound - {number for part in parts if isinstance(part, For) for number in part.locals}
 
 
 def _without_outputs(expression: Expression, returned: Mapping[str, Expression]) -> Expression:

@@ -196,7 +196,7 @@ class Expressions(Forms):
                 if not fitting:
                     return False
                 bindings[name] = self.random.choice(fitting)
-            if not fits_bound(bindings[name], bound):
+            if not fits_bound(bindings[name], bound) or not self._may_fill(spec, name, bindings[name]):
                 return False
         return True
 

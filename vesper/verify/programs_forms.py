@@ -198,12 +198,11 @@ class Forms:
     # -- records, arrays, parts of them -----------------------------------------------------------
 
     def array_literal(self, type_: ArrayOf, scope: Scope, depth: int, hint: Type | None) -> Term:
-        """Where its place says no type, the first item does."""
+        """Where its place says no type, the items have one among them."""
         items: list[Term] = []
-        for number in range(self.random.choice((0, 1, 1, 2, 2, 3))):
-            is_told = hint == type_ or number > 0
-            of = type_.element
-            items.append(self.fitting(of, scope, depth) if is_told else self.expression(of, scope, depth))
+        of = type_.element
+        for _ in range(self.random.choice((0, 1, 1, 2, 2, 3))):
+            items.append(self.fitting(of, scope, depth) if hint == type_ else self.expression(of, scope, depth))
         if not items and hint != type_:
             raise NoWay
         parts: list[str | Term] = ["["]

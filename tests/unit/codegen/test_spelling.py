@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 from collections.abc import Callable
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow, integer_range
-from vesper.codegen.spelling import CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.spelling import BY_ORDER, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.kernels.decimal import EXACT, unsigned_zero
 from vesper.kernels.integer import checked
@@ -84,7 +85,8 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> object:
 @pytest.mark.parametrize("op", IMPLEMENTED)
 def test_every_operation_has_a_kernel_with_its_parameters(op: str) -> None:
     signature = inspect.signature(kernel(op))
-    assert list(signature.parameters) == [name for name, _ in OPERATIONS[op].params]
+    declared = ["declared"] if op in BY_ORDER else []
+    assert list(signature.parameters) == [name for name, _ in OPERATIONS[op].params] + declared
 
 
 @pytest.mark.parametrize("op", SPELLINGS)
@@ -107,15 +109,31 @@ def integer_call(op: str, *args: ir.Expression) -> ir.Call:
     return ir.Call(op, (), args, INTEGER, HERE)
 
 
+def clamp_call(value: ir.Expression, one: ir.Expression, other: ir.Expression) -> ir.Call:
+    """Between bounds that are always the right way round."""
+    bounds = (integer_call("value.min", one, other), integer_call("value.max", one, other))
+    return integer_call("value.clamp", value, *bounds)
+
+
 integer_trees = st.recursive(
     INTEGERS.map(literal),
     lambda inner: st.one_of(
         st.builds(integer_call, st.sampled_from(["integer.add", "integer.subtract", "integer.multiply"]), inner, inner),
-        st.builds(integer_call, st.just("integer.negate"), inner),
+        st.builds(integer_call, st.sampled_from(["integer.negate", "integer.sign", "integer.bit_count"]), inner),
+        st.builds(integer_call, st.sampled_from(["value.min", "value.max"]), inner, inner),
+        st.builds(clamp_call, inner, inner, inner),
         st.builds(lambda a, b: ir.If(ir.Literal(BOOLEAN, True, HERE), a, b, INTEGER, HERE), inner, inner),
     ),
     max_leaves=6,
 )
+
+
+EXACT_INTEGERS: dict[str, Callable[..., Any]] = {
+    "integer.add": operator.add,
+    "integer.subtract": operator.sub,
+    "integer.multiply": operator.mul,
+    "integer.negate": operator.neg,
+}
 
 
 def exact_value(expression: ir.Expression) -> int:
@@ -126,9 +144,9 @@ def exact_value(expression: ir.Expression) -> int:
         case ir.If(then=then):
             return exact_value(then)
         case ir.Call(op=op, args=args):
-            a, *rest = (exact_value(each) for each in args)
-            results = {"add": a + sum(rest), "subtract": a - sum(rest), "negate": -a}
-            return a * rest[0] if op.endswith("multiply") else results[op.partition(".")[2]]
+            values = [exact_value(each) for each in args]
+            exactly = EXACT_INTEGERS[op] if op in CHECKED else kernel(op)
+            return exactly(*values)  # type: ignore[no-any-return]  # an integer
         case _:
             raise AssertionError(expression)
 

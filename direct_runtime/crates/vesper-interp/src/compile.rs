@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
@@ -44,6 +45,9 @@ struct Compiler<'a> {
     steps: Vec<Operand>,
     /// Where each local is, while its `let` or `for` is compiled.
     locals: Vec<Option<Operand>>,
+    /// The constants that hold the names of an enum's members, by the address of the enum: one enum may have many
+    /// members and be asked for in many places.
+    names: HashMap<usize, Operand>,
     /// The first register that is free.
     top: u32,
     /// The first loop slot that is free.
@@ -73,6 +77,7 @@ impl<'a> Compiler<'a> {
             code,
             steps: Vec::new(),
             locals: vec![None; node.locals],
+            names: HashMap::new(),
             top: place(node.inputs.len())?,
             loop_top: 0,
         })
@@ -330,7 +335,15 @@ impl<'a> Compiler<'a> {
             let slots = operands.get_or_insert([operand; MAX_ARITY]);
             *slots.get_mut(place).ok_or(CompileFault("too many arguments"))? = operand;
         }
-        let args = operands.ok_or(CompileFault("an operation without arguments"))?;
+        let mut args_then_names = operands.ok_or(CompileFault("an operation without arguments"))?;
+        for (number, parameter) in op.signature().named.iter().enumerate() {
+            let names = self.names_of_members(op, args, *parameter)?;
+            let place = args.len() + number;
+            *args_then_names
+                .get_mut(place)
+                .ok_or(CompileFault("too many arguments"))? = names;
+        }
+        let args = args_then_names;
         self.emit(Instruction::Call {
             op,
             out,
@@ -338,6 +351,24 @@ impl<'a> Compiler<'a> {
             expression: index,
         });
         Ok(())
+    }
+
+    /// The names of the members of the enum that a type parameter stands for, which an argument has as its type.
+    fn names_of_members(&mut self, op: Op, args: &[ExpressionIndex], parameter: usize) -> Compiled<Operand> {
+        let mut params = op.signature().params.iter();
+        let place = params.position(|(_, pattern)| *pattern == TypePattern::Parameter(parameter));
+        let arg = place.and_then(|place| args.get(place)).ok_or(MISSING)?;
+        let ty = &self.node.expression(*arg).ok_or(MISSING)?.ty;
+        let (Type::Enum(of), Some(address)) = (ty, ty.address()) else {
+            return Err(MISSING);
+        };
+        if let Some(known) = self.names.get(&address) {
+            return Ok(*known);
+        }
+        let names = of.members().iter().cloned().map(Value::Text).collect();
+        let operand = self.constant(Value::Array(names))?;
+        self.names.insert(address, operand);
+        Ok(operand)
     }
 
     /// Emits a jump whose target is not known yet.

@@ -1,4 +1,5 @@
-//! Exact decimal numbers, as docs/spec/values.md defines them: a coefficient and a scale, nothing ever rounded.
+//! Exact decimal numbers, as docs/spec/numbers.md defines them: a coefficient and a scale, rounded nowhere but where an
+//! operation says so, and there once.
 //!
 //! Nearly every decimal of a business node fits 128 bits, so that is the fast form; anything longer lives behind
 //! an `Arc` and takes the slow path through `num-bigint`. The form is chosen by the coefficient alone.
@@ -9,6 +10,13 @@ use std::sync::{Arc, LazyLock};
 
 use num_bigint::{BigInt, BigUint, Sign};
 
+pub use allocate::{AllocateError, allocate};
+pub use quotient::DivideError;
+
+mod allocate;
+mod power;
+mod quotient;
+mod round;
 mod text;
 
 /// The most digits a coefficient may have.
@@ -201,11 +209,32 @@ impl Decimal {
         Self::from_big(-self.to_big_coefficient(), self.scale()).unwrap_or_else(|OverLimit| self.clone())
     }
 
+    /// The distance from zero, with the scale kept.
+    #[must_use]
+    pub fn abs(&self) -> Self {
+        if self.signum() < 0 {
+            self.negate()
+        } else {
+            self.clone()
+        }
+    }
+
     /// Numeric order: `1.0` and `1.00` are equal.
     pub fn compare(&self, other: &Self) -> Ordering {
         let signs = self.signum().cmp(&other.signum());
         if signs != Ordering::Equal || self.signum() == 0 {
             return signs;
+        }
+        // Numbers of different size are told apart without writing one of them out at the scale of the other.
+        let (least, most) = self.size();
+        let (other_least, other_most) = other.size();
+        if most < other_least || other_most < least {
+            let magnitudes = least.cmp(&other_least);
+            return if self.signum() < 0 {
+                magnitudes.reverse()
+            } else {
+                magnitudes
+            };
         }
         let scale = self.scale().max(other.scale());
         match (
@@ -220,7 +249,26 @@ impl Decimal {
         }
     }
 
-    fn signum(&self) -> i8 {
+    /// How many digits stand before the point, at least and at most (the zeros behind it count as fewer than none).
+    /// Not for zero.
+    fn size(&self) -> (i64, i64) {
+        let (least, most) = match &self.0 {
+            Form::Small { coefficient, .. } => {
+                let digits = coefficient.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+                (i64::from(digits), i64::from(digits))
+            }
+            Form::Big(big) => {
+                // A number of n bits has between (n - 1) * lg 2 and n * lg 2 digits, and lg 2 is about 0.30103.
+                let bits = i64::try_from(big.coefficient.bits()).unwrap_or(i64::MAX / 100_000);
+                ((bits - 1) * 30_102 / 100_000, bits * 30_104 / 100_000 + 1)
+            }
+        };
+        let scale = i64::from(self.scale());
+        (least - scale, most - scale)
+    }
+
+    /// -1, 0 or 1.
+    pub fn signum(&self) -> i8 {
         match &self.0 {
             Form::Small { coefficient, .. } => match coefficient.cmp(&0) {
                 Ordering::Less => -1,

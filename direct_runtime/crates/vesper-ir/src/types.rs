@@ -262,6 +262,10 @@ pub enum Bound {
     Any,
     /// Something a set may hold: string, integer, boolean or an enum.
     Key,
+    /// Something that can be sorted: the keys, and decimal.
+    Ordered,
+    /// Integer or decimal.
+    Number,
     /// Any enum.
     Enum,
 }
@@ -272,6 +276,8 @@ impl Bound {
         match self {
             Self::Any => true,
             Self::Key => of.is_key(),
+            Self::Ordered => of.is_key() || matches!(of, Type::Decimal),
+            Self::Number => matches!(of, Type::Integer | Type::Decimal),
             Self::Enum => matches!(of, Type::Enum(_)),
         }
     }
@@ -282,6 +288,8 @@ impl fmt::Display for Bound {
         formatter.write_str(match self {
             Self::Any => "a type",
             Self::Key => "string, integer, boolean or an enum",
+            Self::Ordered => "string, integer, decimal, boolean or an enum",
+            Self::Number => "integer or decimal",
             Self::Enum => "an enum",
         })
     }
@@ -325,6 +333,8 @@ pub enum TypePattern {
     Decimal,
     Text,
     Parameter(usize),
+    /// The enum of these members.
+    EnumOf(&'static [&'static str]),
     SetOf(&'static TypePattern),
     ArrayOf(&'static TypePattern),
     MapOf(&'static TypePattern, &'static TypePattern),
@@ -340,13 +350,21 @@ impl TypePattern {
             Self::Decimal => Type::Decimal,
             Self::Text => Type::Text,
             Self::Parameter(place) => of.get(*place)?.clone(),
+            Self::EnumOf(members) => {
+                let members = members.iter().map(|member| Arc::from(*member)).collect();
+                Type::Enum(Arc::new(EnumType::new(members).ok()?))
+            }
             Self::SetOf(pattern) => Type::Set(Arc::new(pattern.instantiate(of)?)),
             Self::ArrayOf(pattern) => Type::Array(Arc::new(pattern.instantiate(of)?)),
             Self::MapOf(key, value) => Type::Map(Arc::new(MapType {
                 key: key.instantiate(of)?,
                 value: value.instantiate(of)?,
             })),
-            Self::OptionalOf(pattern) => Type::Optional(Arc::new(pattern.instantiate(of)?)),
+            // SEMANTICS: an optional of what turns out to be an optional is that optional.
+            Self::OptionalOf(pattern) => match pattern.instantiate(of)? {
+                optional @ Type::Optional(_) => optional,
+                other => Type::Optional(Arc::new(other)),
+            },
         })
     }
 }
@@ -362,4 +380,7 @@ pub struct Signature {
     pub returns: TypePattern,
     /// What a call may fail with.
     pub raises: &'static [crate::ErrorCode],
+    /// Type parameters whose members' names the kernel is given, after its arguments: a member is a place in its
+    /// enum, and only the type knows what it is called.
+    pub named: &'static [usize],
 }

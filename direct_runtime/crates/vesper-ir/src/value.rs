@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::decimal::Decimal;
 
+mod order;
+mod sets;
+
 /// A value of some type. Which enum a member belongs to and what the fields of a record are called is known from the
 /// type, never from the value.
 #[derive(Clone, Debug)]
@@ -27,7 +30,9 @@ pub enum Value {
 pub struct Member(pub u32);
 
 /// The members of a set, or the keys of a map. INVARIANT: in the order of docs/spec/values.md, without repeats.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// An empty set may be of any kind, because what makes one may not know the type; so emptiness is asked for first.
+#[derive(Clone, Debug)]
 pub enum Set {
     Boolean(Vec<bool>),
     Integer(Vec<i64>),
@@ -52,7 +57,7 @@ pub enum KeyKind {
 }
 
 /// A value that may be looked up in a set, borrowed for the length of one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key<'a> {
     Boolean(bool),
     Integer(i64),
@@ -68,6 +73,18 @@ pub enum OwnedKey {
     Integer(i64),
     Text(Arc<str>),
     Member(Member),
+}
+
+impl Key<'_> {
+    /// Which kind of key it is.
+    pub fn kind(self) -> KeyKind {
+        match self {
+            Self::Boolean(_) => KeyKind::Boolean,
+            Self::Integer(_) => KeyKind::Integer,
+            Self::Text(_) => KeyKind::Text,
+            Self::Member(_) => KeyKind::Member,
+        }
+    }
 }
 
 impl From<OwnedKey> for Value {
@@ -156,6 +173,16 @@ impl Set {
             Self::Integer(members) => members.get(place).copied().map(Value::Integer),
             Self::Text(members) => members.get(place).cloned().map(Value::Text),
             Self::Member(members) => members.get(place).copied().map(Value::Member),
+        }
+    }
+
+    /// The member at a place of the order, as a key.
+    pub fn key(&self, place: usize) -> Option<Key<'_>> {
+        match self {
+            Self::Boolean(members) => members.get(place).copied().map(Key::Boolean),
+            Self::Integer(members) => members.get(place).copied().map(Key::Integer),
+            Self::Text(members) => members.get(place).map(|member| Key::Text(member)),
+            Self::Member(members) => members.get(place).copied().map(Key::Member),
         }
     }
 

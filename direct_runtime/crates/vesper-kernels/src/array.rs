@@ -1,8 +1,24 @@
 //! The `array` family.
 
-use vesper_ir::{ArrayKernels, ErrorCode, Value};
+use std::cmp::Ordering;
+use std::sync::Arc;
 
-use crate::{Native, count};
+use vesper_ir::limits::ITEMS;
+use vesper_ir::{ArrayKernels, ErrorCode, Set, SortOrder, Value};
+
+use crate::{Native, count, within_items};
+
+/// A position or a number of items, where those past the end mean the end; negative ones are refused.
+fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
+    if position < 0 {
+        return Err(ErrorCode::InvalidArgument);
+    }
+    Ok(usize::try_from(position).map_or(length, |position| position.min(length)))
+}
+
+fn items(values: &[Value], start: usize, end: usize) -> Arc<[Value]> {
+    Arc::from(values.get(start..end).unwrap_or(&[]))
+}
 
 impl ArrayKernels for Native {
     #[inline]
@@ -26,5 +42,151 @@ impl ArrayKernels for Native {
     #[inline]
     fn array_contains(&self, values: &[Value], value: &Value) -> bool {
         self.array_is_item(value, values)
+    }
+
+    #[inline]
+    fn array_get(&self, values: &[Value], index: i64) -> Option<Value> {
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| values.get(index))
+            .cloned()
+    }
+
+    #[inline]
+    fn array_first(&self, values: &[Value]) -> Option<Value> {
+        values.first().cloned()
+    }
+
+    #[inline]
+    fn array_last(&self, values: &[Value]) -> Option<Value> {
+        values.last().cloned()
+    }
+
+    fn array_take(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
+        Ok(items(values, 0, up_to_end(count, values.len())?))
+    }
+
+    fn array_drop(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
+        Ok(items(values, up_to_end(count, values.len())?, values.len()))
+    }
+
+    fn array_slice(&self, values: &[Value], start: i64, end: i64) -> Result<Arc<[Value]>, ErrorCode> {
+        let (start, end) = (up_to_end(start, values.len())?, up_to_end(end, values.len())?);
+        Ok(items(values, start, end))
+    }
+
+    fn array_append(&self, values: &[Value], value: &Value) -> Result<Arc<[Value]>, ErrorCode> {
+        within_items(values.len().saturating_add(1))?;
+        Ok(values.iter().chain([value]).cloned().collect())
+    }
+
+    fn array_concat(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
+        within_items(left.len().saturating_add(right.len()))?;
+        Ok(left.iter().chain(right).cloned().collect())
+    }
+
+    fn array_replace_at(
+        &self,
+        values: &[Value],
+        index: i64,
+        value: &Value,
+    ) -> Result<Arc<[Value]>, ErrorCode> {
+        let place = usize::try_from(index).ok().filter(|place| *place < values.len());
+        let place = place.ok_or(ErrorCode::IndexOutOfRange)?;
+        let items = values.iter().enumerate();
+        Ok(items
+            .map(|(other, item)| if other == place { value } else { item })
+            .cloned()
+            .collect())
+    }
+
+    fn array_flatten(&self, values: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
+        let parts = || {
+            values.iter().map(|value| match value {
+                Value::Array(items) => items.as_ref(),
+                _ => &[],
+            })
+        };
+        let length = parts().fold(0, |sum: usize, items| sum.saturating_add(items.len()));
+        within_items(length)?;
+        let mut result = Vec::with_capacity(length);
+        parts().for_each(|items| result.extend_from_slice(items));
+        Ok(Arc::from(result))
+    }
+
+    fn array_sort(&self, values: &[Value], order: SortOrder) -> Arc<[Value]> {
+        let mut result = values.to_vec();
+        let compare = |left: &Value, right: &Value| left.compare(right).unwrap_or(Ordering::Equal);
+        // SEMANTICS: stable both ways. A sort that is turned round afterwards would turn equal items round too.
+        match order {
+            SortOrder::Ascending => result.sort_by(compare),
+            SortOrder::Descending => result.sort_by(|left, right| compare(right, left)),
+        }
+        Arc::from(result)
+    }
+
+    fn array_distinct(&self, values: &[Value]) -> Arc<[Value]> {
+        // By sorting, because comparing each with each takes forever on a long array.
+        let mut places: Vec<usize> = (0..values.len()).collect();
+        let arrange = |left: &usize, right: &usize| match (values.get(*left), values.get(*right)) {
+            (Some(left), Some(right)) => left.arrange(right),
+            _ => Ordering::Equal,
+        };
+        // Stable, so that the first of equal ones stays the first.
+        places.sort_by(arrange);
+        places.dedup_by(|later, first| arrange(later, first).is_eq());
+        places.sort_unstable();
+        places
+            .into_iter()
+            .filter_map(|place| values.get(place).cloned())
+            .collect()
+    }
+
+    fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {
+        if step == 0 {
+            return Err(ErrorCode::InvalidArgument);
+        }
+        // In 128 bits, where nothing overflows.
+        let (start, step) = (i128::from(start), i128::from(step));
+        let distance = (i128::from(end) - start) * step.signum();
+        let length = if distance <= 0 {
+            0
+        } else {
+            (distance - 1) / step.abs() + 1
+        };
+        let length = usize::try_from(length)
+            .ok()
+            .filter(|length| *length <= ITEMS)
+            .ok_or(ErrorCode::TooLarge)?;
+        let mut next = start;
+        let mut result = Vec::with_capacity(length);
+        for _ in 0..length {
+            // Before the end, which fits.
+            result.push(Value::Integer(i64::try_from(next).unwrap_or_default()));
+            next += step;
+        }
+        Ok(Arc::from(result))
+    }
+
+    fn array_reverse(&self, values: &[Value]) -> Arc<[Value]> {
+        values.iter().rev().cloned().collect()
+    }
+
+    fn array_chunks(&self, values: &[Value], size: i64) -> Result<Arc<[Value]>, ErrorCode> {
+        if size < 1 {
+            return Err(ErrorCode::InvalidArgument);
+        }
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let chunks = values.chunks(size);
+        Ok(chunks.map(|items| Value::Array(Arc::from(items))).collect())
+    }
+
+    fn array_index_of(&self, values: &[Value], value: &Value) -> Option<Value> {
+        let place = values.iter().position(|item| item.is_equal(value));
+        place.map(|place| Value::Integer(count(place)))
+    }
+
+    fn array_to_set(&self, values: &[Value]) -> Set {
+        Set::of_values(values).unwrap_or_default()
     }
 }

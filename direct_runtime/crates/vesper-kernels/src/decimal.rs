@@ -1,14 +1,27 @@
 //! The `decimal` family. The arithmetic is in `vesper_ir::decimal`; here a result over a limit becomes a failure.
 //!
-//! SEMANTICS: Python's `decimal` rounds to the context's precision and knows −0; Vesper is exact and does not.
+//! SEMANTICS: Python's `decimal` rounds to the context's precision and knows −0; Vesper does neither.
 
-use vesper_ir::decimal::OverLimit;
-use vesper_ir::{Decimal, DecimalKernels, ErrorCode};
+use std::sync::Arc;
+
+use vesper_ir::decimal::{AllocateError, DivideError, OverLimit, ParseDecimalError, allocate};
+use vesper_ir::{Decimal, DecimalKernels, ErrorCode, RoundingMode, Value};
 
 use crate::Native;
 
 fn or_overflow(result: Result<Decimal, OverLimit>) -> Result<Decimal, ErrorCode> {
     result.map_err(|OverLimit| ErrorCode::DecimalOverflow)
+}
+
+fn quotient(result: Result<Decimal, DivideError>) -> Result<Decimal, ErrorCode> {
+    result.map_err(|error| match error {
+        DivideError::ByZero => ErrorCode::DivisionByZero,
+        DivideError::OverLimit => ErrorCode::DecimalOverflow,
+    })
+}
+
+fn whole(value: &Decimal, mode: RoundingMode) -> Result<i64, ErrorCode> {
+    value.to_whole(mode).ok_or(ErrorCode::IntegerOverflow)
 }
 
 impl DecimalKernels for Native {
@@ -65,5 +78,101 @@ impl DecimalKernels for Native {
     #[inline]
     fn decimal_greater_or_equal(&self, left: &Decimal, right: &Decimal) -> bool {
         left.compare(right).is_ge()
+    }
+
+    #[inline]
+    fn decimal_divide(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode> {
+        quotient(left.divide(right))
+    }
+
+    fn decimal_div(
+        &self,
+        left: &Decimal,
+        right: &Decimal,
+        scale: i64,
+        mode: RoundingMode,
+    ) -> Result<Decimal, ErrorCode> {
+        let scale = u16::try_from(scale).ok().filter(|scale| *scale <= 1_000);
+        let scale = scale.ok_or(ErrorCode::InvalidArgument)?;
+        quotient(left.divide_to(right, scale, mode))
+    }
+
+    fn decimal_round(&self, value: &Decimal, scale: i64, mode: RoundingMode) -> Result<Decimal, ErrorCode> {
+        let scale = i16::try_from(scale)
+            .ok()
+            .filter(|scale| (-1_000..=1_000).contains(scale));
+        or_overflow(value.round(scale.ok_or(ErrorCode::InvalidArgument)?, mode))
+    }
+
+    #[inline]
+    fn decimal_floor(&self, value: &Decimal) -> Result<i64, ErrorCode> {
+        whole(value, RoundingMode::Floor)
+    }
+
+    #[inline]
+    fn decimal_ceil(&self, value: &Decimal) -> Result<i64, ErrorCode> {
+        whole(value, RoundingMode::Ceiling)
+    }
+
+    #[inline]
+    fn decimal_trunc(&self, value: &Decimal) -> Result<i64, ErrorCode> {
+        whole(value, RoundingMode::Down)
+    }
+
+    #[inline]
+    fn decimal_to_integer(&self, value: &Decimal) -> Result<i64, ErrorCode> {
+        if !value.is_whole() {
+            return Err(ErrorCode::NotWhole);
+        }
+        whole(value, RoundingMode::Down)
+    }
+
+    #[inline]
+    fn decimal_abs(&self, value: &Decimal) -> Decimal {
+        value.abs()
+    }
+
+    #[inline]
+    fn decimal_sign(&self, value: &Decimal) -> i64 {
+        i64::from(value.signum())
+    }
+
+    fn decimal_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode> {
+        quotient(base.pow(exponent))
+    }
+
+    #[inline]
+    fn decimal_scale(&self, value: &Decimal) -> i64 {
+        i64::from(value.scale())
+    }
+
+    #[inline]
+    fn decimal_normalize(&self, value: &Decimal) -> Decimal {
+        value.normalize()
+    }
+
+    #[inline]
+    fn decimal_text(&self, value: &Decimal) -> Arc<str> {
+        Arc::from(value.to_string())
+    }
+
+    fn decimal_parse(&self, value: &str) -> Result<Decimal, ErrorCode> {
+        Decimal::parse(value).map_err(|error| match error {
+            ParseDecimalError::Malformed => ErrorCode::BadFormat,
+            ParseDecimalError::OutOfRange => ErrorCode::DecimalOverflow,
+        })
+    }
+
+    fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
+        let weights: Vec<&Decimal> = weights
+            .iter()
+            .filter_map(|weight| match weight {
+                Value::Decimal(weight) => Some(weight),
+                _ => None,
+            })
+            .collect();
+        let parts = allocate(total, &weights);
+        let parts = parts.map_err(|AllocateError::Weights| ErrorCode::InvalidArgument)?;
+        Ok(parts.into_iter().map(Value::Decimal).collect())
     }
 }

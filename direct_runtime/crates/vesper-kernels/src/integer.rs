@@ -2,9 +2,20 @@
 //!
 //! SEMANTICS: Rust wraps or panics on overflow and Python never overflows; Vesper fails, at each operation.
 
-use vesper_ir::{ErrorCode, IntegerKernels};
+use std::sync::Arc;
+
+use vesper_ir::decimal::DivideError;
+use vesper_ir::{Decimal, ErrorCode, IntegerKernels};
 
 use crate::Native;
+
+/// The count of a shift: 0 to 63.
+fn shift(count: i64) -> Result<u32, ErrorCode> {
+    u32::try_from(count)
+        .ok()
+        .filter(|count| *count < i64::BITS)
+        .ok_or(ErrorCode::InvalidArgument)
+}
 
 impl IntegerKernels for Native {
     #[inline]
@@ -55,5 +66,138 @@ impl IntegerKernels for Native {
     #[inline]
     fn integer_greater_or_equal(&self, left: i64, right: i64) -> bool {
         left >= right
+    }
+
+    #[inline]
+    fn integer_divide(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode> {
+        let quotient = Decimal::from(left).divide(&Decimal::from(right));
+        // 19 digits by 19 digits are never over a limit.
+        quotient.map_err(|_: DivideError| ErrorCode::DivisionByZero)
+    }
+
+    #[inline]
+    fn integer_quot(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
+        if right == 0 {
+            return Err(ErrorCode::DivisionByZero);
+        }
+        left.checked_div(right).ok_or(ErrorCode::IntegerOverflow)
+    }
+
+    #[inline]
+    fn integer_rem(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
+        if right == 0 {
+            return Err(ErrorCode::DivisionByZero);
+        }
+        // SEMANTICS: Rust overflows where the quotient does, at the smallest integer and -1; the remainder is 0.
+        Ok(left.wrapping_rem(right))
+    }
+
+    #[inline]
+    fn integer_div_floor(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
+        let quotient = self.integer_quot(left, right)?;
+        let remainder = left.wrapping_rem(right);
+        // SEMANTICS: `div_euclid` is another division: it rounds up where the divisor is negative.
+        let is_rounded_up = remainder != 0 && (remainder < 0) != (right < 0);
+        Ok(if is_rounded_up { quotient - 1 } else { quotient })
+    }
+
+    #[inline]
+    fn integer_mod(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
+        let remainder = self.integer_rem(left, right)?;
+        let is_other_sign = remainder != 0 && (remainder < 0) != (right < 0);
+        // Of opposite signs, so that the sum fits.
+        Ok(if is_other_sign {
+            remainder + right
+        } else {
+            remainder
+        })
+    }
+
+    #[inline]
+    fn integer_abs(&self, value: i64) -> Result<i64, ErrorCode> {
+        value.checked_abs().ok_or(ErrorCode::IntegerOverflow)
+    }
+
+    #[inline]
+    fn integer_sign(&self, value: i64) -> i64 {
+        value.signum()
+    }
+
+    fn integer_pow(&self, base: i64, exponent: i64) -> Result<i64, ErrorCode> {
+        if exponent < 0 {
+            return Err(ErrorCode::InvalidArgument);
+        }
+        match (base, u32::try_from(exponent)) {
+            (_, Ok(exponent)) => base.checked_pow(exponent).ok_or(ErrorCode::IntegerOverflow),
+            (0 | 1, Err(_)) => Ok(base),
+            (-1, Err(_)) => Ok(if exponent % 2 == 0 { 1 } else { -1 }),
+            (_, Err(_)) => Err(ErrorCode::IntegerOverflow),
+        }
+    }
+
+    #[inline]
+    fn integer_text(&self, value: i64) -> Arc<str> {
+        Arc::from(value.to_string())
+    }
+
+    fn integer_parse(&self, value: &str) -> Result<i64, ErrorCode> {
+        let (is_negative, digits) = match value.as_bytes() {
+            [b'-', digits @ ..] => (true, digits),
+            [b'+', digits @ ..] | digits => (false, digits),
+        };
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(ErrorCode::BadFormat);
+        }
+        // Downwards, where there is one number more.
+        let mut number = 0_i64;
+        for digit in digits {
+            let next = number
+                .checked_mul(10)
+                .and_then(|number| number.checked_sub(i64::from(digit - b'0')));
+            number = next.ok_or(ErrorCode::IntegerOverflow)?;
+        }
+        if is_negative {
+            Ok(number)
+        } else {
+            number.checked_neg().ok_or(ErrorCode::IntegerOverflow)
+        }
+    }
+
+    #[inline]
+    fn integer_bit_and(&self, left: i64, right: i64) -> i64 {
+        left & right
+    }
+
+    #[inline]
+    fn integer_bit_or(&self, left: i64, right: i64) -> i64 {
+        left | right
+    }
+
+    #[inline]
+    fn integer_bit_xor(&self, left: i64, right: i64) -> i64 {
+        left ^ right
+    }
+
+    #[inline]
+    fn integer_bit_not(&self, value: i64) -> i64 {
+        !value
+    }
+
+    #[inline]
+    fn integer_shift_left(&self, value: i64, count: i64) -> Result<i64, ErrorCode> {
+        // SEMANTICS: Rust drops the bits that do not fit; in 128 bits all of them do.
+        let shifted = i128::from(value) << shift(count)?;
+        i64::try_from(shifted).map_err(|_| ErrorCode::IntegerOverflow)
+    }
+
+    #[inline]
+    fn integer_shift_right(&self, value: i64, count: i64) -> Result<i64, ErrorCode> {
+        // Of a signed integer, which rounds toward negative infinity.
+        Ok(value >> shift(count)?)
+    }
+
+    #[inline]
+    fn integer_bit_count(&self, value: i64) -> i64 {
+        i64::from(value.count_ones())
     }
 }

@@ -3,6 +3,9 @@
 //! Written from docs/spec/values.md and the declarations, never from the Python kernels: the two are compared by the
 //! verifier, and that is worth something only while neither copies the other.
 
+use vesper_ir::ErrorCode;
+use vesper_ir::limits::ITEMS;
+
 mod array;
 mod boolean;
 mod decimal;
@@ -12,10 +15,19 @@ mod map;
 mod optional;
 mod set;
 mod text;
+mod value;
 
 /// The kernels of the direct runtime. There is no state: operations are functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;
+
+/// Fails where there would be more items than a collection holds; asked before they are made.
+fn within_items(length: usize) -> Result<(), ErrorCode> {
+    if length > ITEMS {
+        return Err(ErrorCode::TooLarge);
+    }
+    Ok(())
+}
 
 /// How many there are, as an integer. Nothing in memory has more parts than an `i64` holds.
 fn count(length: usize) -> i64 {

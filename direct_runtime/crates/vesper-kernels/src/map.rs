@@ -1,8 +1,10 @@
 //! The `map` family.
 
+use std::sync::Arc;
+
 use vesper_ir::{ErrorCode, Key, Map, MapKernels, Value};
 
-use crate::{Native, count};
+use crate::{Native, count, within_items};
 
 impl MapKernels for Native {
     #[inline]
@@ -23,5 +25,36 @@ impl MapKernels for Native {
     #[inline]
     fn map_contains(&self, entries: &Map, key: Key<'_>) -> bool {
         self.map_is_key(key, entries)
+    }
+
+    #[inline]
+    fn map_get(&self, entries: &Map, key: Key<'_>) -> Option<Value> {
+        entries.get(key).cloned()
+    }
+
+    fn map_keys(&self, entries: &Map) -> Arc<[Value]> {
+        entries.keys().iter().collect()
+    }
+
+    fn map_values(&self, entries: &Map) -> Arc<[Value]> {
+        Arc::from(entries.values())
+    }
+
+    fn map_put(&self, entries: &Map, key: Key<'_>, value: &Value) -> Result<Map, ErrorCode> {
+        if entries.get(key).is_none() {
+            within_items(entries.keys().len().saturating_add(1))?;
+        }
+        Ok(entries.put(key, value.clone()))
+    }
+
+    fn map_remove(&self, entries: &Map, key: Key<'_>) -> Map {
+        entries.remove(key)
+    }
+
+    fn map_merge(&self, left: &Map, right: &Map) -> Result<Map, ErrorCode> {
+        // No longer than both together, so it may be counted when it is there.
+        let merged = left.merge(right);
+        within_items(merged.keys().len())?;
+        Ok(merged)
     }
 }

@@ -19,4 +19,9 @@ impl OptionalKernels for Native {
     fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
         value.cloned().ok_or(ErrorCode::NullValue)
     }
+
+    #[inline]
+    fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
+        value.cloned().ok_or(ErrorCode::NullValue)
+    }
 }

@@ -5,5 +5,9 @@
     reason = "these are tables, one entry an operation, however many there are and however alike"
 )]
 
+pub(crate) mod choices;
+pub(crate) mod dispatch;
+pub(crate) mod errors;
 pub(crate) mod kernels;
 pub(crate) mod ops;
+pub(crate) mod signatures;

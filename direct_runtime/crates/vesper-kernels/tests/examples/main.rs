@@ -81,6 +81,11 @@ fn every_example_holds() {
             .zip(example.args)
             .map(|(ty, given)| value(&ty, given))
             .collect();
+        let named = signature.named.iter().map(|place| match &of[*place] {
+            Type::Enum(of) => Value::Array(of.members().iter().cloned().map(Value::Text).collect()),
+            other => panic!("{other} is not an enum"),
+        });
+        let args: Vec<Value> = args.into_iter().chain(named).collect();
         let mut slots = [&args[0]; MAX_ARITY];
         for (slot, arg) in slots.iter_mut().zip(&args) {
             *slot = arg;
@@ -124,7 +129,11 @@ fn every_operation_has_an_example_and_a_name_of_its_own() {
 fn mistyped_arguments_are_a_fault_and_not_a_panic() {
     let wrong = Value::Boolean(true);
     // These take a boolean.
-    let takes_it = |op: &&Op| op.name().starts_with("boolean.") || op.name().starts_with("optional.");
+    let takes_it = |op: &&Op| {
+        ["boolean.", "optional.", "value."]
+            .iter()
+            .any(|family| op.name().starts_with(family))
+    };
     for op in Op::ALL.iter().filter(|op| !takes_it(op)) {
         assert!(
             matches!(

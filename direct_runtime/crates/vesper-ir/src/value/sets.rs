@@ -1,0 +1,245 @@
+//! New sets and maps from old ones, in time linear in both.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::{Key, Map, OwnedKey, Set, Value};
+
+/// What of two sets a new one holds.
+#[derive(Clone, Copy)]
+struct Kept {
+    only_left: bool,
+    both: bool,
+    only_right: bool,
+}
+
+const UNION: Kept = Kept {
+    only_left: true,
+    both: true,
+    only_right: true,
+};
+const INTERSECTION: Kept = Kept {
+    only_left: false,
+    both: true,
+    only_right: false,
+};
+const DIFFERENCE: Kept = Kept {
+    only_left: true,
+    both: false,
+    only_right: false,
+};
+
+fn combined<T: Ord + Clone>(left: &[T], right: &[T], kept: Kept) -> Vec<T> {
+    let mut result = Vec::new();
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (Some(one), Some(other)) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return result,
+        };
+        let is_kept = match order {
+            Ordering::Less => kept.only_left,
+            Ordering::Equal => kept.both,
+            Ordering::Greater => kept.only_right,
+        };
+        let member = match order {
+            Ordering::Less => left.next(),
+            Ordering::Equal => left.next().and(right.next()),
+            Ordering::Greater => right.next(),
+        };
+        if is_kept {
+            result.extend(member.cloned());
+        }
+    }
+}
+
+fn with<T: Ord + Clone>(members: &[T], place: usize, member: T) -> Vec<T> {
+    let (before, after) = members.split_at_checked(place).unwrap_or((members, &[]));
+    let mut result = Vec::with_capacity(members.len() + 1);
+    result.extend_from_slice(before);
+    result.push(member);
+    result.extend_from_slice(after);
+    result
+}
+
+fn without<T: Clone>(members: &[T], place: usize) -> Vec<T> {
+    let mut result = Vec::with_capacity(members.len());
+    let others = members.iter().enumerate().filter(|(other, _)| *other != place);
+    result.extend(others.map(|(_, member)| member.clone()));
+    result
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Self) -> bool {
+        self.arrange(other).is_eq()
+    }
+}
+
+impl Eq for Set {}
+
+impl Default for Set {
+    fn default() -> Self {
+        Self::Boolean(Vec::new())
+    }
+}
+
+impl Set {
+    /// An order of all sets of a type; see [`Value::arrange`].
+    pub(super) fn arrange(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Member(left), Self::Member(right)) => left.cmp(right),
+            // One of them is empty, or they are of two types and do not meet.
+            _ => self.len().cmp(&other.len()),
+        }
+    }
+
+    fn combine(&self, other: &Self, kept: Kept) -> Self {
+        match (self, other) {
+            (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combined(left, right, kept)),
+            (Self::Integer(left), Self::Integer(right)) => Self::Integer(combined(left, right, kept)),
+            (Self::Text(left), Self::Text(right)) => Self::Text(combined(left, right, kept)),
+            (Self::Member(left), Self::Member(right)) => Self::Member(combined(left, right, kept)),
+            // One of them is empty, and does not know of what kind.
+            _ if self.is_empty() && kept.only_right => other.clone(),
+            _ if other.is_empty() && kept.only_left => self.clone(),
+            _ if self.is_empty() => self.clone(),
+            _ => other.clone(),
+        }
+    }
+
+    /// What is in one or both.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.combine(other, UNION)
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.combine(other, INTERSECTION)
+    }
+
+    /// What is in the first and not in the second.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.combine(other, DIFFERENCE)
+    }
+
+    /// The members as keys, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        (0..self.len()).map_while(|place| self.key(place))
+    }
+
+    /// The set that also has this member, and the place where it was put; nothing if the set had it.
+    fn inserted(&self, key: Key<'_>) -> Option<(Self, usize)> {
+        let place = match (key, self) {
+            (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).err()?,
+            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).err()?,
+            (Key::Text(key), Self::Text(members)) => {
+                let found = members.binary_search_by(|member| member.as_ref().cmp(key));
+                found.err()?
+            }
+            (Key::Member(key), Self::Member(members)) => members.binary_search(&key).err()?,
+            // An empty set of another kind.
+            _ => 0,
+        };
+        let set = match (key, self) {
+            (Key::Boolean(key), Self::Boolean(members)) => Self::Boolean(with(members, place, key)),
+            (Key::Integer(key), Self::Integer(members)) => Self::Integer(with(members, place, key)),
+            (Key::Text(key), Self::Text(members)) => Self::Text(with(members, place, Arc::from(key))),
+            (Key::Member(key), Self::Member(members)) => Self::Member(with(members, place, key)),
+            (Key::Boolean(key), _) => Self::Boolean(vec![key]),
+            (Key::Integer(key), _) => Self::Integer(vec![key]),
+            (Key::Text(key), _) => Self::Text(vec![Arc::from(key)]),
+            (Key::Member(key), _) => Self::Member(vec![key]),
+        };
+        Some((set, place))
+    }
+
+    fn without_place(&self, place: usize) -> Self {
+        match self {
+            Self::Boolean(members) => Self::Boolean(without(members, place)),
+            Self::Integer(members) => Self::Integer(without(members, place)),
+            Self::Text(members) => Self::Text(without(members, place)),
+            Self::Member(members) => Self::Member(without(members, place)),
+        }
+    }
+
+    /// The set that also has this member.
+    #[must_use]
+    pub fn put(&self, key: Key<'_>) -> Self {
+        self.inserted(key).map_or_else(|| self.clone(), |(set, _)| set)
+    }
+
+    /// The set without this member.
+    #[must_use]
+    pub fn remove(&self, key: Key<'_>) -> Self {
+        self.find(key)
+            .map_or_else(|| self.clone(), |place| self.without_place(place))
+    }
+
+    /// The set of these keys; empty, of no matter which kind, where there are none.
+    pub fn of_values(values: &[Value]) -> Option<Self> {
+        let Some(first) = values.first() else {
+            return Some(Self::default());
+        };
+        let kind = first.as_key()?.kind();
+        let keys: Option<Vec<OwnedKey>> = values.iter().map(Value::to_key).collect();
+        Self::from_keys(kind, keys?.into_iter())
+    }
+}
+
+impl Map {
+    /// The map in which the key has this value.
+    #[must_use]
+    pub fn put(&self, key: Key<'_>, value: Value) -> Self {
+        if let Some((keys, place)) = self.keys.inserted(key) {
+            let values = if keys.len() > 1 {
+                let (before, after) = self.values.split_at_checked(place).unwrap_or((&self.values, &[]));
+                let new = std::iter::once(value);
+                before
+                    .iter()
+                    .cloned()
+                    .chain(new)
+                    .chain(after.iter().cloned())
+                    .collect()
+            } else {
+                vec![value]
+            };
+            return Self { keys, values };
+        }
+        let mut map = self.clone();
+        if let Some(old) = self.keys.find(key).and_then(|place| map.values.get_mut(place)) {
+            *old = value;
+        }
+        map
+    }
+
+    /// The map without this key.
+    #[must_use]
+    pub fn remove(&self, key: Key<'_>) -> Self {
+        match self.keys.find(key) {
+            None => self.clone(),
+            Some(place) => Self {
+                keys: self.keys.without_place(place),
+                values: without(&self.values, place),
+            },
+        }
+    }
+
+    /// The entries of both; where both have a key, the value of the other map.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        let keys = self.keys.union(&other.keys);
+        let found = keys
+            .keys()
+            .filter_map(|key| other.get(key).or_else(|| self.get(key)));
+        let values = found.cloned().collect();
+        Self { keys, values }
+    }
+}

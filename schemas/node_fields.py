@@ -1,0 +1,75 @@
+"""Reads `fields.toml`: the fields of every mapping in a node, and the kind of what stands in each."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).parent / "fields.toml"
+SLOTS = ("id", "name", "text", "type", "expression", "literal", "word", "constraint", "step")
+
+
+class FieldError(Exception):
+    """A declaration of a field that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    kind: str
+    doc: str
+    required: bool
+    later: bool
+    values: tuple[str, ...]
+    """Of a word: what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMapping:
+    name: str
+    where: str
+    step: str | None
+    """Of a step: its operation."""
+    fields: tuple[Field, ...]
+
+    def names(self, *, required: bool | None = None, later: bool = False) -> tuple[str, ...]:
+        chosen = (each for each in self.fields if each.later == later)
+        return tuple(each.name for each in chosen if required is None or each.required == required)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFields:
+    mappings: tuple[NodeMapping, ...]
+    later_in_steps: tuple[str, ...]
+    later_operations: tuple[str, ...]
+
+    def mapping(self, name: str) -> NodeMapping:
+        return next(each for each in self.mappings if each.name == name)
+
+
+def load_node_fields() -> NodeFields:
+    table = tomllib.loads(PATH.read_text(encoding="utf-8"))
+    names = set(table["mapping"])
+    mappings = tuple(_mapping(name, entry, names) for name, entry in table["mapping"].items())
+    return NodeFields(mappings, tuple(table["steps"]["later"]), tuple(table["steps"]["later_operations"]))
+
+
+def _mapping(name: str, entry: dict[str, Any], names: set[str]) -> NodeMapping:
+    if unknown := set(entry) - {"where", "step", "fields"}:
+        raise FieldError(f"{PATH.name}: {name} has unknown entries {sorted(unknown)}")
+    fields = tuple(_field(name, field, found, names) for field, found in entry["fields"].items())
+    return NodeMapping(name, entry["where"], entry.get("step"), fields)
+
+
+def _field(mapping: str, name: str, entry: dict[str, Any], names: set[str]) -> Field:
+    where = f"{PATH.name}: {mapping}.{name}"
+    if unknown := set(entry) - {"kind", "doc", "required", "later", "values"}:
+        raise FieldError(f"{where} has unknown entries {sorted(unknown)}")
+    for word in re.findall(r"[a-z_]+", entry["kind"]):
+        if word not in SLOTS and word not in ("list", "map") and word not in names:
+            raise FieldError(f"{where}: `{word}` is no kind")
+    required, later = entry.get("required", False), entry.get("later", False)
+    return Field(name, entry["kind"], entry["doc"], required, later, tuple(entry.get("values", ())))

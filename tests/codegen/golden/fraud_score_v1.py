@@ -1,0 +1,131 @@
+# AUTO-GENERATED - DO NOT EDIT
+# fraud_score_v1, from nodes/checks/fraud_score_v1.vsp
+# semantic hash 3c365cc006252e5d5b349ec4f9fb705a85cc22238228166ebc1e2fa5025d63d8
+"""Score a purchase against the customer's history and list the reasons."""
+
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.map import at as map_at
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.value import clamp as value_clamp
+
+D_0: Final = Decimal("0")
+D_5: Final = Decimal("5")
+D_100: Final = Decimal("100")
+
+
+class Record(TypedDict):
+    name: str
+    found: bool
+
+
+class Purchase(TypedDict):
+    amount: Decimal
+    country: str
+    hour: int
+
+
+class Success(TypedDict):
+    score: int
+    reasons: list[str]
+    decision: Literal["accept", "challenge", "refuse"]
+
+
+WEIGHTS: Final[dict[str, int]] = {"at_night": 10, "far_from_usual": 30, "first_purchase": 15, "new_country": 25, "round_amount": 5}
+
+
+@exact_decimals
+def fraud_score_v1(
+    purchase: Purchase,
+    history: list[Purchase],
+    home: str,
+    limit: int = 60,
+) -> Success:
+    """Score a purchase against the customer's history and list the reasons."""
+
+    # constraint, line 11: amount > 0
+    if not purchase["amount"] > D_0:
+        raise ContractBroken("constraint", 0, {"purchase": purchase})
+
+    # constraint, line 11: hour >= 0
+    if not purchase["hour"] >= 0:
+        raise ContractBroken("constraint", 1, {"purchase": purchase})
+
+    # constraint, line 11: hour <= 23
+    if not purchase["hour"] <= 23:
+        raise ContractBroken("constraint", 2, {"purchase": purchase})
+
+    # constraint, line 11: amount > 0
+    if not all(item["amount"] > D_0 for item in history):
+        raise ContractBroken("constraint", 3, {"history": history})
+
+    # constraint, line 11: hour >= 0
+    if not all(item["hour"] >= 0 for item in history):
+        raise ContractBroken("constraint", 4, {"history": history})
+
+    # constraint, line 11: hour <= 23
+    if not all(item["hour"] <= 23 for item in history):
+        raise ContractBroken("constraint", 5, {"history": history})
+
+    # constraint, line 16: length(home) == 2
+    if not len(home) == 2:
+        raise ContractBroken("constraint", 6, {"home": home})
+
+    # constraint, line 17: limit >= 0
+    if not limit >= 0:
+        raise ContractBroken("constraint", 7, {"limit": limit})
+
+    # constraint, line 17: limit <= 100
+    if not limit <= 100:
+        raise ContractBroken("constraint", 8, {"limit": limit})
+
+    # step usual, line 36
+    usual = (
+        D_0
+        if len(history) == 0
+        else decimal_divide(sum((p["amount"] for p in history), D_0), Decimal(len(history)))
+    )
+
+    # step known, line 37
+    known = frozenset(p["country"] for p in history)
+
+    # step signals, line 38
+    signals: list[Record] = [{"name": "new_country", "found": purchase["country"] != home and not purchase["country"] in known}, {"name": "far_from_usual", "found": usual > D_0 and purchase["amount"] > usual * D_5}, {"name": "at_night", "found": purchase["hour"] < 5}, {"name": "first_purchase", "found": len(history) == 0}, {"name": "round_amount", "found": purchase["amount"] >= D_100 and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100 == D_0}]
+
+    # step reasons, line 39
+    reasons = [signal["name"] for signal in signals if signal["found"]]
+
+    # step score, line 40
+    score = value_clamp(
+        checked_sum(map_at(WEIGHTS, reason) for reason in reasons),
+        0,
+        100,
+    )
+
+    # step decision, line 42
+    decision: Literal["accept", "challenge", "refuse"]
+    if score >= limit:
+        decision = "refuse"
+    elif checked(score * 2) >= limit and score > 0:
+        decision = "challenge"
+    else:
+        decision = "accept"
+
+    # postcondition, line 30: score >= 0 AND score <= 100
+    if not (score >= 0 and score <= 100):
+        raise ContractBroken("postcondition", 0, {"score": score})
+
+    # postcondition, line 31: length(reasons) == 0 => decision == accept
+    if not (not len(reasons) == 0 or decision == "accept"):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"reasons": reasons, "decision": decision},
+        )
+
+    return {"score": score, "reasons": reasons, "decision": decision}

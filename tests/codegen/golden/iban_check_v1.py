@@ -1,0 +1,90 @@
+# AUTO-GENERATED - DO NOT EDIT
+# iban_check_v1, from nodes/checks/iban_check_v1.vsp
+# semantic hash 974f6bcd9a762194685fd3a95a87327b8c564db2fee35f782227f80f970a0f2a
+"""Check the length and the check digits of an IBAN and say what is wrong with it."""
+
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import at as map_at
+from vesper.kernels.text import at as text_at
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import index_of as text_index_of
+from vesper.kernels.text import join as text_join
+from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import slice as text_slice
+from vesper.kernels.value import min as value_min
+
+D_1: Final = Decimal("1")
+D_97: Final = Decimal("97")
+
+
+class Success(TypedDict):
+    is_valid: bool
+    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    country: str
+    shown: str
+
+
+LENGTHS: Final[dict[str, int]] = {"AT": 20, "BE": 16, "CH": 21, "DE": 22, "ES": 24, "FR": 27, "GB": 22, "IT": 27, "NL": 18}
+LETTERS: Final[str] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@exact_decimals
+def iban_check_v1(iban: str) -> Success:
+    """Check the length and the check digits of an IBAN and say what is wrong with it."""
+
+    # step compact, line 22
+    compact = text_replace(iban, " ", "")
+
+    # step country, line 23
+    country = text_slice(compact, 0, 2)
+
+    # step moved, line 24
+    moved = (
+        ""
+        if len(compact) < 4
+        else text_concat(text_slice(compact, 4, 9223372036854775807), text_slice(compact, 0, 4))
+    )
+
+    # step values, line 25
+    values = [
+        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0] for i in array_range(0, len(moved), 1)
+    ]
+
+    # step digits, line 27
+    digits = text_join([integer_text(v) for v in values], "")
+
+    # step reason, line 29
+    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    if len(compact) < 5:
+        reason = "too_short"
+    elif len(compact) > 34:
+        reason = "too_long"
+    elif any(v > 35 for v in values):
+        reason = "bad_character"
+    elif not country in LENGTHS:
+        reason = "unknown_country"
+    elif map_at(LENGTHS, country) != len(compact):
+        reason = "wrong_length"
+    elif decimal_parse(digits) - decimal_div(decimal_parse(digits), D_97, 0, "floor") * D_97 != D_1:
+        reason = "wrong_digits"
+    else:
+        reason = "fine"
+
+    # output is_valid, line 41
+    is_valid = reason == "fine"
+
+    # output shown, line 41
+    shown = text_join(
+        [text_slice(compact, i, value_min(checked(i + 4), len(compact))) for i in array_range(0, len(compact), 4)],
+        " ",
+    )
+
+    return {"is_valid": is_valid, "reason": reason, "country": country, "shown": shown}

@@ -1,0 +1,91 @@
+# AUTO-GENERATED - DO NOT EDIT
+# inventory_reservation_v1, from nodes/shop/inventory_reservation_v1.vsp
+# semantic hash 748aa387ae9e205adc49ded0c0623396c972bc6ac443dd99607481485952641f
+"""Reserve what is in stock for an order and say what must wait."""
+
+from typing import TypedDict
+
+from vesper.kernels.array import distinct as array_distinct
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import checked
+from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import get as map_get
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.value import min as value_min
+
+
+class Wanted(TypedDict):
+    sku: str
+    qty: int
+
+
+class Success(TypedDict):
+    reserved: dict[str, int]
+    back_order: dict[str, int]
+    left: dict[str, int]
+    is_complete: bool
+
+
+@exact_decimals
+def inventory_reservation_v1(
+    order: list[Wanted],
+    stock: dict[str, int],
+) -> Success:
+    """Reserve what is in stock for an order and say what must wait."""
+
+    # constraint, line 10: qty > 0
+    if not all(item["qty"] > 0 for item in order):
+        raise ContractBroken("constraint", 0, {"order": order})
+
+    # constraint, line 10: qty <= 1000
+    if not all(item["qty"] <= 1000 for item in order):
+        raise ContractBroken("constraint", 1, {"order": order})
+
+    # constraint, line 10: length(sku) > 0
+    if not all(len(item["sku"]) > 0 for item in order):
+        raise ContractBroken("constraint", 2, {"order": order})
+
+    # precondition, line 25: FORALL sku, qty IN stock SATISFIES qty >= 0
+    if not all(qty >= 0 for sku, qty in entries_of(stock)):
+        raise ContractBroken("precondition", 0, {"stock": stock})
+
+    # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
+    if not len(array_distinct([line["sku"] for line in order])) == len(order):
+        raise ContractBroken("precondition", 1, {"order": order})
+
+    # step reserved, line 34
+    reserved = map_of(
+        (line["sku"], value_min(line["qty"], [0 if value_ is None else value_ for value_ in [map_get(stock, line["sku"])]][0])) for line in order if [0 if value is None else value for value in [map_get(stock, line["sku"])]][0] > 0
+    )
+
+    # step back_order, line 35
+    back_order = map_of(
+        (line["sku"], checked(line["qty"] - [0 if value_ is None else value_ for value_ in [map_get(reserved, line["sku"])]][0])) for line in order if line["qty"] > [0 if value is None else value for value in [map_get(reserved, line["sku"])]][0]
+    )
+
+    # step left, line 36
+    left = map_of(
+        (sku, checked(qty - [0 if value is None else value for value in [map_get(reserved, sku)]][0])) for sku, qty in entries_of(stock)
+    )
+
+    # step is_complete, line 37
+    is_complete = len(back_order) == 0
+
+    # postcondition, line 28: FORALL sku, qty IN left SATISFIES qty >= 0
+    if not all(qty >= 0 for sku, qty in entries_of(left)):
+        raise ContractBroken("postcondition", 0, {"left": left})
+
+    # postcondition, line 29: is_complete => length(back_order) == 0
+    if not (not is_complete or len(back_order) == 0):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"is_complete": is_complete, "back_order": back_order},
+        )
+
+    return {
+        "reserved": reserved,
+        "back_order": back_order,
+        "left": left,
+        "is_complete": is_complete,
+    }

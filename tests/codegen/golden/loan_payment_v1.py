@@ -1,0 +1,109 @@
+# AUTO-GENERATED - DO NOT EDIT
+# loan_payment_v1, from nodes/finance/loan_payment_v1.vsp
+# semantic hash da30cc0e6c137f9d6273563fe90339fb1d1d1eadc98889fe1bec50205c49c047
+"""Work out the monthly payment of a loan and what it costs in all."""
+
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import pow as decimal_pow
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.raised import ContractBroken
+
+D_0: Final = Decimal("0")
+D_0_01: Final = Decimal("0.01")
+D_1: Final = Decimal("1")
+D_12: Final = Decimal("12")
+D_100000000: Final = Decimal("100000000")
+
+
+class Success(TypedDict):
+    payment: Decimal
+    total: Decimal
+    interest: Decimal
+    first_interest: Decimal
+
+
+@exact_decimals
+def loan_payment_v1(
+    principal: Decimal,
+    annual_rate: Decimal,
+    months: int,
+) -> Success:
+    """Work out the monthly payment of a loan and what it costs in all."""
+
+    # constraint, line 6: principal > 0
+    if not principal > D_0:
+        raise ContractBroken("constraint", 0, {"principal": principal})
+
+    # constraint, line 6: principal <= 100000000
+    if not principal <= D_100000000:
+        raise ContractBroken("constraint", 1, {"principal": principal})
+
+    # constraint, line 7: annual_rate >= 0
+    if not annual_rate >= D_0:
+        raise ContractBroken("constraint", 2, {"annual_rate": annual_rate})
+
+    # constraint, line 7: annual_rate <= 1
+    if not annual_rate <= D_1:
+        raise ContractBroken("constraint", 3, {"annual_rate": annual_rate})
+
+    # constraint, line 8: months >= 1
+    if not months >= 1:
+        raise ContractBroken("constraint", 4, {"months": months})
+
+    # constraint, line 8: months <= 480
+    if not months <= 480:
+        raise ContractBroken("constraint", 5, {"months": months})
+
+    # step monthly, line 25
+    monthly = decimal_divide(annual_rate, D_12)
+
+    # step growth, line 27
+    growth = decimal_round(
+        decimal_pow(decimal_round(D_1 + monthly, 20, "half_even"), months),
+        30,
+        "half_even",
+    )
+
+    # step payment, line 28
+    payment = (
+        decimal_div(principal, Decimal(months), 2, "up")
+        if monthly == D_0
+        else decimal_round(decimal_divide(unsigned_zero(principal * monthly * growth), growth - D_1), 2, "half_up")
+    )
+
+    # step total, line 29
+    total = unsigned_zero(payment * Decimal(months))
+
+    # step interest, line 30
+    interest = total - principal
+
+    # step first_interest, line 31
+    first_interest = decimal_round(unsigned_zero(principal * monthly), 2, "half_up")
+
+    # postcondition, line 19: total >= principal - 0.01 * months
+    if not total >= principal - D_0_01 * Decimal(months):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"total": total, "principal": principal, "months": months},
+        )
+
+    # postcondition, line 20: interest == total - principal
+    if not interest == total - principal:
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"interest": interest, "total": total, "principal": principal},
+        )
+
+    return {
+        "payment": payment,
+        "total": total,
+        "interest": interest,
+        "first_interest": first_interest,
+    }

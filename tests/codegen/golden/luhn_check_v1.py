@@ -1,0 +1,69 @@
+# AUTO-GENERATED - DO NOT EDIT
+# luhn_check_v1, from nodes/checks/luhn_check_v1.vsp
+# semantic hash 5c968c19811505627faf65ce2a25007c8048ca490c6278e423ff76543b0456f1
+"""Check the last digit of a card number by the Luhn rule and name the brand."""
+
+from typing import Literal, TypedDict
+
+from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.integer import mod as integer_mod
+from vesper.kernels.integer import parse as integer_parse
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.text import at as text_at
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import is_digits as text_is_digits
+from vesper.kernels.text import repeat as text_repeat
+from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import slice as text_slice
+from vesper.kernels.text import starts_with as text_starts_with
+
+
+class Success(TypedDict):
+    is_valid: bool
+    brand: Literal["visa", "mastercard", "amex", "other"]
+    masked: str
+
+
+@exact_decimals
+def luhn_check_v1(number: str) -> Success:
+    """Check the last digit of a card number by the Luhn rule and name the brand."""
+
+    # constraint, line 6: length(number) <= 40
+    if not len(number) <= 40:
+        raise ContractBroken("constraint", 0, {"number": number})
+
+    # step digits, line 17
+    digits = text_replace(number, " ", "")
+
+    # step is_card, line 18
+    is_card = text_is_digits(digits) and len(digits) >= 12 and len(digits) <= 19
+
+    # step weights, line 20
+    weights = [
+        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0] for i in array_range(0, len(digits) if is_card else 0, 1)
+    ]
+
+    # step is_valid, line 21
+    is_valid = is_card and integer_mod(checked_sum(weights), 10) == 0
+
+    # step masked, line 22
+    masked = (
+        digits
+        if len(digits) <= 4
+        else text_concat(text_repeat("*", len(digits) - 4), text_slice(digits, len(digits) - 4, 9223372036854775807))
+    )
+
+    # step brand, line 24
+    brand: Literal["visa", "mastercard", "amex", "other"]
+    if text_starts_with(digits, "4"):
+        brand = "visa"
+    elif len(digits) >= 2 and text_slice(digits, 0, 2) >= "51" and text_slice(digits, 0, 2) <= "55":
+        brand = "mastercard"
+    elif text_starts_with(digits, "34") or text_starts_with(digits, "37"):
+        brand = "amex"
+    else:
+        brand = "other"
+
+    return {"is_valid": is_valid, "brand": brand, "masked": masked}

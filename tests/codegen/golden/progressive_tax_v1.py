@@ -1,0 +1,107 @@
+# AUTO-GENERATED - DO NOT EDIT
+# progressive_tax_v1, from nodes/finance/progressive_tax_v1.vsp
+# semantic hash 612dfe8dea2e8d533d85ff8d52a38c754fb2f521b0f8a592a6c307b2050cf9c9
+"""Tax an income by brackets, each rate on its own slice, and say the effective rate."""
+
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.array import at as array_at
+from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.integer import checked
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.value import max as value_max
+from vesper.kernels.value import min as value_min
+
+D_0: Final = Decimal("0")
+D_1: Final = Decimal("1")
+
+
+Bracket = TypedDict("Bracket", {
+    "from": Decimal,
+    "rate": Decimal,
+})
+
+
+class Success(TypedDict):
+    tax: Decimal
+    net: Decimal
+    effective_rate: Decimal
+    marginal_rate: Decimal
+
+
+@exact_decimals
+def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
+    """Tax an income by brackets, each rate on its own slice, and say the effective rate."""
+
+    # constraint, line 13: income >= 0
+    if not income >= D_0:
+        raise ContractBroken("constraint", 0, {"income": income})
+
+    # constraint, line 10: from >= 0
+    if not all(item["from"] >= D_0 for item in brackets):
+        raise ContractBroken("constraint", 1, {"brackets": brackets})
+
+    # constraint, line 10: rate >= 0
+    if not all(item["rate"] >= D_0 for item in brackets):
+        raise ContractBroken("constraint", 2, {"brackets": brackets})
+
+    # constraint, line 10: rate <= 1
+    if not all(item["rate"] <= D_1 for item in brackets):
+        raise ContractBroken("constraint", 3, {"brackets": brackets})
+
+    # precondition, line 25: length(brackets) > 0
+    if not len(brackets) > 0:
+        raise ContractBroken("precondition", 0, {"brackets": brackets})
+
+    # precondition, line 26: brackets[0].from == 0
+    if not array_at(brackets, 0)["from"] == D_0:
+        raise ContractBroken("precondition", 1, {"brackets": brackets})
+
+    # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from > brackets[i - 1].from
+    if not all(array_at(brackets, i)["from"] > array_at(brackets, checked(i - 1))["from"] for i in array_range(1, len(brackets), 1)):
+        raise ContractBroken("precondition", 2, {"brackets": brackets})
+
+    # step slices, line 36
+    slices = [
+        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0]) for i in array_range(0, len(brackets), 1)
+    ]
+
+    # step tax, line 37
+    tax = decimal_round(sum(slices, D_0), 2, "half_up")
+
+    # step net, line 38
+    net = income - tax
+
+    # step effective_rate, line 39
+    effective_rate = D_0 if income == D_0 else decimal_div(tax, income, 4, "half_even")
+
+    # step reached, line 40
+    reached: list[Bracket] = [
+        bracket for bracket in brackets if bracket["from"] <= income
+    ]
+
+    # step marginal_rate, line 41
+    marginal_rate = array_at(reached, len(reached) - 1)["rate"]
+
+    # postcondition, line 29: tax + net == income
+    if not tax + net == income:
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"tax": tax, "net": net, "income": income},
+        )
+
+    # postcondition, line 30: tax >= 0 AND tax <= income
+    if not (tax >= D_0 and tax <= income):
+        raise ContractBroken("postcondition", 1, {"tax": tax, "income": income})
+
+    return {
+        "tax": tax,
+        "net": net,
+        "effective_rate": effective_rate,
+        "marginal_rate": marginal_rate,
+    }

@@ -1,0 +1,112 @@
+"""The examples of the specification, `expression => value` or `expression => fails code`, on every engine.
+
+A line that no engine can run yet, because it uses a type, a function or a form of a later version, is listed in
+`waiting_examples.txt`. The list closes both ways: a line that cannot be compiled and is not listed fails, and so does
+one that is listed and compiles.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.goldens import Golden
+from tests.support.nodes import ROOT, compiled_ir
+from vesper.check.expressions import ExpressionChecker
+from vesper.check.scope import Scope
+from vesper.compiler import Compiled
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.diagnostics.source import SourceFile
+from vesper.engines.outcome import Failed, Returned
+from vesper.engines.registry import ENGINES
+from vesper.ir import nodes as ir
+from vesper.spec.types import NULL, Type
+from vesper.spec.values import Value, same
+from vesper.syntax.expression_parser import parse_expression
+from vesper.syntax.yaml_tree import Mapping, Scalar, read_yaml
+
+WAITING = Path(__file__).parent / "waiting_examples.txt"
+_BLOCK = re.compile(r"^```vesper-example\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINES = sorted(
+    {
+        line
+        for page in sorted((ROOT / "docs" / "spec").glob("*.md"))
+        for block in _BLOCK.findall(page.read_text(encoding="utf-8"))
+        for line in block.splitlines()
+        if " => " in line
+    }
+)
+
+
+def typed(text: str, expected: Type | None = None) -> ir.Expression | None:
+    """The expression as IR, or None where this version cannot say it."""
+    quoted = text.replace("'", "''")
+    bag = DiagnosticBag(SourceFile("example.vsp", f"value: '{quoted}'\n"))
+    tree = read_yaml(bag)
+    if not isinstance(tree, Mapping) or not isinstance(tree.entries[0][1], Scalar):
+        return None
+    parsed = parse_expression(tree.entries[0][1], bag)
+    if parsed is None:
+        return None
+    found = ExpressionChecker(Scope(), bag).infer(parsed, expected)
+    return None if found is None or found.type == NULL else found
+
+
+def node_of(expression: ir.Expression) -> Compiled:
+    place = ir.Place(1, 1, 1, 1)
+    body = (
+        ir.Step("step", expression, place),
+        ir.Return((("result", ir.Ref("step", "step", expression.type, place)),)),
+    )
+    source = ir.Source("example.vsp", "0" * 64, "An example of the specification")
+    outputs = (ir.Output("result", expression.type),)
+    return compiled_ir(ir.Node("example_v1", "function", (), outputs, (), (), (), body, (), source))
+
+
+def parts(line: str) -> tuple[str, str]:
+    expression, _, expected = line.rpartition(" => ")
+    return expression.strip(), expected.partition("  #")[0].strip()
+
+
+def can_run(line: str) -> bool:
+    expression, expected = parts(line)
+    found = typed(expression)
+    if found is None:
+        return False
+    return expected.startswith("fails ") or expected == "null" or typed(expected, found.type) is not None
+
+
+def test_waiting_examples_are_exactly_those_that_cannot_run(golden: Golden) -> None:
+    golden.check(WAITING, "".join(f"{line}\n" for line in LINES if not can_run(line)))
+
+
+def test_most_pages_have_examples_that_run() -> None:
+    assert sum(can_run(line) for line in LINES) > 100
+
+
+def value_of(text: str, type_: Type, engine: str) -> Value:
+    if text == "null":
+        return None
+    expression = typed(text, type_)
+    assert expression is not None
+    outcome = ENGINES[engine].load(node_of(expression)).call({})
+    assert isinstance(outcome, Returned)
+    return outcome.value["result"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("line", [line for line in LINES if can_run(line)])
+def test_example(line: str, engine: str) -> None:
+    text, expected = parts(line)
+    expression = typed(text)
+    assert expression is not None
+    outcome = ENGINES[engine].load(node_of(expression)).call({})
+    if expected.startswith("fails "):
+        assert isinstance(outcome, Failed), outcome
+        assert outcome.code.value == expected.removeprefix("fails ")
+    else:
+        assert isinstance(outcome, Returned), outcome
+        wanted = value_of(expected, expression.type, engine)
+        assert same(outcome.value["result"], wanted), f"{outcome.value['result']!r} and not {wanted!r}"
