@@ -10,12 +10,14 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil, floor
 
-from vesper.ir.nodes import Literal, Node, Ref, walk
+from vesper.ir.nodes import Literal, Node
 from vesper.kernels.decimal import EXACT
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Value
 from vesper.verify.boundaries import BoundarySeeker
+from vesper.verify.bounds import Bounds, length_bounds, number_bounds
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
@@ -70,7 +72,7 @@ class InputGenerator:
     def __init__(self, node: Node, seed: int, seeks_boundaries: bool = True) -> None:
         self._node = node
         self._edges = find_edges(node)
-        self._lengths = _exact_lengths(node)
+        self._numbers, self._lengths = number_bounds(node), length_bounds(node)
         self._random = random.Random(seed)
         self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
         self._is_tame = True
@@ -119,9 +121,9 @@ class InputGenerator:
 
     def _value(self, name: str, type_: Type) -> object:
         if type_ == DECIMAL:
-            return self._decimal()
+            return self._decimal(name)
         if type_ == INTEGER:
-            return self._integer()
+            return self._integer(name)
         if type_ == BOOLEAN:
             return self._random.random() < 0.5
         match type_:
@@ -146,9 +148,16 @@ class InputGenerator:
             return self._random.choice((1, 2, 2, 3))
         return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else 60
 
-    def _decimal(self) -> Decimal:
+    def _decimal(self, name: str) -> Decimal:
         if self._is_tame:
-            return Decimal((0, tuple(int(digit) for digit in str(self._random.randrange(1, 200_000))), -2))
+            places = self._random.choice((2, 2, 4))
+            bounds = self._numbers.get(name, Bounds())
+            low = 0 if bounds.low is None else ceil(bounds.low * 10**places)
+            high = low + 2000 * 10**places if bounds.high is None else floor(bounds.high * 10**places)
+            if low <= high:
+                # Nearer to the low end more often than not: small numbers meet more conditions than large ones.
+                drawn = self._random.randint(low, self._random.randint(low, high))
+                return Decimal((int(drawn < 0), tuple(int(digit) for digit in str(abs(drawn))), -places))
         pick = self._random.random()
         if pick < 0.35:  # an edge, or one step beside it
             edge = self._random.choice(self._edges.decimals)
@@ -171,9 +180,13 @@ class InputGenerator:
         sign = int(coefficient != 0 and self._random.random() < 0.15)
         return Decimal((sign, tuple(int(digit) for digit in str(coefficient)), -scale))
 
-    def _integer(self) -> int:
+    def _integer(self, name: str) -> int:
         if self._is_tame:
-            return self._random.choice((1, 2, 3, self._random.randrange(4, 120)))
+            bounds = self._numbers.get(name, Bounds())
+            low = 1 if bounds.low is None else ceil(bounds.low)
+            high = low + 120 if bounds.high is None else floor(bounds.high)
+            if MIN_INTEGER <= low <= high <= MAX_INTEGER:
+                return self._random.randint(low, self._random.randint(low, high))
         pick = self._random.random()
         if pick < 0.5:
             edge = self._random.choice(self._edges.integers) + self._random.choice((-1, 0, 0, 1))
@@ -183,24 +196,14 @@ class InputGenerator:
         return self._random.randrange(MIN_INTEGER, MAX_INTEGER + 1)
 
     def _string(self, name: str) -> str:
-        if self._random.random() < (0.8 if self._is_tame else 0.4):
-            return self._random.choice(self._edges.strings)
-        exact = self._lengths.get(name)
-        if exact is not None and self._random.random() < 0.8:
-            length = exact
-        else:
-            length = self._random.choice(self._edges.lengths)
-        return "".join(self._random.choice(_LETTERS) for _ in range(length))
-
-
-def _exact_lengths(node: Node) -> dict[str, int]:
-    """The length that a constraint asks of an input, where it names one number."""
-    found: dict[str, int] = {}
-    for clause in node.constraints:
-        parts = list(walk(clause.holds))
-        bounds = [each.value for each in parts if isinstance(each, Literal)]
-        if clause.input is not None and any(isinstance(each, Ref) and each.type == STRING for each in parts):
-            for bound in bounds:
-                if isinstance(bound, int) and 0 <= bound <= 1000:
-                    found[clause.input] = bound
-    return found
+        bounds = self._lengths.get(name) if self._is_tame or self._random.random() < 0.5 else None
+        known = self._edges.strings
+        if bounds is not None:
+            known = tuple(each for each in known if bounds.admit(len(each)))
+        if known and self._random.random() < (0.7 if self._is_tame else 0.4):
+            return self._random.choice(known)
+        length = self._random.choice(self._edges.lengths)
+        if bounds is not None:
+            low = max(0, ceil(bounds.low or 0))
+            length = low if bounds.high is None else self._random.randint(low, max(low, floor(bounds.high)))
+        return "".join(self._random.choice(_LETTERS) for _ in range(min(length, 1000)))

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # fraud_score_v1, from nodes/checks/fraud_score_v1.vsp
-# semantic hash 3c365cc006252e5d5b349ec4f9fb705a85cc22238228166ebc1e2fa5025d63d8
+# semantic hash e972e998d58f04b539839a6fea1552c83de0121e58716815d56425a6829a272f
 """Score a purchase against the customer's history and list the reasons."""
 
 from decimal import Decimal
@@ -109,7 +109,7 @@ def fraud_score_v1(
 
     # step decision, line 42
     decision: Literal["accept", "challenge", "refuse"]
-    if score >= limit:
+    if score >= limit and score > 0:
         decision = "refuse"
     elif checked(score * 2) >= limit and score > 0:
         decision = "challenge"

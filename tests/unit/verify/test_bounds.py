@@ -1,0 +1,37 @@
+"""What constraints say about single values, and that drawn inputs get past them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
+from vesper.engines.outcome import ContractBroken
+from vesper.engines.registry import ENGINES
+from vesper.verify.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.inputs import InputGenerator
+
+
+def test_bounds_are_read_from_constraints() -> None:
+    node = small_node(
+        "a: {type: decimal, constraints: [positive, {max: 0.5}]}\ns: {type: string, constraints: [{length: 2}]}",
+        "- {operation: return, success: {result: a}}",
+    ).node
+    assert number_bounds(node) == {"a": Bounds(Fraction(0), Fraction(1, 2))}
+    assert length_bounds(node) == {"s": Bounds(Fraction(2), Fraction(2))}
+
+
+def test_bounds_of_record_fields_go_by_their_names() -> None:
+    node = compiled(ROOT / "nodes/checks/fraud_score_v1.vsp").node
+    assert number_bounds(node)["hour"] == Bounds(Fraction(0), Fraction(23))
+
+
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+def test_many_drawn_inputs_get_past_the_constraints(path: object) -> None:
+    node = next(compiled(each) for each in worked_nodes() if each == path)
+    program = ENGINES["interp"].load(node)
+    generator = InputGenerator(node.node, seed=1)
+    outcomes = [program.call(generator.draw()) for _ in range(300)]
+    stopped = [each for each in outcomes if isinstance(each, ContractBroken) and each.phase == "constraint"]
+    assert len(stopped) < 290, "nearly every input ends at a constraint: the rest of the node is not tried"

@@ -1,0 +1,65 @@
+"""What the constraints of a node say about single numbers and strings: `qty > 0`, `rate <= 1`, two letters.
+
+It is a hint for drawing inputs that get past the constraints, never a rule: inputs beyond the bounds are drawn as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from vesper.ir.nodes import Call, Expression, Field, Literal, Node, Ref, walk
+
+_LOWER = ("greater", "greater_or_equal", "equal")
+_UPPER = ("less", "less_or_equal", "equal")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The smallest and the largest value that the constraints let pass; None where they do not say."""
+
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+    def admit(self, number: int) -> bool:
+        return (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
+
+
+def number_bounds(node: Node) -> dict[str, Bounds]:
+    """Bounds by the name of an input or of a field; two fields that share a name share its bounds."""
+    found: dict[str, Bounds] = {}
+    for subject, verb, bound in _comparisons(node):
+        if isinstance(subject, Ref | Field):
+            found[subject.name] = _tightened(found.get(subject.name, Bounds()), verb, bound)
+    return found
+
+
+def length_bounds(node: Node) -> dict[str, Bounds]:
+    """The same for the lengths of strings."""
+    found: dict[str, Bounds] = {}
+    for subject, verb, bound in _comparisons(node):
+        if isinstance(subject, Call) and subject.op == "text.length" and isinstance(subject.args[0], Ref | Field):
+            name = subject.args[0].name
+            found[name] = _tightened(found.get(name, Bounds()), verb, bound)
+    return found
+
+
+def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
+    """Every comparison of the constraints with a number on its right."""
+    found = []
+    for clause in node.constraints:
+        for part in walk(clause.holds):
+            if isinstance(part, Call) and len(part.args) == 2 and isinstance(part.args[1], Literal):
+                bound = part.args[1].value
+                if isinstance(bound, int | Decimal) and not isinstance(bound, bool):
+                    found.append((part.args[0], part.op.partition(".")[2], Fraction(bound)))
+    return found
+
+
+def _tightened(known: Bounds, verb: str, bound: Fraction) -> Bounds:
+    low = bound if verb in _LOWER else None
+    high = bound if verb in _UPPER else None
+    lows = [each for each in (known.low, low) if each is not None]
+    highs = [each for each in (known.high, high) if each is not None]
+    return Bounds(max(lows, default=None), min(highs, default=None))
