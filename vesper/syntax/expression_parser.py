@@ -64,14 +64,16 @@ class ExpressionParser(TokenReader):
             self._ends_at_in = outer
 
     def expression(self) -> ast.Expression:
-        with self.nested():
-            if self.at("IF"):
-                return self._conditional()
-            if self.at("LET"):
-                return self._let()
-            if self.at("FORALL", "EXISTS"):
-                return self._quantifier()
-            return self._operators(0)
+        return self.nested(self._any_form)
+
+    def _any_form(self) -> ast.Expression:
+        if self.at("IF"):
+            return self._conditional()
+        if self.at("LET"):
+            return self._let()
+        if self.at("FORALL", "EXISTS"):
+            return self._quantifier()
+        return self._operators(0)
 
     # -- forms that begin with a word -------------------------------------------------------------
 
@@ -97,16 +99,18 @@ class ExpressionParser(TokenReader):
         return ast.Let(name, value, body, start.span.to(body.span))
 
     def _let_more(self, start: Token) -> ast.Expression:
-        with self.nested():
-            name = self.name("a name after the comma")
-            self.expect("=")
-            value = self._let_value()
-            if self.at(","):
-                body = self._let_more(self.take())
-            else:
-                self.expect("IN")
-                body = self.expression()
-            return ast.Let(name, value, body, start.span.to(body.span))
+        return self.nested(lambda: self._let_another(start))
+
+    def _let_another(self, start: Token) -> ast.Expression:
+        name = self.name("a name after the comma")
+        self.expect("=")
+        value = self._let_value()
+        if self.at(","):
+            body = self._let_more(self.take())
+        else:
+            self.expect("IN")
+            body = self.expression()
+        return ast.Let(name, value, body, start.span.to(body.span))
 
     def _quantifier(self) -> ast.Expression:
         word = self.take()
@@ -165,8 +169,7 @@ class ExpressionParser(TokenReader):
         inside = self.take() if sign.text == "NOT" else sign
         associates = OPERATOR_LEVELS[level].associates
         if associates == "right":
-            with self.nested():
-                right = self._operators(level)
+            right = self.nested(lambda: self._operators(level))
         else:
             right = self._operators(level + 1)
         whole = left.span.to(right.span)
@@ -197,8 +200,7 @@ class ExpressionParser(TokenReader):
         if level is None or level < loosest:
             return self._postfix(self._primary())
         sign = self.take()
-        with self.nested():
-            operand = self._operators(level)
+        operand = self.nested(lambda: self._operators(level))
         operator = next(each for each in OPERATOR_LEVELS[level].operators if each.removeprefix("unary ") == sign.text)
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 

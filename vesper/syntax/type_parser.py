@@ -22,13 +22,15 @@ def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
 
 class _TypeParser(TokenReader):
     def type(self) -> ast.TypeText:
-        with self.nested():
-            name = self.name("a type")
-            if name.text == "enum":
-                return self._enum(name)
-            if name.text in ARITY:
-                return self._applied(name)
-            return ast.TypeName(name, name.span)
+        return self.nested(self._type)
+
+    def _type(self) -> ast.TypeText:
+        name = self.name("a type")
+        if name.text == "enum":
+            return self._enum(name)
+        if name.text in ARITY:
+            return self._applied(name)
+        return ast.TypeName(name, name.span)
 
     def _enum(self, head: ast.Word) -> ast.TypeText:
         self.expect("[")

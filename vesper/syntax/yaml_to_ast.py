@@ -21,7 +21,7 @@ from vesper.syntax.type_parser import parse_type
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 MAX_ROWS = 100
-MAX_EXPRESSIONS = 4_096
+MAX_EXPRESSIONS = 2_048
 MAX_EXPRESSION_TEXT = 32 * 1024
 RESERVED = frozenset(
     {"input", "output", "true", "false", "null", "enum", "set", "array", "map", "optional", "old", "breaks"}

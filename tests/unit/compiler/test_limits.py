@@ -75,7 +75,7 @@ def test_text_of_expressions() -> None:
 def test_number_of_expressions() -> None:
     clauses = "\n".join(["    - 1<2"] * (MAX_ENTRIES - 1))
     (error,) = errors(check(clauses=clauses))
-    assert error == (Code.TOO_LARGE, "more than 4,096 expressions and types in this document")
+    assert error == (Code.TOO_LARGE, "more than 2,048 expressions and types in this document")
 
 
 def test_one_literal() -> None:
