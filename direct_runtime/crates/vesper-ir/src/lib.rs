@@ -12,6 +12,7 @@ pub mod intern;
 pub mod limits;
 pub mod node;
 pub mod types;
+pub mod unicode;
 pub mod value;
 mod verify;
 
