@@ -11,6 +11,7 @@ mod generated;
 pub mod intern;
 pub mod limits;
 pub mod node;
+pub mod pattern;
 pub mod types;
 pub mod unicode;
 pub mod value;

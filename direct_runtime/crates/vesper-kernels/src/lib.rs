@@ -13,6 +13,7 @@ mod enumeration;
 mod integer;
 mod map;
 mod optional;
+mod regex;
 mod set;
 mod text;
 mod value;

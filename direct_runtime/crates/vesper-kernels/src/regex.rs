@@ -1,0 +1,129 @@
+//! The `regex` family.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use vesper_ir::limits::TEXT_LENGTH;
+use vesper_ir::pattern::Pattern;
+use vesper_ir::{ErrorCode, Value};
+
+use crate::within_items;
+
+mod search;
+
+use search::Searcher;
+
+/// The matches from left to right, without overlap.
+struct Matches<'a> {
+    searcher: Searcher<'a>,
+    text: &'a str,
+    /// Where the search goes on; nothing once it is over.
+    from: Option<usize>,
+    /// Where the match before ended.
+    ended: Option<usize>,
+}
+
+impl<'a> Matches<'a> {
+    fn new(text: &'a str, pattern: &'a Pattern) -> Self {
+        Self {
+            searcher: Searcher::new(pattern, text, 2),
+            text,
+            from: Some(0),
+            ended: None,
+        }
+    }
+}
+
+impl Iterator for Matches<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            if !self.searcher.search(self.from.take()?) {
+                return None;
+            }
+            let found = self.searcher.group(0)?;
+            // SEMANTICS: an empty match is not taken where the match before it ended. Python's `findall` takes it.
+            if found.is_empty() && self.ended == Some(found.end) {
+                let next = self.text.get(found.end..)?.chars().next();
+                self.from = next.map(|char| found.end + char.len_utf8());
+                continue;
+            }
+            self.from = Some(found.end);
+            self.ended = Some(found.end);
+            return Some(found);
+        }
+    }
+}
+
+fn text_of(value: &str, part: Range<usize>) -> Value {
+    Value::Text(Arc::from(value.get(part).unwrap_or("")))
+}
+
+fn matches(value: &str, pattern: &Pattern) -> bool {
+    Searcher::new(pattern, value, 0).search(0)
+}
+
+fn find(value: &str, pattern: &Pattern) -> Option<Value> {
+    let found = Matches::new(value, pattern).next()?;
+    Some(text_of(value, found))
+}
+
+fn find_all(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
+    let mut found = Vec::new();
+    for part in Matches::new(value, pattern) {
+        within_items(found.len().saturating_add(1))?;
+        found.push(text_of(value, part));
+    }
+    Ok(Arc::from(found))
+}
+
+fn groups(value: &str, pattern: &Pattern) -> Option<Value> {
+    let count = pattern.groups() + 1;
+    let mut searcher = Searcher::new(pattern, value, 2 * count);
+    if !searcher.search(0) {
+        return None;
+    }
+    let parts = (0..count).map(|number| searcher.group(number).map(|part| text_of(value, part)));
+    Some(Value::Array(parts.map(Value::from_optional).collect()))
+}
+
+fn replace(value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode> {
+    let length_of_new = new.chars().count();
+    let mut result = String::new();
+    let (mut length, mut from) = (0_usize, 0);
+    // Counted as it is put together: it may become a million times as long as what is given.
+    let mut push = |part: &str, counted: usize| {
+        length = length.saturating_add(counted);
+        if length > TEXT_LENGTH {
+            return Err(ErrorCode::TooLarge);
+        }
+        result.push_str(part);
+        Ok(())
+    };
+    for found in Matches::new(value, pattern) {
+        let kept = value.get(from..found.start).unwrap_or("");
+        push(kept, kept.chars().count())?;
+        push(new, length_of_new)?;
+        from = found.end;
+    }
+    let kept = value.get(from..).unwrap_or("");
+    push(kept, kept.chars().count())?;
+    Ok(Arc::from(result))
+}
+
+fn split(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for found in Matches::new(value, pattern) {
+        // With the part that follows the last match.
+        within_items(parts.len().saturating_add(2))?;
+        parts.push(text_of(value, from..found.start));
+        from = found.end;
+    }
+    parts.push(text_of(value, from..value.len()));
+    Ok(Arc::from(parts))
+}
+
+#[cfg(test)]
+mod tests;
