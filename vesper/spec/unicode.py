@@ -5,13 +5,12 @@ The tables are texts that a generator wrote; each is read when it is first asked
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import cache
 
 from vesper.spec import unicode_tables as tables
 
 UNASSIGNED = "Cn"
-LAST_CODE_POINT = 0x10FFFF
 
 
 def lower(text: str) -> str:
@@ -27,6 +26,12 @@ def upper(text: str) -> str:
 def fold(code_point: int) -> int:
     """The simple case folding of a code point."""
     return _folding().get(code_point, code_point)
+
+
+def folded_from(first: int, last: int) -> list[int]:
+    """What those of these code points fold to that do not fold to themselves, both ends included."""
+    starts = _folding_starts()
+    return [_folding()[start] for start in starts[bisect_left(starts, first) : bisect_right(starts, last)]]
 
 
 def category(code_point: int) -> str:
@@ -74,3 +79,8 @@ def _mapping(table: str) -> dict[int, str]:
 @cache
 def _folding() -> dict[int, int]:
     return {code_point: ord(to) for code_point, to in _mapping(tables.FOLD).items()}
+
+
+@cache
+def _folding_starts() -> list[int]:
+    return sorted(_folding())
