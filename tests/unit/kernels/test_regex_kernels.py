@@ -137,7 +137,7 @@ def test_it_finds_what_a_backtracking_search_finds_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text"),
+    "pattern, text",
     [
         ("(a+)+b", "a" * 30),
         ("(a|aa)+$", "a" * 3000 + "b"),
@@ -170,7 +170,7 @@ def test_a_text_of_many_kinds_of_characters_takes_no_memory_without_bound() -> N
 
 
 @pytest.mark.parametrize(
-    ("pattern", "character", "expected"),
+    "pattern, character, expected",
     [
         ("(?i)k", "\u212a", True),
         ("(?i)\u212a", "K", True),

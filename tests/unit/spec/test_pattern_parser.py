@@ -9,7 +9,7 @@ from vesper.spec.pattern_parser import parse_pattern
 
 
 @pytest.mark.parametrize(
-    ("text", "count"),
+    "text, count",
     [
         ("", 0),
         ("abc", 3),
@@ -38,7 +38,7 @@ def test_what_a_pattern_counts_for(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "problem"),
+    "text, wrong, problem",
     [
         ("a(b", "(", "no `)`"),
         ("ab)", ")", "no `(`"),
