@@ -6,10 +6,12 @@
 
 use std::sync::OnceLock;
 
+mod automaton;
 mod class;
 mod compile;
 mod parse;
 
+use automaton::Automaton;
 pub use class::Class;
 pub use compile::{Instruction, Program, Starts};
 
@@ -31,6 +33,7 @@ pub struct Pattern {
     tree: Tree,
     /// Made when it is first needed: a document may hold many patterns, and each may be long.
     program: OnceLock<Program>,
+    automaton: OnceLock<Option<Automaton>>,
 }
 
 /// Why a text is no pattern.
@@ -55,6 +58,7 @@ impl Pattern {
             text: text.to_owned(),
             tree,
             program: OnceLock::new(),
+            automaton: OnceLock::new(),
         })
     }
 
@@ -71,6 +75,13 @@ impl Pattern {
     /// What the matcher runs.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| compile::compile(&self.tree))
+    }
+
+    /// Whether it matches somewhere in the text, if that can be told without the matcher.
+    pub fn matches(&self, text: &str) -> Option<bool> {
+        let program = self.program();
+        let automaton = self.automaton.get_or_init(|| Automaton::new(program));
+        automaton.as_ref()?.matches(program, text)
     }
 }
 

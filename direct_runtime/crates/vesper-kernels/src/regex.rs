@@ -28,7 +28,7 @@ impl<'a> Matches<'a> {
         Self {
             searcher: Searcher::new(pattern, text, 2),
             text,
-            from: Some(0),
+            from: may_match(text, pattern).then_some(0),
             ended: None,
         }
     }
@@ -56,12 +56,18 @@ impl Iterator for Matches<'_> {
     }
 }
 
+/// False only where there is no match: that is often so, and found out sooner than where one is.
+fn may_match(value: &str, pattern: &Pattern) -> bool {
+    pattern.matches(value) != Some(false)
+}
+
 fn text_of(value: &str, part: Range<usize>) -> Value {
     Value::Text(Arc::from(value.get(part).unwrap_or("")))
 }
 
 fn matches(value: &str, pattern: &Pattern) -> bool {
-    Searcher::new(pattern, value, 0).search(0)
+    let told = pattern.matches(value);
+    told.unwrap_or_else(|| Searcher::new(pattern, value, 0).search(0))
 }
 
 fn find(value: &str, pattern: &Pattern) -> Option<Value> {
@@ -81,7 +87,7 @@ fn find_all(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
 fn groups(value: &str, pattern: &Pattern) -> Option<Value> {
     let count = pattern.groups() + 1;
     let mut searcher = Searcher::new(pattern, value, 2 * count);
-    if !searcher.search(0) {
+    if !may_match(value, pattern) || !searcher.search(0) {
         return None;
     }
     let parts = (0..count).map(|number| searcher.group(number).map(|part| text_of(value, part)));

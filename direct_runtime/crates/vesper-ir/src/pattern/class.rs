@@ -21,6 +21,11 @@ impl Class {
         is_within(&self.ranges, code)
     }
 
+    /// First and last of each range, in order.
+    pub(super) fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges
+    }
+
     /// The members that are ASCII, a bit for each.
     pub fn ascii(&self) -> u128 {
         self.ascii
