@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import combinations
 
 from vesper.check.collections import CollectionForms
+from vesper.check.literal_arguments import with_literals
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
 from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
 from vesper.check.scope import Declared, Scope
@@ -443,9 +444,7 @@ class ExpressionChecker(CollectionForms):
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
 
-    def _overloaded(
-        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
-    ) -> ir.Expression | None:
+    def _overloaded(self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
         """The operation that takes these operands as they are, or with integers among them made decimals.
 
         Of the ways to do that the one that converts the fewest is taken, those on the left first.
@@ -493,7 +492,8 @@ class ExpressionChecker(CollectionForms):
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             help_ = help_ or f"it is {forms}"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
-        return call
+            return None
+        return with_literals(call, expression.arguments, self.bag)
 
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
         if isinstance(operand, ir.Literal) and isinstance(operand.value, int):

@@ -153,6 +153,16 @@ class Code(Enum):
         "bad-constraint",
         "`{constraint}` is no constraint for {type}",
     )
+    BAD_PATTERN = (
+        "VSP2006",
+        "bad-pattern",
+        "this is no pattern: {problem}",
+    )
+    NOT_A_LITERAL = (
+        "VSP2007",
+        "not-a-literal",
+        "`{parameter}` of `{function}` must be a literal",
+    )
 
     def __init__(self, number: str, title: str, headline: str) -> None:
         self.number = number

@@ -784,7 +784,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.not_equal": OpSpec(
         name="date.not_equal",
@@ -797,7 +797,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less": OpSpec(
         name="date.less",
@@ -810,7 +810,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less_or_equal": OpSpec(
         name="date.less_or_equal",
@@ -823,7 +823,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater": OpSpec(
         name="date.greater",
@@ -836,7 +836,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater_or_equal": OpSpec(
         name="date.greater_or_equal",
@@ -849,7 +849,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.parse": OpSpec(
         name="date.parse",
@@ -862,7 +862,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.from_parts": OpSpec(
         name="date.from_parts",
@@ -875,7 +875,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.text": OpSpec(
         name="date.text",
@@ -888,7 +888,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.to_timestamp": OpSpec(
         name="date.to_timestamp",
@@ -901,7 +901,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_days": OpSpec(
         name="date.add_days",
@@ -914,7 +914,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_months": OpSpec(
         name="date.add_months",
@@ -927,7 +927,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_months",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_years": OpSpec(
         name="date.add_years",
@@ -940,7 +940,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_years",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_between": OpSpec(
         name="date.days_between",
@@ -953,7 +953,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.months_between": OpSpec(
         name="date.months_between",
@@ -966,7 +966,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="months_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.years_between": OpSpec(
         name="date.years_between",
@@ -979,7 +979,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="years_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday": OpSpec(
         name="date.weekday",
@@ -992,7 +992,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday_number": OpSpec(
         name="date.weekday_number",
@@ -1005,7 +1005,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday_number",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.year": OpSpec(
         name="date.year",
@@ -1018,7 +1018,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.month": OpSpec(
         name="date.month",
@@ -1031,7 +1031,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day": OpSpec(
         name="date.day",
@@ -1044,7 +1044,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day_of_year": OpSpec(
         name="date.day_of_year",
@@ -1057,7 +1057,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day_of_year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_in_month": OpSpec(
         name="date.days_in_month",
@@ -1070,7 +1070,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_in_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.start_of_month": OpSpec(
         name="date.start_of_month",
@@ -1083,7 +1083,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="start_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.end_of_month": OpSpec(
         name="date.end_of_month",
@@ -1096,7 +1096,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="end_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.is_business_day": OpSpec(
         name="date.is_business_day",
@@ -1113,7 +1113,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_business_day",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_business_days": OpSpec(
         name="date.add_business_days",
@@ -1131,7 +1131,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_business_days",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.business_days_between": OpSpec(
         name="date.business_days_between",
@@ -1149,7 +1149,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="business_days_between",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.from_integer": OpSpec(
         name="decimal.from_integer",
@@ -1548,7 +1548,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.not_equal": OpSpec(
         name="duration.not_equal",
@@ -1561,7 +1561,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less": OpSpec(
         name="duration.less",
@@ -1574,7 +1574,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less_or_equal": OpSpec(
         name="duration.less_or_equal",
@@ -1587,7 +1587,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater": OpSpec(
         name="duration.greater",
@@ -1600,7 +1600,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater_or_equal": OpSpec(
         name="duration.greater_or_equal",
@@ -1613,7 +1613,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.add": OpSpec(
         name="duration.add",
@@ -1626,7 +1626,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.subtract": OpSpec(
         name="duration.subtract",
@@ -1639,7 +1639,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.multiply": OpSpec(
         name="duration.multiply",
@@ -1652,7 +1652,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.divide": OpSpec(
         name="duration.divide",
@@ -1665,7 +1665,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.ratio": OpSpec(
         name="duration.ratio",
@@ -1678,7 +1678,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.negate": OpSpec(
         name="duration.negate",
@@ -1691,7 +1691,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.abs": OpSpec(
         name="duration.abs",
@@ -1704,7 +1704,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.parse": OpSpec(
         name="duration.parse",
@@ -1717,7 +1717,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="duration",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.text": OpSpec(
         name="duration.text",
@@ -1730,7 +1730,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_seconds": OpSpec(
         name="duration.total_seconds",
@@ -1743,7 +1743,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_microseconds": OpSpec(
         name="duration.total_microseconds",
@@ -1756,7 +1756,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_microseconds": OpSpec(
         name="duration.from_microseconds",
@@ -1769,7 +1769,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_days": OpSpec(
         name="duration.from_days",
@@ -1782,7 +1782,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_hours": OpSpec(
         name="duration.from_hours",
@@ -1795,7 +1795,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hours",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_minutes": OpSpec(
         name="duration.from_minutes",
@@ -1808,7 +1808,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minutes",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_seconds": OpSpec(
         name="duration.from_seconds",
@@ -1821,7 +1821,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_milliseconds": OpSpec(
         name="duration.from_milliseconds",
@@ -1834,7 +1834,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="milliseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.sum": OpSpec(
         name="duration.sum",
@@ -1847,7 +1847,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "enum.equal": OpSpec(
         name="enum.equal",
@@ -3043,7 +3043,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="matches",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find": OpSpec(
         name="regex.find",
@@ -3056,7 +3056,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find_all": OpSpec(
         name="regex.find_all",
@@ -3069,7 +3069,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find_all",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.groups": OpSpec(
         name="regex.groups",
@@ -3082,7 +3082,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="groups",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.replace": OpSpec(
         name="regex.replace",
@@ -3095,7 +3095,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="replace_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.split": OpSpec(
         name="regex.split",
@@ -3108,7 +3108,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="split_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "set.is_member": OpSpec(
         name="set.is_member",
@@ -3498,7 +3498,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="lower",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.upper": OpSpec(
         name="text.upper",
@@ -3511,7 +3511,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="upper",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.starts_with": OpSpec(
         name="text.starts_with",
@@ -3693,7 +3693,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.not_equal": OpSpec(
         name="timestamp.not_equal",
@@ -3706,7 +3706,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less": OpSpec(
         name="timestamp.less",
@@ -3719,7 +3719,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less_or_equal": OpSpec(
         name="timestamp.less_or_equal",
@@ -3732,7 +3732,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater": OpSpec(
         name="timestamp.greater",
@@ -3745,7 +3745,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater_or_equal": OpSpec(
         name="timestamp.greater_or_equal",
@@ -3758,7 +3758,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.add": OpSpec(
         name="timestamp.add",
@@ -3771,7 +3771,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.subtract": OpSpec(
         name="timestamp.subtract",
@@ -3784,7 +3784,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.since": OpSpec(
         name="timestamp.since",
@@ -3797,7 +3797,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.parse": OpSpec(
         name="timestamp.parse",
@@ -3810,7 +3810,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.text": OpSpec(
         name="timestamp.text",
@@ -3823,7 +3823,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.to_date": OpSpec(
         name="timestamp.to_date",
@@ -3836,7 +3836,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.year": OpSpec(
         name="timestamp.year",
@@ -3849,7 +3849,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.month": OpSpec(
         name="timestamp.month",
@@ -3862,7 +3862,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.day": OpSpec(
         name="timestamp.day",
@@ -3875,7 +3875,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.hour": OpSpec(
         name="timestamp.hour",
@@ -3888,7 +3888,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hour",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.minute": OpSpec(
         name="timestamp.minute",
@@ -3901,7 +3901,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minute",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.second": OpSpec(
         name="timestamp.second",
@@ -3914,7 +3914,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="second",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.microsecond": OpSpec(
         name="timestamp.microsecond",
@@ -3927,7 +3927,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microsecond",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_microseconds": OpSpec(
         name="timestamp.epoch_microseconds",
@@ -3940,7 +3940,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_seconds": OpSpec(
         name="timestamp.epoch_seconds",
@@ -3953,7 +3953,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_microseconds": OpSpec(
         name="timestamp.from_epoch_microseconds",
@@ -3966,7 +3966,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_seconds": OpSpec(
         name="timestamp.from_epoch_seconds",
@@ -3979,7 +3979,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.truncate": OpSpec(
         name="timestamp.truncate",
@@ -3992,7 +3992,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="truncate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "value.min": OpSpec(
         name="value.min",
