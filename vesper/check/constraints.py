@@ -91,9 +91,8 @@ def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:
     known = [*_BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
     if meaning is None and name not in known:
         return did_you_mean(name, known)
-    return (
-        f"write `{name}` alone" if meaning is not None and meaning.fixed_bound is not None else f"write `{{{name}: …}}`"
-    )
+    takes_no_bound = meaning is not None and meaning.fixed_bound is not None
+    return f"write `{name}` alone" if takes_no_bound else f"write `{{{name}: …}}`"
 
 
 def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:

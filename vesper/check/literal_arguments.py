@@ -35,10 +35,9 @@ _TOO_FAR = {
 def with_literals(call: ir.Call, arguments: Sequence[ast.Expression], bag: DiagnosticBag) -> ir.Expression | None:
     """The call, or what it comes to where that is known now; None after reporting what is wrong with a literal."""
     spec = OPERATIONS[call.op]
-    named = zip(spec.params, arguments, strict=False)
-    # A list, because every argument is looked at: each may have something to report.
-    if not all([_is_readable(call, name, argument, bag) for (name, _), argument in named if name in spec.literals]):
-        return None
+    for (name, _), argument in zip(spec.params, arguments, strict=False):
+        if name in spec.literals and not _is_readable(call, name, argument, bag):
+            return None
     if call.op in _EVALUATED and isinstance(arguments[0], ast.String):
         return _evaluated(call, arguments[0], bag)
     return call

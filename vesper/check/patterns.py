@@ -29,4 +29,4 @@ def is_scalar_pattern(scalar: Scalar, bag: DiagnosticBag) -> bool:
     if placed.text == scalar.text:
         return is_pattern(scalar.text, placed.span, bag)
     # A text over several lines, which YAML has joined: its characters are not those of the file.
-    return is_pattern(scalar.text, lambda start, end: scalar.span, bag)
+    return is_pattern(scalar.text, lambda _start, _end: scalar.span, bag)

@@ -32,6 +32,7 @@ from vesper.spec.types import (
     without_null,
 )
 from vesper.verify.programs_forms import Forms
+from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
     LEVELS,
@@ -45,7 +46,7 @@ from vesper.verify.programs_terms import (
     infix,
     prefix,
 )
-from vesper.verify.programs_types import SCALARS, TypeSource
+from vesper.verify.programs_types import SCALARS, TypeSource, quoted
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _OFTEN, _SELDOM = 3.0, 0.3
@@ -213,7 +214,7 @@ class Expressions(Forms):
             if len(parts) > 1:
                 parts.append(", ")
             if name in spec.literals:
-                parts.append(self.literal(param, param, scope))
+                parts.append(quoted(draw_pattern(self.random)))
             elif name == "index":
                 parts.append(self.position(scope, depth))
             else:
