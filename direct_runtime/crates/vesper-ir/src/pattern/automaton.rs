@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, TryLockError};
 
 use super::compile::{Instruction, Program};
-use super::{Anchor, is_word};
+use super::{Anchor, Class, is_word};
 
 /// The most entries of a table.
 const CELLS: usize = 1 << 16;
@@ -221,7 +221,7 @@ impl Symbols {
         for char in &chars {
             begins.extend([u32::from(*char), u32::from(*char) + 1]);
         }
-        for (first, last) in program.classes.iter().flat_map(|class| class.ranges()) {
+        for (first, last) in program.classes.iter().flat_map(Class::ranges) {
             begins.extend([*first, *last + 1]);
         }
         let asks_for_words = asks_for_words(program);

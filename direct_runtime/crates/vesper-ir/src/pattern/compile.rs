@@ -232,7 +232,7 @@ fn starts(program: &Program) -> Starts {
             Instruction::Anchor(_) | Instruction::Save(_) => open.push((place + 1, is_anchored)),
             Instruction::Jump(to) => open.push((to, is_anchored)),
             Instruction::Split { first, second } => {
-                open.extend([(first, is_anchored), (second, is_anchored)])
+                open.extend([(first, is_anchored), (second, is_anchored)]);
             }
         }
     }

@@ -11,6 +11,7 @@ mod collections;
 mod decimals;
 mod integers;
 mod texts;
+mod times;
 
 const MODES: [RoundingMode; 7] = [
     RoundingMode::HalfEven,
