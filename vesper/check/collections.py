@@ -88,8 +88,11 @@ class CollectionForms:
             what = "the type of an empty array: its place does not say one"
             self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
             return None
-        of = element if element is not None else items[0].type
-        return ir.Array(tuple(items), of, self.place(literal.span))
+        place = self.place(literal.span)
+        array = ir.Array(tuple(items), element if element is not None else items[0].type, place)
+        if isinstance(hint, SetOf):  # an array literal where a set is expected is a set
+            return ir.Call("array.to_set", (hint.element,), (array,), hint, place)
+        return array
 
     def _alike(self, parts: Sequence[ast.Expression], wanted: Type | None) -> list[ir.Expression] | None:
         """The parts brought to one type: the wanted one, or the one that they have among them."""
