@@ -26,7 +26,7 @@ struct Matches<'a> {
 impl<'a> Matches<'a> {
     fn new(text: &'a str, pattern: &'a Pattern) -> Self {
         Self {
-            searcher: Searcher::new(pattern, text, 2),
+            searcher: Searcher::new(pattern, text, false),
             text,
             from: may_match(text, pattern).then_some(0),
             ended: None,
@@ -39,10 +39,7 @@ impl Iterator for Matches<'_> {
 
     fn next(&mut self) -> Option<Range<usize>> {
         loop {
-            if !self.searcher.search(self.from.take()?) {
-                return None;
-            }
-            let found = self.searcher.group(0)?;
+            let found = self.searcher.search(self.from.take()?)?;
             // SEMANTICS: an empty match is not taken where the match before it ended. Python's `findall` takes it.
             if found.is_empty() && self.ended == Some(found.end) {
                 let next = self.text.get(found.end..)?.chars().next();
@@ -67,7 +64,7 @@ fn text_of(value: &str, part: Range<usize>) -> Value {
 
 fn matches(value: &str, pattern: &Pattern) -> bool {
     let told = pattern.matches(value);
-    told.unwrap_or_else(|| Searcher::new(pattern, value, 0).search(0))
+    told.unwrap_or_else(|| Searcher::new(pattern, value, false).search(0).is_some())
 }
 
 fn find(value: &str, pattern: &Pattern) -> Option<Value> {
@@ -85,13 +82,15 @@ fn find_all(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
 }
 
 fn groups(value: &str, pattern: &Pattern) -> Option<Value> {
-    let count = pattern.groups() + 1;
-    let mut searcher = Searcher::new(pattern, value, 2 * count);
-    if !may_match(value, pattern) || !searcher.search(0) {
+    if !may_match(value, pattern) {
         return None;
     }
-    let parts = (0..count).map(|number| searcher.group(number).map(|part| text_of(value, part)));
-    Some(Value::Array(parts.map(Value::from_optional).collect()))
+    let mut searcher = Searcher::new(pattern, value, true);
+    let whole = searcher.search(0)?;
+    let groups = (1..=pattern.groups()).map(|number| searcher.group(number));
+    let parts = [Some(whole)].into_iter().chain(groups);
+    let parts = parts.map(|part| Value::from_optional(part.map(|part| text_of(value, part))));
+    Some(Value::Array(parts.collect()))
 }
 
 fn replace(value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode> {
