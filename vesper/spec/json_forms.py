@@ -102,6 +102,47 @@ def value_of_form(type_: Type, form: JsonContent) -> Value:
             return _scalar(type_, form)
 
 
+def input_of_json(type_: Type, form: object) -> object:
+    """What a caller would give in Python for an input that came as JSON: plain objects, numbers as int and Decimal.
+
+    What does not fit stays as it is, and is refused as that.
+    """
+    match type_, form:
+        case OptionalOf(inner), _:
+            return None if form is None else input_of_json(inner, form)
+        case ((ArrayOf(element) | SetOf(element)), list()):
+            return [input_of_json(element, item) for item in form]
+        case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
+            return _dict_of_pairs(key, [(pair[0], input_of_json(of, pair[1])) for pair in form])
+        case MapOf(_, of), dict():
+            return {name: input_of_json(of, item) for name, item in form.items()}
+        case Record() as record, dict():
+            types = dict(record.fields)
+            return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
+        case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
+            nearest = parse_float(scalar_text(form))
+            return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
+        case _:
+            return form
+
+
+_PAST_EVERY_FLOAT = 10**400
+"""Given for a float it is out of range, as the number that JSON spells."""
+
+
+def _is_pair(form: object) -> bool:
+    return isinstance(form, list) and len(form) == 2 and isinstance(form[0], bool | int | str)
+
+
+def _dict_of_pairs(key: Type, pairs: list[tuple[object, object]]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {name} of a map with keys of type {key} stands twice")
+        found[name] = value
+    return found
+
+
 def _scalar(type_: Type, form: JsonContent) -> Scalar:
     if not isinstance(form, Decimal):
         if isinstance(form, tuple | dict | None):
