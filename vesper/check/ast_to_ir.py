@@ -14,8 +14,9 @@ from vesper.check.cases import Case, check_cases
 from vesper.check.constraints import constraint_clause
 from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.literals import UNREAD, Unread, read_literal
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when
-from vesper.check.record_types import TypeResolver, record_clauses
+from vesper.check.record_types import record_clauses
 from vesper.check.scope import Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -47,8 +48,8 @@ class _NodeChecker:
         self._document = document
         self._bag = bag
         self._scope = Scope()
-        self._expressions = ExpressionChecker(self._scope, bag)
         self._types = TypeResolver(document.types, bag)
+        self._expressions = ExpressionChecker(self._scope, bag, self._types)
 
     def node(self) -> ir.Node | None:
         document = self._document

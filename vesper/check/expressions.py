@@ -13,6 +13,8 @@ from itertools import combinations
 
 from vesper.check.collections import CollectionForms
 from vesper.check.literal_arguments import with_literals
+from vesper.check.literals import value_from_text
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
 from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
 from vesper.check.scope import Declared, Scope
@@ -21,11 +23,14 @@ from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
+from vesper.spec.numbers import finite_float
 from vesper.spec.operation import OpSpec
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
+    FLOAT,
     INTEGER,
+    JSON,
     NULL,
     STRING,
     ArrayOf,
@@ -49,9 +54,10 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
 class ExpressionChecker(CollectionForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
-    def __init__(self, scope: Scope, bag: DiagnosticBag) -> None:
+    def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
         self.scope = scope
         self.bag = bag
+        self._types = TypeResolver((), bag) if types is None else types
         self._known: Facts = NOTHING
         self._subject: ir.Expression | None = None
 
@@ -141,6 +147,8 @@ class ExpressionChecker(CollectionForms):
                 return self._function(expression)
             case ast.Let():
                 return self._let(expression, expected)
+            case ast.Cast():
+                return self._cast(expression)
             case _:
                 return self.collection_form(expression, hint)
 
@@ -152,7 +160,12 @@ class ExpressionChecker(CollectionForms):
     def _number(self, expression: ast.Number, expected: Type | None) -> ir.Expression | None:
         place = self.place(expression.span)
         digits = expression.text.lstrip("0") or "0"
-        if "." in expression.text or expected == DECIMAL:
+        if "e" in expression.text.lower() or expected == FLOAT:
+            try:
+                return ir.Literal(FLOAT, finite_float(expression.text), place)
+            except ValueProblem:
+                problem = "is past the largest float"
+        elif "." in expression.text or expected == DECIMAL:
             try:
                 return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
             except ValueProblem:
@@ -379,14 +392,15 @@ class ExpressionChecker(CollectionForms):
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
         """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
-        if "." not in number.text and expected != DECIMAL and number.text.lstrip("0") == str(MAX_INTEGER + 1):
+        is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
+        if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
             return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
         literal = self._number(number, expected)
         if literal is None:
             return None
         assert isinstance(literal, ir.Literal)
-        text = f"-{number.text}"
-        negative = parse_decimal(text) if literal.type == DECIMAL else int(text)
+        # From the text and not from the value: a float has a negative zero, a decimal does not.
+        negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
         return ir.Literal(literal.type, negative, self.place(expression.span))
 
     def _infix(self, expression: ast.Infix) -> ir.Expression | None:
@@ -495,6 +509,16 @@ class ExpressionChecker(CollectionForms):
             return None
         return with_literals(call, expression.arguments, self.bag)
 
+    def _cast(self, expression: ast.Cast) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        type_ = self._types.resolve(expression.type)
+        if value is None or type_ is None:
+            return None
+        if value.type != JSON:
+            self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
+            return None
+        return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
+
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
         if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
             return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
@@ -506,4 +530,4 @@ def _hint_from(other: ir.Expression) -> Type | None:
     type_ = other.type.element if isinstance(other.type, SetOf | ArrayOf) else other.type
     if isinstance(type_, MapOf):
         type_ = type_.key
-    return type_ if isinstance(type_, Enum) or type_ == DECIMAL else None
+    return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None

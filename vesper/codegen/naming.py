@@ -14,7 +14,7 @@ RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
-    "list", "dict",
+    "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
 })  # fmt: skip
 
 

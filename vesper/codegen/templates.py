@@ -18,12 +18,14 @@ def {name}(parameter) -> Success:
 MODULE: Final = """\
 {docstring}
 
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import members_in_order

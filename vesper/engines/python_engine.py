@@ -16,7 +16,8 @@ from vesper.ir.nodes import Node
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
-from vesper.spec.values import Value
+from vesper.spec.types import JSON, mentions
+from vesper.spec.values import Value, plain
 
 
 class PythonEngine:
@@ -83,6 +84,7 @@ class PythonProgram:
         self._node = node
         self.semantic_hash = semantic_hash
         self._declared = [(each.name, each.type, each.default) for each in node.inputs]
+        self._has_json = any(mentions(each.type, JSON) for each in (*node.inputs, *node.constants, *node.expressions()))
         self._plain = _LoadedFunction(node, traced=False)
         self._traced: _LoadedFunction | None = None
 
@@ -98,7 +100,7 @@ class PythonProgram:
         marks: list[tuple[int, Value]] = []
 
         def mark(index: int, value: Value) -> Value:
-            marks.append((index, value))
+            marks.append((index, plain(value) if self._has_json else value))
             return value
 
         outcome = self._run(self._traced, inputs, {"mark": mark})
@@ -109,10 +111,11 @@ class PythonProgram:
         if problems:
             return Failed(ErrorCode.BAD_INPUT, None, tuple(problems))
         try:
-            return Returned(loaded.function(**loaded.arguments(values), **extra))
+            returned = loaded.function(**loaded.arguments(values), **extra)
+            return Returned(self._outside(returned))
         except raised.ContractBroken as broken:
             # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
-            return ContractBroken(broken.phase, broken.index, cast(dict[str, Value], broken.values))
+            return ContractBroken(broken.phase, broken.index, self._outside(cast(dict[str, Value], broken.values)))
         except raised.Raised as error:
             return self._failed(loaded, error.code)
         except DecimalException:
@@ -120,6 +123,10 @@ class PythonProgram:
             return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW)
         except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
             return EngineFault(f"{type(error).__name__}: {error}")
+
+    def _outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Values as a caller sees them: a json is plain objects outside an execution."""
+        return {name: plain(value) for name, value in values.items()} if self._has_json else values
 
     def _failed(self, loaded: _LoadedFunction, code: ErrorCode) -> Outcome:
         at = loaded.site(sys.exc_info()[2])

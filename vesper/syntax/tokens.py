@@ -62,6 +62,8 @@ WORDS = frozenset(
         "MIN",
         "MAX",
         "AVG",
+        "CAST",
+        "AS",
         "true",
         "false",
         "null",
@@ -111,8 +113,6 @@ def _token(kind: str, text: str, placed: PlacedText, start: int, bag: Diagnostic
     if kind == "number":
         if "_" in text:
             bag.error(Code.BAD_NUMBER, span, text=text, problem="has an underscore in it")
-        elif "e" in text.lower():
-            bag.error(Code.BAD_NUMBER, span, text=text, problem="has an exponent; write it out")
         return Token(TokenKind.NUMBER, text, span)
     if kind == "sign":
         return Token(TokenKind.SIGN, text, span)

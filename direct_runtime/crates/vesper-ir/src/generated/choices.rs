@@ -2,6 +2,40 @@
 
 use crate::value::Member;
 
+/// `enum[null, boolean, number, string, array, object]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonKind {
+    Null,
+    Boolean,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl JsonKind {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &["null", "boolean", "number", "string", "array", "object"];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Null,
+            1 => Self::Boolean,
+            2 => Self::Number,
+            3 => Self::String,
+            4 => Self::Array,
+            5 => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
 /// `enum[half_even, half_up, half_down, up, down, floor, ceiling]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundingMode {
@@ -39,6 +73,11 @@ impl RoundingMode {
             _ => return None,
         })
     }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
 }
 
 /// `enum[ascending, descending]`.
@@ -59,5 +98,84 @@ impl SortOrder {
             1 => Self::Descending,
             _ => return None,
         })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
+/// `enum[day, hour, minute, second]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+impl Unit {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &["day", "hour", "minute", "second"];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Day,
+            1 => Self::Hour,
+            2 => Self::Minute,
+            3 => Self::Second,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
+/// `enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weekday {
+    Monday,
+    Tuesday,
+    Wednesday,
+    Thursday,
+    Friday,
+    Saturday,
+    Sunday,
+}
+
+impl Weekday {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &[
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Monday,
+            1 => Self::Tuesday,
+            2 => Self::Wednesday,
+            3 => Self::Thursday,
+            4 => Self::Friday,
+            5 => Self::Saturday,
+            6 => Self::Sunday,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::choices::{RoundingMode, SortOrder};
+use super::choices::{JsonKind, RoundingMode, SortOrder, Unit, Weekday};
 use super::errors::ErrorCode;
 use crate::decimal::Decimal;
+use crate::json::Json;
+use crate::pattern::Pattern;
+use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
 /// Everything that can be called: one trait a family, one method an operation.
@@ -12,13 +15,20 @@ pub trait Kernels
 where
     Self: ArrayKernels,
     Self: BooleanKernels,
+    Self: BytesKernels,
+    Self: DateKernels,
     Self: DecimalKernels,
+    Self: DurationKernels,
     Self: EnumKernels,
+    Self: FloatKernels,
     Self: IntegerKernels,
+    Self: JsonKernels,
     Self: MapKernels,
     Self: OptionalKernels,
+    Self: RegexKernels,
     Self: SetKernels,
     Self: TextKernels,
+    Self: TimestampKernels,
     Self: ValueKernels,
 {
 }
@@ -27,13 +37,20 @@ impl<K> Kernels for K
 where
     K: ArrayKernels,
     K: BooleanKernels,
+    K: BytesKernels,
+    K: DateKernels,
     K: DecimalKernels,
+    K: DurationKernels,
     K: EnumKernels,
+    K: FloatKernels,
     K: IntegerKernels,
+    K: JsonKernels,
     K: MapKernels,
     K: OptionalKernels,
+    K: RegexKernels,
     K: SetKernels,
     K: TextKernels,
+    K: TimestampKernels,
     K: ValueKernels,
 {
 }
@@ -144,6 +161,179 @@ pub trait BooleanKernels {
     fn boolean_text(&self, value: bool) -> Arc<str>;
 }
 
+/// The operations of the `bytes` family.
+pub trait BytesKernels {
+    /// True when both have the same bytes.
+    fn bytes_equal(&self, left: &[u8], right: &[u8]) -> bool;
+
+    /// The opposite of equal.
+    fn bytes_not_equal(&self, left: &[u8], right: &[u8]) -> bool;
+
+    /// The number of bytes.
+    fn bytes_length(&self, value: &[u8]) -> i64;
+
+    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    ///
+    /// Fails with `index_out_of_range`.
+    fn bytes_at(&self, value: &[u8], index: i64) -> Result<i64, ErrorCode>;
+
+    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    ///
+    /// Fails with `invalid_argument`.
+    fn bytes_slice(&self, value: &[u8], start: i64, end: i64) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The left bytes followed by the right ones.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_concat(&self, left: &[u8], right: &[u8]) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// Two lower-case hexadecimal digits for each byte.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_hex(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_hex(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_base64(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// Reads exactly what `base64` writes.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_base64(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The UTF-8 form of the string.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_utf8(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_utf8(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// The SHA-256 digest, 32 bytes.
+    fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
+}
+
+/// The operations of the `date` family.
+pub trait DateKernels {
+    /// True when both are the same day.
+    fn date_equal(&self, left: i32, right: i32) -> bool;
+
+    /// The opposite of equal.
+    fn date_not_equal(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is before the right one.
+    fn date_less(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is not after the right one.
+    fn date_less_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is after the right one.
+    fn date_greater(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is not before the right one.
+    fn date_greater_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Reads `YYYY-MM-DD`, and nothing else.
+    ///
+    /// Fails with `bad_format`.
+    fn date_parse(&self, value: &str) -> Result<i32, ErrorCode>;
+
+    /// The day with these parts.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_from_parts(&self, year: i64, month: i64, day: i64) -> Result<i32, ErrorCode>;
+
+    /// `YYYY-MM-DD`.
+    fn date_text(&self, value: i32) -> Arc<str>;
+
+    /// Midnight UTC at the start of the day.
+    fn date_to_timestamp(&self, value: i32) -> i64;
+
+    /// The day this many days later; earlier if the count is negative.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// The same day this many years later; 29 February becomes 28 in a common year.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_years(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// How many days after the start the end is; negative if it is before.
+    fn date_days_between(&self, start: i32, end: i32) -> i64;
+
+    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    fn date_months_between(&self, start: i32, end: i32) -> i64;
+
+    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    fn date_years_between(&self, start: i32, end: i32) -> i64;
+
+    /// The day of the week.
+    fn date_weekday(&self, value: i32) -> Weekday;
+
+    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    fn date_weekday_number(&self, value: i32) -> i64;
+
+    /// The year.
+    fn date_year(&self, value: i32) -> i64;
+
+    /// The month, 1 to 12.
+    fn date_month(&self, value: i32) -> i64;
+
+    /// The day of the month.
+    fn date_day(&self, value: i32) -> i64;
+
+    /// The day of the year, 1 to 366.
+    fn date_day_of_year(&self, value: i32) -> i64;
+
+    /// How many days the month of this day has.
+    fn date_days_in_month(&self, value: i32) -> i64;
+
+    /// The first day of the month.
+    fn date_start_of_month(&self, value: i32) -> i32;
+
+    /// The last day of the month.
+    fn date_end_of_month(&self, value: i32) -> i32;
+
+    /// True for a day that is neither on the weekend nor a holiday.
+    fn date_is_business_day(&self, value: i32, holidays: &Set, weekend: &Set) -> bool;
+
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    ///
+    /// Fails with `invalid_argument`, `time_overflow`.
+    fn date_add_business_days(
+        &self,
+        value: i32,
+        count: i64,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i32, ErrorCode>;
+
+    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_business_days_between(
+        &self,
+        start: i32,
+        end: i32,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i64, ErrorCode>;
+}
+
 /// The operations of the `decimal` family.
 pub trait DecimalKernels {
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
@@ -226,6 +416,9 @@ pub trait DecimalKernels {
     /// Fails with `not_whole`, `integer_overflow`.
     fn decimal_to_integer(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
+    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    fn decimal_to_float(&self, value: &Decimal) -> f64;
+
     /// The distance from zero; the scale is kept.
     fn decimal_abs(&self, value: &Decimal) -> Decimal;
 
@@ -257,6 +450,107 @@ pub trait DecimalKernels {
     fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
 }
 
+/// The operations of the `duration` family.
+pub trait DurationKernels {
+    /// True when both are the same duration.
+    fn duration_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The opposite of equal.
+    fn duration_not_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is shorter than the right one.
+    fn duration_less(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is not longer than the right one.
+    fn duration_less_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is longer than the right one.
+    fn duration_greater(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is not shorter than the right one.
+    fn duration_greater_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Adds two durations.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_add(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
+
+    /// Subtracts the right duration from the left one.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
+
+    /// The duration this many times over.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_multiply(&self, value: i64, factor: i64) -> Result<i64, ErrorCode>;
+
+    /// The duration divided, to the nearest microsecond, half to even.
+    ///
+    /// Fails with `division_by_zero`.
+    fn duration_divide(&self, value: i64, divisor: i64) -> Result<i64, ErrorCode>;
+
+    /// How many times the right duration goes into the left one, as `/` divides.
+    ///
+    /// Fails with `division_by_zero`.
+    fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode>;
+
+    /// Changes the sign.
+    fn duration_negate(&self, value: i64) -> i64;
+
+    /// The length without its sign.
+    fn duration_abs(&self, value: i64) -> i64;
+
+    /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
+    ///
+    /// Fails with `bad_format`, `time_overflow`.
+    fn duration_parse(&self, value: &str) -> Result<i64, ErrorCode>;
+
+    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    fn duration_text(&self, value: i64) -> Arc<str>;
+
+    /// The length in seconds, exact, with six places.
+    fn duration_total_seconds(&self, value: i64) -> Decimal;
+
+    /// The length in microseconds.
+    fn duration_total_microseconds(&self, value: i64) -> i64;
+
+    /// This many microseconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many days.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_days(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many hours.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_hours(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many minutes.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_minutes(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many seconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many milliseconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_milliseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// Adds from left to right, starting with zero.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
+}
+
 /// The operations of the `enum` family.
 pub trait EnumKernels {
     /// True when the left member is equal to the right one.
@@ -267,6 +561,95 @@ pub trait EnumKernels {
 
     /// The name of the member.
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str>;
+}
+
+/// The operations of the `float` family.
+pub trait FloatKernels {
+    /// Adds, as IEEE 754 does.
+    fn float_add(&self, left: f64, right: f64) -> f64;
+
+    /// Subtracts, as IEEE 754 does.
+    fn float_subtract(&self, left: f64, right: f64) -> f64;
+
+    /// Multiplies, as IEEE 754 does.
+    fn float_multiply(&self, left: f64, right: f64) -> f64;
+
+    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    fn float_divide(&self, left: f64, right: f64) -> f64;
+
+    /// Changes the sign, of zero and of the infinities too.
+    fn float_negate(&self, value: f64) -> f64;
+
+    /// True when the numbers are equal; NaN equals nothing.
+    fn float_equal(&self, left: f64, right: f64) -> bool;
+
+    /// The opposite of equal.
+    fn float_not_equal(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is less than the right one; false where either is NaN.
+    fn float_less(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is at most the right one; false where either is NaN.
+    fn float_less_or_equal(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is greater than the right one; false where either is NaN.
+    fn float_greater(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is at least the right one; false where either is NaN.
+    fn float_greater_or_equal(&self, left: f64, right: f64) -> bool;
+
+    /// The distance from zero.
+    fn float_abs(&self, value: f64) -> f64;
+
+    /// The square root, rounded to the nearest float; NaN for a negative number.
+    fn float_sqrt(&self, value: f64) -> f64;
+
+    /// The greatest integer that is not greater.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_floor(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The least integer that is not less.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_ceil(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The integer without the fraction: rounded toward zero.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_trunc(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The same number as an integer; a number with a fraction fails.
+    ///
+    /// Fails with `not_finite`, `not_whole`, `integer_overflow`.
+    fn float_to_integer(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    ///
+    /// Fails with `not_finite`.
+    fn float_to_decimal(&self, value: f64) -> Result<Decimal, ErrorCode>;
+
+    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    fn float_text(&self, value: f64) -> Arc<str>;
+
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    ///
+    /// Fails with `bad_format`.
+    fn float_parse(&self, value: &str) -> Result<f64, ErrorCode>;
+
+    /// True for NaN.
+    fn float_is_nan(&self, value: f64) -> bool;
+
+    /// True for what is neither NaN nor an infinity.
+    fn float_is_finite(&self, value: f64) -> bool;
+
+    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    fn float_sum(&self, values: &[Value]) -> f64;
+
+    /// The sum divided by the count.
+    ///
+    /// Fails with `empty_collection`.
+    fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode>;
 }
 
 /// The operations of the `integer` family.
@@ -347,6 +730,9 @@ pub trait IntegerKernels {
     /// Fails with `invalid_argument`, `integer_overflow`.
     fn integer_pow(&self, base: i64, exponent: i64) -> Result<i64, ErrorCode>;
 
+    /// The nearest float; of two that are equally near, the one with an even last bit.
+    fn integer_to_float(&self, value: i64) -> f64;
+
     /// Decimal digits, with `-` in front of a negative number.
     fn integer_text(&self, value: i64) -> Arc<str>;
 
@@ -379,6 +765,56 @@ pub trait IntegerKernels {
 
     /// How many of the 64 bits of the two's complement are 1.
     fn integer_bit_count(&self, value: i64) -> i64;
+}
+
+/// The operations of the `json` family.
+pub trait JsonKernels {
+    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    fn json_equal(&self, left: &Json, right: &Json) -> bool;
+
+    /// The opposite of equal.
+    fn json_not_equal(&self, left: &Json, right: &Json) -> bool;
+
+    /// What the value is.
+    fn json_kind(&self, value: &Json) -> JsonKind;
+
+    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    ///
+    /// Fails with `invalid_argument`.
+    fn json_get(&self, value: &Json, path: &str) -> Result<Option<Value>, ErrorCode>;
+
+    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    ///
+    /// Fails with `invalid_argument`.
+    fn json_has(&self, value: &Json, path: &str) -> Result<bool, ErrorCode>;
+
+    /// The value of a key of an object; `j[k]` is the same.
+    ///
+    /// Fails with `bad_cast`, `missing_key`.
+    fn json_field(&self, value: &Json, key: &str) -> Result<Arc<Json>, ErrorCode>;
+
+    /// The item of an array; `j[i]` is the same.
+    ///
+    /// Fails with `bad_cast`, `index_out_of_range`.
+    fn json_item(&self, value: &Json, index: i64) -> Result<Arc<Json>, ErrorCode>;
+
+    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    ///
+    /// Fails with `bad_cast`.
+    fn json_cast(&self, value: &Json, type_t: &Type) -> Result<Value, ErrorCode>;
+
+    /// The JSON form of a value.
+    ///
+    /// Fails with `too_large`.
+    fn json_from_value(&self, value: &Value, type_t: &Type) -> Result<Arc<Json>, ErrorCode>;
+
+    /// Reads one JSON text (RFC 8259).
+    ///
+    /// Fails with `bad_format`, `too_large`.
+    fn json_parse(&self, value: &str) -> Result<Arc<Json>, ErrorCode>;
+
+    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    fn json_text(&self, value: &Json) -> Arc<str>;
 }
 
 /// The operations of the `map` family.
@@ -437,6 +873,33 @@ pub trait OptionalKernels {
     ///
     /// Fails with `null_value`.
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
+}
+
+/// The operations of the `regex` family.
+pub trait RegexKernels {
+    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool;
+
+    /// The first match: the leftmost, and there the one that the pattern prefers.
+    fn regex_find(&self, value: &str, pattern: &Pattern) -> Option<Value>;
+
+    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    ///
+    /// Fails with `too_large`.
+    fn regex_find_all(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    fn regex_groups(&self, value: &str, pattern: &Pattern) -> Option<Value>;
+
+    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    ///
+    /// Fails with `too_large`.
+    fn regex_replace(&self, value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// The parts between the matches that `find_all` finds; groups add nothing.
+    ///
+    /// Fails with `too_large`.
+    fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 }
 
 /// The operations of the `set` family.
@@ -541,6 +1004,16 @@ pub trait TextKernels {
     /// Without the white space at the end.
     fn text_trim_end(&self, value: &str) -> Arc<str>;
 
+    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    ///
+    /// Fails with `too_large`.
+    fn text_lower(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    ///
+    /// Fails with `too_large`.
+    fn text_upper(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+
     /// True when the string begins with the prefix.
     fn text_starts_with(&self, value: &str, prefix: &str) -> bool;
 
@@ -593,6 +1066,91 @@ pub trait TextKernels {
     ///
     /// Fails with `too_large`.
     fn text_code_points(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode>;
+}
+
+/// The operations of the `timestamp` family.
+pub trait TimestampKernels {
+    /// True when both are the same moment.
+    fn timestamp_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The opposite of equal.
+    fn timestamp_not_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is before the right one.
+    fn timestamp_less(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is not after the right one.
+    fn timestamp_less_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is after the right one.
+    fn timestamp_greater(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is not before the right one.
+    fn timestamp_greater_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The moment this much later.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
+
+    /// The moment this much earlier.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
+
+    /// How long after the start the end is; negative if it is before.
+    fn timestamp_since(&self, end: i64, start: i64) -> i64;
+
+    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    ///
+    /// Fails with `bad_format`, `time_overflow`.
+    fn timestamp_parse(&self, value: &str) -> Result<i64, ErrorCode>;
+
+    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    fn timestamp_text(&self, value: i64) -> Arc<str>;
+
+    /// The day in UTC.
+    fn timestamp_to_date(&self, value: i64) -> i32;
+
+    /// The year in UTC.
+    fn timestamp_year(&self, value: i64) -> i64;
+
+    /// The month in UTC, 1 to 12.
+    fn timestamp_month(&self, value: i64) -> i64;
+
+    /// The day in UTC.
+    fn timestamp_day(&self, value: i64) -> i64;
+
+    /// The hour in UTC.
+    fn timestamp_hour(&self, value: i64) -> i64;
+
+    /// The minute in UTC.
+    fn timestamp_minute(&self, value: i64) -> i64;
+
+    /// The second in UTC.
+    fn timestamp_second(&self, value: i64) -> i64;
+
+    /// The microsecond in UTC.
+    fn timestamp_microsecond(&self, value: i64) -> i64;
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    fn timestamp_epoch_microseconds(&self, value: i64) -> i64;
+
+    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    fn timestamp_epoch_seconds(&self, value: i64) -> i64;
+
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// The start of the unit that the moment is in, in UTC.
+    fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
 }
 
 /// The operations of the `value` family.

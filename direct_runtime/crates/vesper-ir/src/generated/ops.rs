@@ -53,6 +53,88 @@ pub enum Op {
     BooleanNotEqual,
     /// `true` or `false`.
     BooleanText,
+    /// True when both have the same bytes.
+    BytesEqual,
+    /// The opposite of equal.
+    BytesNotEqual,
+    /// The number of bytes.
+    BytesLength,
+    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    BytesAt,
+    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    BytesSlice,
+    /// The left bytes followed by the right ones.
+    BytesConcat,
+    /// Two lower-case hexadecimal digits for each byte.
+    BytesHex,
+    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    BytesParseHex,
+    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    BytesBase64,
+    /// Reads exactly what `base64` writes.
+    BytesParseBase64,
+    /// The UTF-8 form of the string.
+    BytesUtf8,
+    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    BytesParseUtf8,
+    /// The SHA-256 digest, 32 bytes.
+    BytesSha256,
+    /// True when both are the same day.
+    DateEqual,
+    /// The opposite of equal.
+    DateNotEqual,
+    /// True when the left day is before the right one.
+    DateLess,
+    /// True when the left day is not after the right one.
+    DateLessOrEqual,
+    /// True when the left day is after the right one.
+    DateGreater,
+    /// True when the left day is not before the right one.
+    DateGreaterOrEqual,
+    /// Reads `YYYY-MM-DD`, and nothing else.
+    DateParse,
+    /// The day with these parts.
+    DateFromParts,
+    /// `YYYY-MM-DD`.
+    DateText,
+    /// Midnight UTC at the start of the day.
+    DateToTimestamp,
+    /// The day this many days later; earlier if the count is negative.
+    DateAddDays,
+    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    DateAddMonths,
+    /// The same day this many years later; 29 February becomes 28 in a common year.
+    DateAddYears,
+    /// How many days after the start the end is; negative if it is before.
+    DateDaysBetween,
+    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    DateMonthsBetween,
+    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    DateYearsBetween,
+    /// The day of the week.
+    DateWeekday,
+    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    DateWeekdayNumber,
+    /// The year.
+    DateYear,
+    /// The month, 1 to 12.
+    DateMonth,
+    /// The day of the month.
+    DateDay,
+    /// The day of the year, 1 to 366.
+    DateDayOfYear,
+    /// How many days the month of this day has.
+    DateDaysInMonth,
+    /// The first day of the month.
+    DateStartOfMonth,
+    /// The last day of the month.
+    DateEndOfMonth,
+    /// True for a day that is neither on the weekend nor a holiday.
+    DateIsBusinessDay,
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    DateAddBusinessDays,
+    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    DateBusinessDaysBetween,
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     DecimalFromInteger,
     /// Adds exactly; the scale of the result is the larger of the two.
@@ -89,6 +171,8 @@ pub enum Op {
     DecimalTrunc,
     /// The same number as an integer. A number with a fraction fails: round it first, in the way you mean.
     DecimalToInteger,
+    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    DecimalToFloat,
     /// The distance from zero; the scale is kept.
     DecimalAbs,
     /// -1, 0 or 1.
@@ -105,12 +189,108 @@ pub enum Op {
     DecimalParse,
     /// Shares the total out by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero; the units left over go one each to the largest remainders, the earlier first where they are equal.
     DecimalAllocate,
+    /// True when both are the same duration.
+    DurationEqual,
+    /// The opposite of equal.
+    DurationNotEqual,
+    /// True when the left duration is shorter than the right one.
+    DurationLess,
+    /// True when the left duration is not longer than the right one.
+    DurationLessOrEqual,
+    /// True when the left duration is longer than the right one.
+    DurationGreater,
+    /// True when the left duration is not shorter than the right one.
+    DurationGreaterOrEqual,
+    /// Adds two durations.
+    DurationAdd,
+    /// Subtracts the right duration from the left one.
+    DurationSubtract,
+    /// The duration this many times over.
+    DurationMultiply,
+    /// The duration divided, to the nearest microsecond, half to even.
+    DurationDivide,
+    /// How many times the right duration goes into the left one, as `/` divides.
+    DurationRatio,
+    /// Changes the sign.
+    DurationNegate,
+    /// The length without its sign.
+    DurationAbs,
+    /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
+    DurationParse,
+    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    DurationText,
+    /// The length in seconds, exact, with six places.
+    DurationTotalSeconds,
+    /// The length in microseconds.
+    DurationTotalMicroseconds,
+    /// This many microseconds.
+    DurationFromMicroseconds,
+    /// This many days.
+    DurationFromDays,
+    /// This many hours.
+    DurationFromHours,
+    /// This many minutes.
+    DurationFromMinutes,
+    /// This many seconds.
+    DurationFromSeconds,
+    /// This many milliseconds.
+    DurationFromMilliseconds,
+    /// Adds from left to right, starting with zero.
+    DurationSum,
     /// True when the left member is equal to the right one.
     EnumEqual,
     /// True when the left member differs from the right one.
     EnumNotEqual,
     /// The name of the member.
     EnumText,
+    /// Adds, as IEEE 754 does.
+    FloatAdd,
+    /// Subtracts, as IEEE 754 does.
+    FloatSubtract,
+    /// Multiplies, as IEEE 754 does.
+    FloatMultiply,
+    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    FloatDivide,
+    /// Changes the sign, of zero and of the infinities too.
+    FloatNegate,
+    /// True when the numbers are equal; NaN equals nothing.
+    FloatEqual,
+    /// The opposite of equal.
+    FloatNotEqual,
+    /// True when the left float is less than the right one; false where either is NaN.
+    FloatLess,
+    /// True when the left float is at most the right one; false where either is NaN.
+    FloatLessOrEqual,
+    /// True when the left float is greater than the right one; false where either is NaN.
+    FloatGreater,
+    /// True when the left float is at least the right one; false where either is NaN.
+    FloatGreaterOrEqual,
+    /// The distance from zero.
+    FloatAbs,
+    /// The square root, rounded to the nearest float; NaN for a negative number.
+    FloatSqrt,
+    /// The greatest integer that is not greater.
+    FloatFloor,
+    /// The least integer that is not less.
+    FloatCeil,
+    /// The integer without the fraction: rounded toward zero.
+    FloatTrunc,
+    /// The same number as an integer; a number with a fraction fails.
+    FloatToInteger,
+    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    FloatToDecimal,
+    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    FloatText,
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    FloatParse,
+    /// True for NaN.
+    FloatIsNan,
+    /// True for what is neither NaN nor an infinity.
+    FloatIsFinite,
+    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    FloatSum,
+    /// The sum divided by the count.
+    FloatAvg,
     /// Adds two integers.
     IntegerAdd,
     /// Subtracts the right integer from the left one.
@@ -147,6 +327,8 @@ pub enum Op {
     IntegerSign,
     /// The base multiplied by itself; the 0th power of every integer is 1.
     IntegerPow,
+    /// The nearest float; of two that are equally near, the one with an even last bit.
+    IntegerToFloat,
     /// Decimal digits, with `-` in front of a negative number.
     IntegerText,
     /// Reads an optional sign and ASCII digits, with nothing around them.
@@ -165,6 +347,28 @@ pub enum Op {
     IntegerShiftRight,
     /// How many of the 64 bits of the two's complement are 1.
     IntegerBitCount,
+    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    JsonEqual,
+    /// The opposite of equal.
+    JsonNotEqual,
+    /// What the value is.
+    JsonKind,
+    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    JsonGet,
+    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    JsonHas,
+    /// The value of a key of an object; `j[k]` is the same.
+    JsonField,
+    /// The item of an array; `j[i]` is the same.
+    JsonItem,
+    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    JsonCast,
+    /// The JSON form of a value.
+    JsonFromValue,
+    /// Reads one JSON text (RFC 8259).
+    JsonParse,
+    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    JsonText,
     /// How many entries there are.
     MapLength,
     /// The value with this key; `m[k]` is the same.
@@ -193,6 +397,18 @@ pub enum Op {
     OptionalUnwrap,
     /// The value; fails if there is none.
     OptionalRequire,
+    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    RegexMatches,
+    /// The first match: the leftmost, and there the one that the pattern prefers.
+    RegexFind,
+    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    RegexFindAll,
+    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    RegexGroups,
+    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    RegexReplace,
+    /// The parts between the matches that `find_all` finds; groups add nothing.
+    RegexSplit,
     /// True when the set holds the value.
     SetIsMember,
     /// True when the set holds the value.
@@ -247,6 +463,10 @@ pub enum Op {
     TextTrimStart,
     /// Without the white space at the end.
     TextTrimEnd,
+    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextLower,
+    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextUpper,
     /// True when the string begins with the prefix.
     TextStartsWith,
     /// True when the string ends with the suffix.
@@ -273,6 +493,54 @@ pub enum Op {
     TextFromCodePoint,
     /// The numbers of all code points.
     TextCodePoints,
+    /// True when both are the same moment.
+    TimestampEqual,
+    /// The opposite of equal.
+    TimestampNotEqual,
+    /// True when the left moment is before the right one.
+    TimestampLess,
+    /// True when the left moment is not after the right one.
+    TimestampLessOrEqual,
+    /// True when the left moment is after the right one.
+    TimestampGreater,
+    /// True when the left moment is not before the right one.
+    TimestampGreaterOrEqual,
+    /// The moment this much later.
+    TimestampAdd,
+    /// The moment this much earlier.
+    TimestampSubtract,
+    /// How long after the start the end is; negative if it is before.
+    TimestampSince,
+    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    TimestampParse,
+    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    TimestampText,
+    /// The day in UTC.
+    TimestampToDate,
+    /// The year in UTC.
+    TimestampYear,
+    /// The month in UTC, 1 to 12.
+    TimestampMonth,
+    /// The day in UTC.
+    TimestampDay,
+    /// The hour in UTC.
+    TimestampHour,
+    /// The minute in UTC.
+    TimestampMinute,
+    /// The second in UTC.
+    TimestampSecond,
+    /// The microsecond in UTC.
+    TimestampMicrosecond,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    TimestampEpochMicroseconds,
+    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    TimestampEpochSeconds,
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochMicroseconds,
+    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochSeconds,
+    /// The start of the unit that the moment is in, in UTC.
+    TimestampTruncate,
     /// The lesser of two values; the left one where they are equal.
     ValueMin,
     /// The greater of two values; the left one where they are equal.
@@ -309,6 +577,47 @@ impl Op {
         Op::BooleanEqual,
         Op::BooleanNotEqual,
         Op::BooleanText,
+        Op::BytesEqual,
+        Op::BytesNotEqual,
+        Op::BytesLength,
+        Op::BytesAt,
+        Op::BytesSlice,
+        Op::BytesConcat,
+        Op::BytesHex,
+        Op::BytesParseHex,
+        Op::BytesBase64,
+        Op::BytesParseBase64,
+        Op::BytesUtf8,
+        Op::BytesParseUtf8,
+        Op::BytesSha256,
+        Op::DateEqual,
+        Op::DateNotEqual,
+        Op::DateLess,
+        Op::DateLessOrEqual,
+        Op::DateGreater,
+        Op::DateGreaterOrEqual,
+        Op::DateParse,
+        Op::DateFromParts,
+        Op::DateText,
+        Op::DateToTimestamp,
+        Op::DateAddDays,
+        Op::DateAddMonths,
+        Op::DateAddYears,
+        Op::DateDaysBetween,
+        Op::DateMonthsBetween,
+        Op::DateYearsBetween,
+        Op::DateWeekday,
+        Op::DateWeekdayNumber,
+        Op::DateYear,
+        Op::DateMonth,
+        Op::DateDay,
+        Op::DateDayOfYear,
+        Op::DateDaysInMonth,
+        Op::DateStartOfMonth,
+        Op::DateEndOfMonth,
+        Op::DateIsBusinessDay,
+        Op::DateAddBusinessDays,
+        Op::DateBusinessDaysBetween,
         Op::DecimalFromInteger,
         Op::DecimalAdd,
         Op::DecimalSubtract,
@@ -327,6 +636,7 @@ impl Op {
         Op::DecimalCeil,
         Op::DecimalTrunc,
         Op::DecimalToInteger,
+        Op::DecimalToFloat,
         Op::DecimalAbs,
         Op::DecimalSign,
         Op::DecimalPow,
@@ -335,9 +645,57 @@ impl Op {
         Op::DecimalText,
         Op::DecimalParse,
         Op::DecimalAllocate,
+        Op::DurationEqual,
+        Op::DurationNotEqual,
+        Op::DurationLess,
+        Op::DurationLessOrEqual,
+        Op::DurationGreater,
+        Op::DurationGreaterOrEqual,
+        Op::DurationAdd,
+        Op::DurationSubtract,
+        Op::DurationMultiply,
+        Op::DurationDivide,
+        Op::DurationRatio,
+        Op::DurationNegate,
+        Op::DurationAbs,
+        Op::DurationParse,
+        Op::DurationText,
+        Op::DurationTotalSeconds,
+        Op::DurationTotalMicroseconds,
+        Op::DurationFromMicroseconds,
+        Op::DurationFromDays,
+        Op::DurationFromHours,
+        Op::DurationFromMinutes,
+        Op::DurationFromSeconds,
+        Op::DurationFromMilliseconds,
+        Op::DurationSum,
         Op::EnumEqual,
         Op::EnumNotEqual,
         Op::EnumText,
+        Op::FloatAdd,
+        Op::FloatSubtract,
+        Op::FloatMultiply,
+        Op::FloatDivide,
+        Op::FloatNegate,
+        Op::FloatEqual,
+        Op::FloatNotEqual,
+        Op::FloatLess,
+        Op::FloatLessOrEqual,
+        Op::FloatGreater,
+        Op::FloatGreaterOrEqual,
+        Op::FloatAbs,
+        Op::FloatSqrt,
+        Op::FloatFloor,
+        Op::FloatCeil,
+        Op::FloatTrunc,
+        Op::FloatToInteger,
+        Op::FloatToDecimal,
+        Op::FloatText,
+        Op::FloatParse,
+        Op::FloatIsNan,
+        Op::FloatIsFinite,
+        Op::FloatSum,
+        Op::FloatAvg,
         Op::IntegerAdd,
         Op::IntegerSubtract,
         Op::IntegerMultiply,
@@ -356,6 +714,7 @@ impl Op {
         Op::IntegerAbs,
         Op::IntegerSign,
         Op::IntegerPow,
+        Op::IntegerToFloat,
         Op::IntegerText,
         Op::IntegerParse,
         Op::IntegerBitAnd,
@@ -365,6 +724,17 @@ impl Op {
         Op::IntegerShiftLeft,
         Op::IntegerShiftRight,
         Op::IntegerBitCount,
+        Op::JsonEqual,
+        Op::JsonNotEqual,
+        Op::JsonKind,
+        Op::JsonGet,
+        Op::JsonHas,
+        Op::JsonField,
+        Op::JsonItem,
+        Op::JsonCast,
+        Op::JsonFromValue,
+        Op::JsonParse,
+        Op::JsonText,
         Op::MapLength,
         Op::MapAt,
         Op::MapGet,
@@ -379,6 +749,12 @@ impl Op {
         Op::OptionalSome,
         Op::OptionalUnwrap,
         Op::OptionalRequire,
+        Op::RegexMatches,
+        Op::RegexFind,
+        Op::RegexFindAll,
+        Op::RegexGroups,
+        Op::RegexReplace,
+        Op::RegexSplit,
         Op::SetIsMember,
         Op::SetContains,
         Op::SetLength,
@@ -406,6 +782,8 @@ impl Op {
         Op::TextTrim,
         Op::TextTrimStart,
         Op::TextTrimEnd,
+        Op::TextLower,
+        Op::TextUpper,
         Op::TextStartsWith,
         Op::TextEndsWith,
         Op::TextContains,
@@ -419,6 +797,30 @@ impl Op {
         Op::TextCodePoint,
         Op::TextFromCodePoint,
         Op::TextCodePoints,
+        Op::TimestampEqual,
+        Op::TimestampNotEqual,
+        Op::TimestampLess,
+        Op::TimestampLessOrEqual,
+        Op::TimestampGreater,
+        Op::TimestampGreaterOrEqual,
+        Op::TimestampAdd,
+        Op::TimestampSubtract,
+        Op::TimestampSince,
+        Op::TimestampParse,
+        Op::TimestampText,
+        Op::TimestampToDate,
+        Op::TimestampYear,
+        Op::TimestampMonth,
+        Op::TimestampDay,
+        Op::TimestampHour,
+        Op::TimestampMinute,
+        Op::TimestampSecond,
+        Op::TimestampMicrosecond,
+        Op::TimestampEpochMicroseconds,
+        Op::TimestampEpochSeconds,
+        Op::TimestampFromEpochMicroseconds,
+        Op::TimestampFromEpochSeconds,
+        Op::TimestampTruncate,
         Op::ValueMin,
         Op::ValueMax,
         Op::ValueClamp,
@@ -452,6 +854,47 @@ impl Op {
             Op::BooleanEqual => "boolean.equal",
             Op::BooleanNotEqual => "boolean.not_equal",
             Op::BooleanText => "boolean.text",
+            Op::BytesEqual => "bytes.equal",
+            Op::BytesNotEqual => "bytes.not_equal",
+            Op::BytesLength => "bytes.length",
+            Op::BytesAt => "bytes.at",
+            Op::BytesSlice => "bytes.slice",
+            Op::BytesConcat => "bytes.concat",
+            Op::BytesHex => "bytes.hex",
+            Op::BytesParseHex => "bytes.parse_hex",
+            Op::BytesBase64 => "bytes.base64",
+            Op::BytesParseBase64 => "bytes.parse_base64",
+            Op::BytesUtf8 => "bytes.utf8",
+            Op::BytesParseUtf8 => "bytes.parse_utf8",
+            Op::BytesSha256 => "bytes.sha256",
+            Op::DateEqual => "date.equal",
+            Op::DateNotEqual => "date.not_equal",
+            Op::DateLess => "date.less",
+            Op::DateLessOrEqual => "date.less_or_equal",
+            Op::DateGreater => "date.greater",
+            Op::DateGreaterOrEqual => "date.greater_or_equal",
+            Op::DateParse => "date.parse",
+            Op::DateFromParts => "date.from_parts",
+            Op::DateText => "date.text",
+            Op::DateToTimestamp => "date.to_timestamp",
+            Op::DateAddDays => "date.add_days",
+            Op::DateAddMonths => "date.add_months",
+            Op::DateAddYears => "date.add_years",
+            Op::DateDaysBetween => "date.days_between",
+            Op::DateMonthsBetween => "date.months_between",
+            Op::DateYearsBetween => "date.years_between",
+            Op::DateWeekday => "date.weekday",
+            Op::DateWeekdayNumber => "date.weekday_number",
+            Op::DateYear => "date.year",
+            Op::DateMonth => "date.month",
+            Op::DateDay => "date.day",
+            Op::DateDayOfYear => "date.day_of_year",
+            Op::DateDaysInMonth => "date.days_in_month",
+            Op::DateStartOfMonth => "date.start_of_month",
+            Op::DateEndOfMonth => "date.end_of_month",
+            Op::DateIsBusinessDay => "date.is_business_day",
+            Op::DateAddBusinessDays => "date.add_business_days",
+            Op::DateBusinessDaysBetween => "date.business_days_between",
             Op::DecimalFromInteger => "decimal.from_integer",
             Op::DecimalAdd => "decimal.add",
             Op::DecimalSubtract => "decimal.subtract",
@@ -470,6 +913,7 @@ impl Op {
             Op::DecimalCeil => "decimal.ceil",
             Op::DecimalTrunc => "decimal.trunc",
             Op::DecimalToInteger => "decimal.to_integer",
+            Op::DecimalToFloat => "decimal.to_float",
             Op::DecimalAbs => "decimal.abs",
             Op::DecimalSign => "decimal.sign",
             Op::DecimalPow => "decimal.pow",
@@ -478,9 +922,57 @@ impl Op {
             Op::DecimalText => "decimal.text",
             Op::DecimalParse => "decimal.parse",
             Op::DecimalAllocate => "decimal.allocate",
+            Op::DurationEqual => "duration.equal",
+            Op::DurationNotEqual => "duration.not_equal",
+            Op::DurationLess => "duration.less",
+            Op::DurationLessOrEqual => "duration.less_or_equal",
+            Op::DurationGreater => "duration.greater",
+            Op::DurationGreaterOrEqual => "duration.greater_or_equal",
+            Op::DurationAdd => "duration.add",
+            Op::DurationSubtract => "duration.subtract",
+            Op::DurationMultiply => "duration.multiply",
+            Op::DurationDivide => "duration.divide",
+            Op::DurationRatio => "duration.ratio",
+            Op::DurationNegate => "duration.negate",
+            Op::DurationAbs => "duration.abs",
+            Op::DurationParse => "duration.parse",
+            Op::DurationText => "duration.text",
+            Op::DurationTotalSeconds => "duration.total_seconds",
+            Op::DurationTotalMicroseconds => "duration.total_microseconds",
+            Op::DurationFromMicroseconds => "duration.from_microseconds",
+            Op::DurationFromDays => "duration.from_days",
+            Op::DurationFromHours => "duration.from_hours",
+            Op::DurationFromMinutes => "duration.from_minutes",
+            Op::DurationFromSeconds => "duration.from_seconds",
+            Op::DurationFromMilliseconds => "duration.from_milliseconds",
+            Op::DurationSum => "duration.sum",
             Op::EnumEqual => "enum.equal",
             Op::EnumNotEqual => "enum.not_equal",
             Op::EnumText => "enum.text",
+            Op::FloatAdd => "float.add",
+            Op::FloatSubtract => "float.subtract",
+            Op::FloatMultiply => "float.multiply",
+            Op::FloatDivide => "float.divide",
+            Op::FloatNegate => "float.negate",
+            Op::FloatEqual => "float.equal",
+            Op::FloatNotEqual => "float.not_equal",
+            Op::FloatLess => "float.less",
+            Op::FloatLessOrEqual => "float.less_or_equal",
+            Op::FloatGreater => "float.greater",
+            Op::FloatGreaterOrEqual => "float.greater_or_equal",
+            Op::FloatAbs => "float.abs",
+            Op::FloatSqrt => "float.sqrt",
+            Op::FloatFloor => "float.floor",
+            Op::FloatCeil => "float.ceil",
+            Op::FloatTrunc => "float.trunc",
+            Op::FloatToInteger => "float.to_integer",
+            Op::FloatToDecimal => "float.to_decimal",
+            Op::FloatText => "float.text",
+            Op::FloatParse => "float.parse",
+            Op::FloatIsNan => "float.is_nan",
+            Op::FloatIsFinite => "float.is_finite",
+            Op::FloatSum => "float.sum",
+            Op::FloatAvg => "float.avg",
             Op::IntegerAdd => "integer.add",
             Op::IntegerSubtract => "integer.subtract",
             Op::IntegerMultiply => "integer.multiply",
@@ -499,6 +991,7 @@ impl Op {
             Op::IntegerAbs => "integer.abs",
             Op::IntegerSign => "integer.sign",
             Op::IntegerPow => "integer.pow",
+            Op::IntegerToFloat => "integer.to_float",
             Op::IntegerText => "integer.text",
             Op::IntegerParse => "integer.parse",
             Op::IntegerBitAnd => "integer.bit_and",
@@ -508,6 +1001,17 @@ impl Op {
             Op::IntegerShiftLeft => "integer.shift_left",
             Op::IntegerShiftRight => "integer.shift_right",
             Op::IntegerBitCount => "integer.bit_count",
+            Op::JsonEqual => "json.equal",
+            Op::JsonNotEqual => "json.not_equal",
+            Op::JsonKind => "json.kind",
+            Op::JsonGet => "json.get",
+            Op::JsonHas => "json.has",
+            Op::JsonField => "json.field",
+            Op::JsonItem => "json.item",
+            Op::JsonCast => "json.cast",
+            Op::JsonFromValue => "json.from_value",
+            Op::JsonParse => "json.parse",
+            Op::JsonText => "json.text",
             Op::MapLength => "map.length",
             Op::MapAt => "map.at",
             Op::MapGet => "map.get",
@@ -522,6 +1026,12 @@ impl Op {
             Op::OptionalSome => "optional.some",
             Op::OptionalUnwrap => "optional.unwrap",
             Op::OptionalRequire => "optional.require",
+            Op::RegexMatches => "regex.matches",
+            Op::RegexFind => "regex.find",
+            Op::RegexFindAll => "regex.find_all",
+            Op::RegexGroups => "regex.groups",
+            Op::RegexReplace => "regex.replace",
+            Op::RegexSplit => "regex.split",
             Op::SetIsMember => "set.is_member",
             Op::SetContains => "set.contains",
             Op::SetLength => "set.length",
@@ -549,6 +1059,8 @@ impl Op {
             Op::TextTrim => "text.trim",
             Op::TextTrimStart => "text.trim_start",
             Op::TextTrimEnd => "text.trim_end",
+            Op::TextLower => "text.lower",
+            Op::TextUpper => "text.upper",
             Op::TextStartsWith => "text.starts_with",
             Op::TextEndsWith => "text.ends_with",
             Op::TextContains => "text.contains",
@@ -562,6 +1074,30 @@ impl Op {
             Op::TextCodePoint => "text.code_point",
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
+            Op::TimestampEqual => "timestamp.equal",
+            Op::TimestampNotEqual => "timestamp.not_equal",
+            Op::TimestampLess => "timestamp.less",
+            Op::TimestampLessOrEqual => "timestamp.less_or_equal",
+            Op::TimestampGreater => "timestamp.greater",
+            Op::TimestampGreaterOrEqual => "timestamp.greater_or_equal",
+            Op::TimestampAdd => "timestamp.add",
+            Op::TimestampSubtract => "timestamp.subtract",
+            Op::TimestampSince => "timestamp.since",
+            Op::TimestampParse => "timestamp.parse",
+            Op::TimestampText => "timestamp.text",
+            Op::TimestampToDate => "timestamp.to_date",
+            Op::TimestampYear => "timestamp.year",
+            Op::TimestampMonth => "timestamp.month",
+            Op::TimestampDay => "timestamp.day",
+            Op::TimestampHour => "timestamp.hour",
+            Op::TimestampMinute => "timestamp.minute",
+            Op::TimestampSecond => "timestamp.second",
+            Op::TimestampMicrosecond => "timestamp.microsecond",
+            Op::TimestampEpochMicroseconds => "timestamp.epoch_microseconds",
+            Op::TimestampEpochSeconds => "timestamp.epoch_seconds",
+            Op::TimestampFromEpochMicroseconds => "timestamp.from_epoch_microseconds",
+            Op::TimestampFromEpochSeconds => "timestamp.from_epoch_seconds",
+            Op::TimestampTruncate => "timestamp.truncate",
             Op::ValueMin => "value.min",
             Op::ValueMax => "value.max",
             Op::ValueClamp => "value.clamp",
@@ -596,6 +1132,47 @@ impl Op {
             "boolean.equal" => Op::BooleanEqual,
             "boolean.not_equal" => Op::BooleanNotEqual,
             "boolean.text" => Op::BooleanText,
+            "bytes.equal" => Op::BytesEqual,
+            "bytes.not_equal" => Op::BytesNotEqual,
+            "bytes.length" => Op::BytesLength,
+            "bytes.at" => Op::BytesAt,
+            "bytes.slice" => Op::BytesSlice,
+            "bytes.concat" => Op::BytesConcat,
+            "bytes.hex" => Op::BytesHex,
+            "bytes.parse_hex" => Op::BytesParseHex,
+            "bytes.base64" => Op::BytesBase64,
+            "bytes.parse_base64" => Op::BytesParseBase64,
+            "bytes.utf8" => Op::BytesUtf8,
+            "bytes.parse_utf8" => Op::BytesParseUtf8,
+            "bytes.sha256" => Op::BytesSha256,
+            "date.equal" => Op::DateEqual,
+            "date.not_equal" => Op::DateNotEqual,
+            "date.less" => Op::DateLess,
+            "date.less_or_equal" => Op::DateLessOrEqual,
+            "date.greater" => Op::DateGreater,
+            "date.greater_or_equal" => Op::DateGreaterOrEqual,
+            "date.parse" => Op::DateParse,
+            "date.from_parts" => Op::DateFromParts,
+            "date.text" => Op::DateText,
+            "date.to_timestamp" => Op::DateToTimestamp,
+            "date.add_days" => Op::DateAddDays,
+            "date.add_months" => Op::DateAddMonths,
+            "date.add_years" => Op::DateAddYears,
+            "date.days_between" => Op::DateDaysBetween,
+            "date.months_between" => Op::DateMonthsBetween,
+            "date.years_between" => Op::DateYearsBetween,
+            "date.weekday" => Op::DateWeekday,
+            "date.weekday_number" => Op::DateWeekdayNumber,
+            "date.year" => Op::DateYear,
+            "date.month" => Op::DateMonth,
+            "date.day" => Op::DateDay,
+            "date.day_of_year" => Op::DateDayOfYear,
+            "date.days_in_month" => Op::DateDaysInMonth,
+            "date.start_of_month" => Op::DateStartOfMonth,
+            "date.end_of_month" => Op::DateEndOfMonth,
+            "date.is_business_day" => Op::DateIsBusinessDay,
+            "date.add_business_days" => Op::DateAddBusinessDays,
+            "date.business_days_between" => Op::DateBusinessDaysBetween,
             "decimal.from_integer" => Op::DecimalFromInteger,
             "decimal.add" => Op::DecimalAdd,
             "decimal.subtract" => Op::DecimalSubtract,
@@ -614,6 +1191,7 @@ impl Op {
             "decimal.ceil" => Op::DecimalCeil,
             "decimal.trunc" => Op::DecimalTrunc,
             "decimal.to_integer" => Op::DecimalToInteger,
+            "decimal.to_float" => Op::DecimalToFloat,
             "decimal.abs" => Op::DecimalAbs,
             "decimal.sign" => Op::DecimalSign,
             "decimal.pow" => Op::DecimalPow,
@@ -622,9 +1200,57 @@ impl Op {
             "decimal.text" => Op::DecimalText,
             "decimal.parse" => Op::DecimalParse,
             "decimal.allocate" => Op::DecimalAllocate,
+            "duration.equal" => Op::DurationEqual,
+            "duration.not_equal" => Op::DurationNotEqual,
+            "duration.less" => Op::DurationLess,
+            "duration.less_or_equal" => Op::DurationLessOrEqual,
+            "duration.greater" => Op::DurationGreater,
+            "duration.greater_or_equal" => Op::DurationGreaterOrEqual,
+            "duration.add" => Op::DurationAdd,
+            "duration.subtract" => Op::DurationSubtract,
+            "duration.multiply" => Op::DurationMultiply,
+            "duration.divide" => Op::DurationDivide,
+            "duration.ratio" => Op::DurationRatio,
+            "duration.negate" => Op::DurationNegate,
+            "duration.abs" => Op::DurationAbs,
+            "duration.parse" => Op::DurationParse,
+            "duration.text" => Op::DurationText,
+            "duration.total_seconds" => Op::DurationTotalSeconds,
+            "duration.total_microseconds" => Op::DurationTotalMicroseconds,
+            "duration.from_microseconds" => Op::DurationFromMicroseconds,
+            "duration.from_days" => Op::DurationFromDays,
+            "duration.from_hours" => Op::DurationFromHours,
+            "duration.from_minutes" => Op::DurationFromMinutes,
+            "duration.from_seconds" => Op::DurationFromSeconds,
+            "duration.from_milliseconds" => Op::DurationFromMilliseconds,
+            "duration.sum" => Op::DurationSum,
             "enum.equal" => Op::EnumEqual,
             "enum.not_equal" => Op::EnumNotEqual,
             "enum.text" => Op::EnumText,
+            "float.add" => Op::FloatAdd,
+            "float.subtract" => Op::FloatSubtract,
+            "float.multiply" => Op::FloatMultiply,
+            "float.divide" => Op::FloatDivide,
+            "float.negate" => Op::FloatNegate,
+            "float.equal" => Op::FloatEqual,
+            "float.not_equal" => Op::FloatNotEqual,
+            "float.less" => Op::FloatLess,
+            "float.less_or_equal" => Op::FloatLessOrEqual,
+            "float.greater" => Op::FloatGreater,
+            "float.greater_or_equal" => Op::FloatGreaterOrEqual,
+            "float.abs" => Op::FloatAbs,
+            "float.sqrt" => Op::FloatSqrt,
+            "float.floor" => Op::FloatFloor,
+            "float.ceil" => Op::FloatCeil,
+            "float.trunc" => Op::FloatTrunc,
+            "float.to_integer" => Op::FloatToInteger,
+            "float.to_decimal" => Op::FloatToDecimal,
+            "float.text" => Op::FloatText,
+            "float.parse" => Op::FloatParse,
+            "float.is_nan" => Op::FloatIsNan,
+            "float.is_finite" => Op::FloatIsFinite,
+            "float.sum" => Op::FloatSum,
+            "float.avg" => Op::FloatAvg,
             "integer.add" => Op::IntegerAdd,
             "integer.subtract" => Op::IntegerSubtract,
             "integer.multiply" => Op::IntegerMultiply,
@@ -643,6 +1269,7 @@ impl Op {
             "integer.abs" => Op::IntegerAbs,
             "integer.sign" => Op::IntegerSign,
             "integer.pow" => Op::IntegerPow,
+            "integer.to_float" => Op::IntegerToFloat,
             "integer.text" => Op::IntegerText,
             "integer.parse" => Op::IntegerParse,
             "integer.bit_and" => Op::IntegerBitAnd,
@@ -652,6 +1279,17 @@ impl Op {
             "integer.shift_left" => Op::IntegerShiftLeft,
             "integer.shift_right" => Op::IntegerShiftRight,
             "integer.bit_count" => Op::IntegerBitCount,
+            "json.equal" => Op::JsonEqual,
+            "json.not_equal" => Op::JsonNotEqual,
+            "json.kind" => Op::JsonKind,
+            "json.get" => Op::JsonGet,
+            "json.has" => Op::JsonHas,
+            "json.field" => Op::JsonField,
+            "json.item" => Op::JsonItem,
+            "json.cast" => Op::JsonCast,
+            "json.from_value" => Op::JsonFromValue,
+            "json.parse" => Op::JsonParse,
+            "json.text" => Op::JsonText,
             "map.length" => Op::MapLength,
             "map.at" => Op::MapAt,
             "map.get" => Op::MapGet,
@@ -666,6 +1304,12 @@ impl Op {
             "optional.some" => Op::OptionalSome,
             "optional.unwrap" => Op::OptionalUnwrap,
             "optional.require" => Op::OptionalRequire,
+            "regex.matches" => Op::RegexMatches,
+            "regex.find" => Op::RegexFind,
+            "regex.find_all" => Op::RegexFindAll,
+            "regex.groups" => Op::RegexGroups,
+            "regex.replace" => Op::RegexReplace,
+            "regex.split" => Op::RegexSplit,
             "set.is_member" => Op::SetIsMember,
             "set.contains" => Op::SetContains,
             "set.length" => Op::SetLength,
@@ -693,6 +1337,8 @@ impl Op {
             "text.trim" => Op::TextTrim,
             "text.trim_start" => Op::TextTrimStart,
             "text.trim_end" => Op::TextTrimEnd,
+            "text.lower" => Op::TextLower,
+            "text.upper" => Op::TextUpper,
             "text.starts_with" => Op::TextStartsWith,
             "text.ends_with" => Op::TextEndsWith,
             "text.contains" => Op::TextContains,
@@ -706,6 +1352,30 @@ impl Op {
             "text.code_point" => Op::TextCodePoint,
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
+            "timestamp.equal" => Op::TimestampEqual,
+            "timestamp.not_equal" => Op::TimestampNotEqual,
+            "timestamp.less" => Op::TimestampLess,
+            "timestamp.less_or_equal" => Op::TimestampLessOrEqual,
+            "timestamp.greater" => Op::TimestampGreater,
+            "timestamp.greater_or_equal" => Op::TimestampGreaterOrEqual,
+            "timestamp.add" => Op::TimestampAdd,
+            "timestamp.subtract" => Op::TimestampSubtract,
+            "timestamp.since" => Op::TimestampSince,
+            "timestamp.parse" => Op::TimestampParse,
+            "timestamp.text" => Op::TimestampText,
+            "timestamp.to_date" => Op::TimestampToDate,
+            "timestamp.year" => Op::TimestampYear,
+            "timestamp.month" => Op::TimestampMonth,
+            "timestamp.day" => Op::TimestampDay,
+            "timestamp.hour" => Op::TimestampHour,
+            "timestamp.minute" => Op::TimestampMinute,
+            "timestamp.second" => Op::TimestampSecond,
+            "timestamp.microsecond" => Op::TimestampMicrosecond,
+            "timestamp.epoch_microseconds" => Op::TimestampEpochMicroseconds,
+            "timestamp.epoch_seconds" => Op::TimestampEpochSeconds,
+            "timestamp.from_epoch_microseconds" => Op::TimestampFromEpochMicroseconds,
+            "timestamp.from_epoch_seconds" => Op::TimestampFromEpochSeconds,
+            "timestamp.truncate" => Op::TimestampTruncate,
             "value.min" => Op::ValueMin,
             "value.max" => Op::ValueMax,
             "value.clamp" => Op::ValueClamp,
