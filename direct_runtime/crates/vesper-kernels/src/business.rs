@@ -40,7 +40,11 @@ impl Business {
             return Err(ErrorCode::InvalidArgument);
         }
         let holidays = match holidays {
-            Set::Date(dates) => dates.iter().copied().filter(|date| !is_on_weekend(*date, weekend)).collect(),
+            Set::Date(dates) => dates
+                .iter()
+                .copied()
+                .filter(|date| !is_on_weekend(*date, weekend))
+                .collect(),
             // An empty set may be of any kind.
             _ => Vec::new(),
         };

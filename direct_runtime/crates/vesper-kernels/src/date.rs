@@ -197,8 +197,12 @@ impl DateKernels for Native {
         let wanted = i64::try_from(count.unsigned_abs()).unwrap_or(i64::MAX);
         let found = match count {
             0 => Some(value),
-            1.. => business.first(value + 1, LAST_DATE, |day| business.between(value + 1, day + 1) >= wanted),
-            _ => business.last(FIRST_DATE, value - 1, |day| business.between(day, value) >= wanted),
+            1.. => business.first(value + 1, LAST_DATE, |day| {
+                business.between(value + 1, day + 1) >= wanted
+            }),
+            _ => business.last(FIRST_DATE, value - 1, |day| {
+                business.between(day, value) >= wanted
+            }),
         };
         found.ok_or(ErrorCode::TimeOverflow)
     }

@@ -8,8 +8,11 @@ use vesper_ir::limits::ITEMS;
 
 mod array;
 mod boolean;
+mod business;
 mod bytes;
+mod date;
 mod decimal;
+mod duration;
 mod enumeration;
 mod float;
 mod integer;
@@ -19,6 +22,7 @@ mod optional;
 mod regex;
 mod set;
 mod text;
+mod timestamp;
 mod value;
 
 /// The kernels of the direct runtime. There is no state: operations are functions.

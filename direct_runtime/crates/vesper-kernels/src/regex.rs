@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::pattern::Pattern;
-use vesper_ir::{ErrorCode, Value};
+use vesper_ir::{ErrorCode, RegexKernels, Value};
 
-use crate::within_items;
+use crate::{Native, within_items};
 
 mod search;
 
@@ -128,6 +128,32 @@ fn split(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
     }
     parts.push(text_of(value, from..value.len()));
     Ok(Arc::from(parts))
+}
+
+impl RegexKernels for Native {
+    fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool {
+        matches(value, pattern)
+    }
+
+    fn regex_find(&self, value: &str, pattern: &Pattern) -> Option<Value> {
+        find(value, pattern)
+    }
+
+    fn regex_find_all(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
+        find_all(value, pattern)
+    }
+
+    fn regex_groups(&self, value: &str, pattern: &Pattern) -> Option<Value> {
+        groups(value, pattern)
+    }
+
+    fn regex_replace(&self, value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode> {
+        replace(value, pattern, new)
+    }
+
+    fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
+        split(value, pattern)
+    }
 }
 
 #[cfg(test)]
