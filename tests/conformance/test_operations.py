@@ -14,6 +14,7 @@ from vesper.engines.registry import ENGINES
 from vesper.ir.decode import type_from_json
 from vesper.spec.errors import ErrorCode
 from vesper.spec.json_value import parse_json
+from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import DECIMAL, JSON, OptionalOf, Type, declared_type
 from vesper.spec.values import Value, accept, from_json, plain, same
 
@@ -47,7 +48,8 @@ def test_there_are_cases() -> None:
 def test_operation(case: dict[str, Any], engine: str) -> None:
     args = [_typed(form) for form in case["args"]]
     compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
-    inputs = dict(zip((each.name for each in compiled.node.inputs), (value for _, value in args), strict=True))
+    given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
+    inputs = {each.name: given[each.name] for each in compiled.node.inputs}
     outcome = ENGINES[engine].load(compiled).call(inputs)
     if "raises" in case:
         assert isinstance(outcome, Failed)

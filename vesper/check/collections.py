@@ -36,7 +36,7 @@ from vesper.spec.types import (
 )
 from vesper.syntax import ast
 
-_SUMMABLE = (INTEGER, DECIMAL, FLOAT)
+_SUMMABLE = (INTEGER, DECIMAL, FLOAT, DURATION)
 _COMPARABLE = (INTEGER, DECIMAL, FLOAT, STRING, BYTES, DATE, TIMESTAMP, DURATION)
 
 

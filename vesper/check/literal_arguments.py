@@ -12,6 +12,7 @@ from vesper.check.patterns import is_pattern
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.ir import nodes as ir
+from vesper.kernels import bytes as bytes_
 from vesper.kernels import date, duration, timestamp
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
@@ -19,10 +20,11 @@ from vesper.spec.operations import OPERATIONS
 from vesper.spec.values import Scalar
 from vesper.syntax import ast
 
-_EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
+EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
     "date.parse": (date.parse, "a date: `YYYY-MM-DD`, a day that exists"),
     "timestamp.parse": (timestamp.parse, "a timestamp: `YYYY-MM-DDThh:mm:ssZ`, or with an offset such as `+02:00`"),
     "duration.parse": (duration.parse, "a duration: `P1DT2H3M4.5S` or `1d2h3m4.5s`"),
+    "bytes.parse_hex": (bytes_.parse_hex, "bytes: two hexadecimal digits for each"),
 }
 """What reads a literal of the language that has no sign of its own, and what it reads."""
 
@@ -38,7 +40,7 @@ def with_literals(call: ir.Call, arguments: Sequence[ast.Expression], bag: Diagn
     for (name, _), argument in zip(spec.params, arguments, strict=False):
         if name in spec.literals and not _is_readable(call, name, argument, bag):
             return None
-    if call.op in _EVALUATED and isinstance(arguments[0], ast.String):
+    if call.op in EVALUATED and isinstance(arguments[0], ast.String):
         return _evaluated(call, arguments[0], bag)
     return call
 
@@ -52,7 +54,7 @@ def _is_readable(call: ir.Call, name: str, argument: ast.Expression, bag: Diagno
 
 
 def _evaluated(call: ir.Call, argument: ast.String, bag: DiagnosticBag) -> ir.Expression | None:
-    kernel, expected = _EVALUATED[call.op]
+    kernel, expected = EVALUATED[call.op]
     try:
         return ir.Literal(call.type, kernel(argument.text), call.place)
     except Raised as raised:

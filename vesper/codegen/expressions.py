@@ -29,6 +29,7 @@ from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import (
     DECIMAL,
+    DURATION,
     FLOAT,
     ArrayOf,
     Enum,
@@ -268,9 +269,10 @@ class ExpressionWriter:
         if expression.kind == "sum" and expression.type == DECIMAL:
             zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
             return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
-        if expression.kind == "sum" and expression.type == FLOAT:
-            self.kernels.add("float.sum")
-            return cst.Call(cst.Name(kernel_name("float.sum")), [cst.Arg(items)])
+        if expression.kind == "sum" and expression.type in (FLOAT, DURATION):
+            kernel = f"{expression.type}.sum"
+            self.kernels.add(kernel)
+            return cst.Call(cst.Name(kernel_name(kernel)), [cst.Arg(items)])
         name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
         if isinstance(items, cst.GeneratorExp):
             items = items.with_changes(lpar=[], rpar=[])

@@ -5,7 +5,7 @@ Arithmetic is on whole microseconds: a `timedelta` divided by a number would go 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
 
@@ -126,12 +126,7 @@ def from_days(count: int) -> timedelta:
     return _of(count * _DAY)
 
 
-def sum(values: Sequence[timedelta]) -> timedelta:
-    return sum_of(values)
-
-
-def sum_of(values: Iterable[timedelta]) -> timedelta:
-    """The sum from the left; each partial sum must be within the limit."""
+def sum(values: Iterable[timedelta]) -> timedelta:
     total = timedelta(0)
     for value in values:
         total = add(total, value)

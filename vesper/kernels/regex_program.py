@@ -79,7 +79,7 @@ def _is_of(escape: Escape, character: str, code_point: int) -> bool:
     return unicode.category(code_point).startswith(escape.name) != escape.negated
 
 
-def _set_of(part: Class | AnyPoint, pattern: Pattern) -> CodePoints:
+def set_of(part: Class | AnyPoint, pattern: Pattern) -> CodePoints:
     if isinstance(part, AnyPoint):
         newline = () if pattern.takes_newlines else (Range(0x0A, 0x0A),)
         return CodePoints(newline, negated=True, ignores_case=False)
@@ -155,7 +155,7 @@ class _Writer:
     def _set_number(self, part: Class | AnyPoint) -> int:
         # A repeated part is written many times, and what a set with case folds to takes long to find.
         if id(part) not in self._numbers:
-            found = _set_of(part, self._pattern)
+            found = set_of(part, self._pattern)
             self._numbers[id(part)] = self.sets.setdefault(found, len(self.sets))
         return self._numbers[id(part)]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TypeAlias
 
+from vesper.check.literal_arguments import EVALUATED
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
@@ -84,11 +85,18 @@ def usable_operations() -> tuple[OpSpec, ...]:
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
+@cache
+def returned_enums() -> tuple[Enum, ...]:
+    """Enums that only an operation names, such as the days of the week; no node would draw just these."""
+    types = (declared_type(spec.returns) for spec in usable_operations())
+    return tuple(dict.fromkeys(each for each in types if isinstance(each, Enum)))
+
+
 class Expressions(Forms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
-        self.pool: list[Type] = [*SCALARS]
+        self.pool: list[Type] = [*SCALARS, *returned_enums()]
         """Types that occur in the node: what an operation on any type is tried with."""
         self.constants: dict[str, tuple[Type, str]] = {}
         """Name, type and YAML text; one is added where a value can be had in no other way."""
@@ -210,6 +218,8 @@ class Expressions(Forms):
         return not (inside and isinstance(type_, OptionalOf))
 
     def _by_function(self, spec: OpSpec, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+        if spec.name in EVALUATED:
+            return self._read_later(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
         for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
@@ -222,6 +232,13 @@ class Expressions(Forms):
             else:
                 parts.append(self.expression(param, scope, depth))
         return Term(type_, (*parts, ")"))
+
+    def _read_later(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
+        """A call that the checker evaluates where its argument is a literal; those that it takes are literals here."""
+        argument = self.expression(param, scope, depth)
+        if argument.is_open:
+            raise NoWay
+        return Term(type_, (f"{spec.function}(", argument, ")"))
 
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
         text = self.types.literal(type_, hint, scope.taken | self.constants.keys())

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import operator
 from collections.abc import Callable
+from datetime import UTC
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
 
@@ -21,6 +22,7 @@ from vesper.kernels.decimal import EXACT, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.times import MAX_DURATION
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
 
@@ -35,6 +37,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "decimal": EDGE_DECIMALS,
     "string": st.text(max_size=3),
     "boolean": st.booleans(),
+    "date": st.dates(),
+    "timestamp": st.datetimes(timezones=st.just(UTC)),
+    "duration": st.timedeltas(-MAX_DURATION, MAX_DURATION),
     "E": st.sampled_from(["red", "green"]),
     "T": st.sampled_from(["a", "b"]),
     "set<T>": st.frozensets(st.sampled_from(["a", "b", "c"])),
