@@ -211,7 +211,7 @@ fn calls_have_exactly_the_declared_types() {
     refuses(
         "/expressions/2/call/of",
         json!(["decimal"]),
-        "wants string, integer, boolean or an enum for `T`, got decimal",
+        "wants string, integer, boolean, bytes, date, timestamp or an enum for `T`, got decimal",
     );
     refuses(
         "/expressions/2/call/of",
