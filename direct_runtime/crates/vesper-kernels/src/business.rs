@@ -68,25 +68,25 @@ impl Business {
     pub(crate) fn between(&self, start: i32, end: i32) -> i64 {
         self.before(end) - self.before(start)
     }
+}
 
-    /// The first day of a range from which on something is so.
-    pub(crate) fn first(&self, from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
-        let (mut low, mut high) = (from, to + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_so(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+/// The first day of a range from which on something is so.
+pub(crate) fn first_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
+    let (mut low, mut high) = (from, to + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_so(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
         }
-        (low <= to).then_some(low)
     }
+    (low <= to).then_some(low)
+}
 
-    /// The last day of a range up to which something is so.
-    pub(crate) fn last(&self, from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
-        // The first for which it is not so comes behind it.
-        let beyond = self.first(from, to, |day| !is_so(day)).unwrap_or(to + 1);
-        (beyond > from).then(|| beyond - 1)
-    }
+/// The last day of a range up to which something is so.
+pub(crate) fn last_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
+    // The first for which it is not so comes behind it.
+    let beyond = first_day(from, to, |day| !is_so(day)).unwrap_or(to + 1);
+    (beyond > from).then(|| beyond - 1)
 }

@@ -6,7 +6,7 @@ use vesper_ir::time::{Civil, DAY, FIRST_DATE, LAST_DATE, date_text, days_in_mont
 use vesper_ir::{DateKernels, ErrorCode, Set, Weekday};
 
 use crate::Native;
-use crate::business::{Business, is_day_off};
+use crate::business::{Business, first_day, is_day_off, last_day};
 
 /// The date, unless it is outside the years.
 fn checked(days: i64) -> Result<i32, ErrorCode> {
@@ -197,10 +197,10 @@ impl DateKernels for Native {
         let wanted = i64::try_from(count.unsigned_abs()).unwrap_or(i64::MAX);
         let found = match count {
             0 => Some(value),
-            1.. => business.first(value + 1, LAST_DATE, |day| {
+            1.. => first_day(value + 1, LAST_DATE, |day| {
                 business.between(value + 1, day + 1) >= wanted
             }),
-            _ => business.last(FIRST_DATE, value - 1, |day| {
+            _ => last_day(FIRST_DATE, value - 1, |day| {
                 business.between(day, value) >= wanted
             }),
         };

@@ -1,4 +1,10 @@
 //! What docs/spec/regex.md says, and a slow search to compare with.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::fmt::Write as _;
 
