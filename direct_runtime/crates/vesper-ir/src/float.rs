@@ -41,7 +41,11 @@ fn shortest(value: f64) -> String {
     let spelled = format!("{value:e}");
     // SEMANTICS: of two that are as short and as near, Rust takes the larger and the specification the even one. A
     // precision rounds exactly, ties to even; where it leads to another float, there was only one that is as short.
-    let digits = spelled.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let digits = spelled
+        .bytes()
+        .take_while(|byte| *byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
     let even = format!("{value:.*e}", digits.saturating_sub(1));
     let is_same = even.parse::<f64>().is_ok_and(|read| is_identical(read, value));
     if is_same { even } else { spelled }
