@@ -1,6 +1,7 @@
 //! Floats as docs/spec/numbers.md has them: their one text, how text is read, and the order that sorting goes by.
 
 use std::cmp::Ordering;
+use std::fmt::Write as _;
 
 use crate::decimal::{Decimal, pieces};
 
@@ -88,7 +89,8 @@ fn read(text: &str) -> Option<f64> {
     let mut spelled = String::with_capacity(pieces.whole.len() + pieces.fraction.len() + 8);
     spelled.push_str("0.");
     spelled.extend(digits().skip(zeros).copied().map(char::from));
-    spelled.push_str(&format!("e{power}"));
+    // Writing to a string cannot fail.
+    let _ = write!(spelled, "e{power}");
     spelled.parse::<f64>().ok().map(|value| value.copysign(sign))
 }
 

@@ -24,8 +24,8 @@ fn text_is_the_shortest_that_reads_back() {
         (f64::MAX, "1.7976931348623157e+308"),
         (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
         // Two are as short and as near: the even one.
-        (-2_131_840_612_963_129.25, "-2131840612963129.2"),
-        (2_131_840_612_963_129.75, "2131840612963129.8"),
+        (-8_527_362_451_852_517.0 / 4.0, "-2131840612963129.2"),
+        (8_527_362_451_852_519.0 / 4.0, "2131840612963129.8"),
         // The nearest with as few digits is another float: below a power of two they are closer.
         (9_007_199_254_740_992.0, "9007199254740992.0"),
         (f64::NEG_INFINITY, "-Infinity"),
@@ -206,8 +206,8 @@ fn the_order_is_total_and_equality_is_not() {
     let inside = Value::Array([Value::Float(f64::NAN)].into());
     assert!(!inside.is_equal(&inside) && inside.is_identical(&inside));
     assert_eq!(Native.array_distinct(&[inside.clone(), inside.clone()]).len(), 2);
-    assert!(!Native.array_contains(&[inside.clone()], &inside));
-    assert_eq!(Native.array_contains(&[minus], &zero), true);
+    assert!(!Native.array_contains(std::slice::from_ref(&inside), &inside));
+    assert!(Native.array_contains(&[minus], &zero));
 }
 
 #[test]
