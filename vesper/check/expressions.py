@@ -16,7 +16,7 @@ from vesper.check.literal_arguments import with_literals
 from vesper.check.literals import value_from_text
 from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
+from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -479,7 +479,7 @@ class ExpressionChecker(CollectionForms):
     def _function(self, expression: ast.Call) -> ir.Expression | None:
         name = expression.function.text
         specs = by_function(name)
-        if not specs and is_specified(name):
+        if not specs and specified(name):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
@@ -492,7 +492,8 @@ class ExpressionChecker(CollectionForms):
         arguments: list[ir.Expression | None] = []
         for position, argument in enumerate(expression.arguments):
             known = [found for found in arguments if found is not None]
-            hint = argument_hint(specs, position, known) if len(known) == len(arguments) else None
+            # What a literal means does not depend on which of the operations an engine has already.
+            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
             arguments.append(self.infer(argument, hint))
         given = tuple(argument for argument in arguments if argument is not None)
         if len(given) < len(arguments):

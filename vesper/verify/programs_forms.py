@@ -14,16 +14,11 @@ from typing import TypeAlias
 
 from vesper.spec.types import (
     BOOLEAN,
-    BYTES,
-    DATE,
     DECIMAL,
-    DURATION,
-    FLOAT,
     INTEGER,
     JSON,
     NULL,
     STRING,
-    TIMESTAMP,
     ArrayOf,
     MapOf,
     OptionalOf,
@@ -38,8 +33,8 @@ from vesper.verify.programs_types import type_text
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _LOCALS = ("it", "each", "n", "key", "entry", "item", "value", "record", "line", "sum", "lambda", "i", "acc", "total2")
 _MAX_LOOPS = 2
-_SUMMABLE = (INTEGER, DECIMAL, FLOAT)
-_COMPARABLE = (INTEGER, DECIMAL, FLOAT, STRING, BYTES, DATE, TIMESTAMP, DURATION)
+_SUMMABLE = (INTEGER, DECIMAL)
+_COMPARABLE = (INTEGER, DECIMAL, STRING)
 
 
 class Forms:

@@ -13,11 +13,11 @@ pub fn text(bytes: &[u8]) -> String {
     for chunk in bytes.chunks(3) {
         let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = bits >> (18 - 6 * place) & 0x3f;
+        for (place, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = bits >> shift & 0x3f;
             let char = ALPHABET.get(digit as usize).copied().unwrap_or(b'=');
             // So many bytes, one character more.
-            let is_padding = place as usize > chunk.len();
+            let is_padding = place > chunk.len();
             text.push(if is_padding { '=' } else { char::from(char) });
         }
     }

@@ -1,6 +1,7 @@
 //! Floats as docs/spec/numbers.md has them: their one text, how text is read, and the order that sorting goes by.
 
 use std::cmp::Ordering;
+use std::fmt::Write as _;
 
 use crate::decimal::{Decimal, pieces};
 
@@ -18,8 +19,7 @@ pub fn text(value: f64) -> String {
     if value.is_infinite() {
         return format!("{sign}Infinity");
     }
-    // `{:e}` gives the shortest digits, and of those the nearest: `1.5e-7`, `1e16`, `0e0`.
-    let spelled = format!("{:e}", value.abs());
+    let spelled = shortest(value.abs());
     let (digits, exponent) = spelled.split_once('e').unwrap_or((&spelled, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if !PLAIN.contains(&exponent) {
@@ -35,6 +35,21 @@ pub fn text(value: f64) -> String {
     let padded = format!("{digits:0<width$}", width = whole + 2);
     let (whole, fraction) = padded.split_at_checked(whole + 1).unwrap_or((&padded, "0"));
     format!("{sign}{whole}.{fraction}")
+}
+
+/// The shortest digits and their exponent: `1.5e-7`, `1e16`, `0e0`.
+fn shortest(value: f64) -> String {
+    let spelled = format!("{value:e}");
+    // SEMANTICS: of two that are as short and as near, Rust takes the larger and the specification the even one. A
+    // precision rounds exactly, ties to even; where it leads to another float, there was only one that is as short.
+    let digits = spelled
+        .bytes()
+        .take_while(|byte| *byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
+    let even = format!("{value:.*e}", digits.saturating_sub(1));
+    let is_same = even.parse::<f64>().is_ok_and(|read| is_identical(read, value));
+    if is_same { even } else { spelled }
 }
 
 /// The nearest float, ties to even, infinite past the largest; nothing where the text is not one of the grammar.
@@ -74,7 +89,8 @@ fn read(text: &str) -> Option<f64> {
     let mut spelled = String::with_capacity(pieces.whole.len() + pieces.fraction.len() + 8);
     spelled.push_str("0.");
     spelled.extend(digits().skip(zeros).copied().map(char::from));
-    spelled.push_str(&format!("e{power}"));
+    // Writing to a string cannot fail.
+    let _ = write!(spelled, "e{power}");
     spelled.parse::<f64>().ok().map(|value| value.copysign(sign))
 }
 

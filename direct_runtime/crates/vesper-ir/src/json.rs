@@ -1,6 +1,7 @@
 //! JSON values, as docs/spec/collections.md has them: exact numbers, objects whose keys are unique and in order.
 
 use std::cmp::Ordering;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
@@ -79,10 +80,9 @@ impl Json {
                 left.len() == right.len() && left.iter().zip(right.iter()).all(|(a, b)| a.is_identical(b))
             }
             (Self::Object(left), Self::Object(right)) => {
-                let same = |((a, left), (b, right)): (&(Arc<str>, Json), &(Arc<str>, Json))| {
-                    a == b && left.is_identical(right)
-                };
-                left.0.len() == right.0.len() && left.0.iter().zip(right.0.iter()).all(same)
+                let mut pairs = left.0.iter().zip(right.0.iter());
+                left.0.len() == right.0.len()
+                    && pairs.all(|((a, left), (b, right))| a == b && left.is_identical(right))
             }
             _ => self.is_equal(other),
         }
@@ -184,7 +184,10 @@ pub fn quote(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\u{c}' => out.push_str("\\f"),
             '\r' => out.push_str("\\r"),
-            '\0'..='\u{1f}' => out.push_str(&format!("\\u{:04x}", u32::from(char))),
+            '\0'..='\u{1f}' => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
             _ => out.push(char),
         }
     }

@@ -171,10 +171,9 @@ impl Set {
     pub fn len(&self) -> usize {
         match self {
             Self::Boolean(members) => members.len(),
-            Self::Integer(members) => members.len(),
+            Self::Integer(members) | Self::Timestamp(members) => members.len(),
             Self::Text(members) => members.len(),
             Self::Bytes(members) => members.len(),
-            Self::Timestamp(members) => members.len(),
             Self::Date(members) => members.len(),
             Self::Member(members) => members.len(),
         }
@@ -220,14 +219,15 @@ impl Set {
     pub fn find(&self, key: Key<'_>) -> Option<usize> {
         match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).ok(),
-            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).ok(),
+            (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
+                members.binary_search(&key).ok()
+            }
             (Key::Text(key), Self::Text(members)) => {
                 members.binary_search_by(|member| member.as_ref().cmp(key)).ok()
             }
             (Key::Bytes(key), Self::Bytes(members)) => {
                 members.binary_search_by(|member| member.as_ref().cmp(key)).ok()
             }
-            (Key::Timestamp(key), Self::Timestamp(members)) => members.binary_search(&key).ok(),
             (Key::Date(key), Self::Date(members)) => members.binary_search(&key).ok(),
             (Key::Member(key), Self::Member(members)) => members.binary_search(&key).ok(),
             _ => None,
@@ -344,14 +344,14 @@ impl Value {
         };
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
-            (Self::Integer(left), Self::Integer(right)) => left == right,
+            (Self::Integer(left), Self::Integer(right))
+            | (Self::Timestamp(left), Self::Timestamp(right))
+            | (Self::Duration(left), Self::Duration(right)) => left == right,
             (Self::Decimal(left), Self::Decimal(right)) => (by.decimals)(left, right),
             (Self::Float(left), Self::Float(right)) => (by.floats)(*left, *right),
             (Self::Json(left), Self::Json(right)) => (by.json)(left, right),
             (Self::Text(left), Self::Text(right)) => left == right,
             (Self::Bytes(left), Self::Bytes(right)) => left == right,
-            (Self::Timestamp(left), Self::Timestamp(right))
-            | (Self::Duration(left), Self::Duration(right)) => left == right,
             (Self::Date(left), Self::Date(right)) => left == right,
             (Self::Member(left), Self::Member(right)) => left == right,
             (Self::Set(left), Self::Set(right)) => left == right,

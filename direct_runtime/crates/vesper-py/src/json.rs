@@ -124,12 +124,11 @@ impl Reading {
         let length = dict.len();
         let mut entries = Vec::with_capacity(length);
         for (key, value) in dict.iter() {
-            let key = match key.cast::<PyString>() {
-                Ok(key) => self.text(key),
-                Err(_) => {
-                    self.refuse(ProblemKind::WrongType);
-                    None
-                }
+            let key = if let Ok(key) = key.cast::<PyString>() {
+                self.text(key)
+            } else {
+                self.refuse(ProblemKind::WrongType);
+                None
             };
             let value = self.value(&value)?;
             entries.extend(key.zip(value));

@@ -221,7 +221,7 @@ pub fn duration_text(duration: i64) -> String {
     if in_unit(DAY) > 0 {
         let _ = write!(text, "{}D", in_unit(DAY));
     }
-    if length % DAY.unsigned_abs() > 0 {
+    if !length.is_multiple_of(DAY.unsigned_abs()) {
         text.push('T');
     }
     for (number, unit) in time {

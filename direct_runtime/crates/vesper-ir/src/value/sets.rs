@@ -90,10 +90,11 @@ impl Set {
     pub(super) fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
-            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Integer(left), Self::Integer(right)) | (Self::Timestamp(left), Self::Timestamp(right)) => {
+                left.cmp(right)
+            }
             (Self::Text(left), Self::Text(right)) => left.cmp(right),
             (Self::Bytes(left), Self::Bytes(right)) => left.cmp(right),
-            (Self::Timestamp(left), Self::Timestamp(right)) => left.cmp(right),
             (Self::Date(left), Self::Date(right)) => left.cmp(right),
             (Self::Member(left), Self::Member(right)) => left.cmp(right),
             // One of them is empty, or they are of two types and do not meet.
@@ -145,7 +146,9 @@ impl Set {
     fn inserted(&self, key: Key<'_>) -> Option<(Self, usize)> {
         let place = match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).err()?,
-            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).err()?,
+            (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
+                members.binary_search(&key).err()?
+            }
             (Key::Text(key), Self::Text(members)) => {
                 let found = members.binary_search_by(|member| member.as_ref().cmp(key));
                 found.err()?
@@ -154,7 +157,6 @@ impl Set {
                 let found = members.binary_search_by(|member| member.as_ref().cmp(key));
                 found.err()?
             }
-            (Key::Timestamp(key), Self::Timestamp(members)) => members.binary_search(&key).err()?,
             (Key::Date(key), Self::Date(members)) => members.binary_search(&key).err()?,
             (Key::Member(key), Self::Member(members)) => members.binary_search(&key).err()?,
             // An empty set of another kind.
