@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import Literal, TypeAlias
 
 from vesper.kernels.business_days import BusinessDays
 from vesper.kernels.raised import Raised
@@ -10,7 +11,8 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.problem import ValueProblem
 from vesper.spec.times import date_text, parse_date
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+Weekday: TypeAlias = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_WEEKDAYS: tuple[Weekday, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FIRST, _LAST = date.min.toordinal(), date.max.toordinal()
 
@@ -114,7 +116,7 @@ def years_between(start: date, end: date) -> int:
 # -- parts ----------------------------------------------------------------------------------------
 
 
-def weekday(value: date) -> str:
+def weekday(value: date) -> Weekday:
     return _WEEKDAYS[value.weekday()]
 
 
