@@ -3,16 +3,18 @@
 //!
 //! Code points that no part of the pattern tells apart are one symbol, and the end of the text is one. A state is where
 //! the ways stand that the text so far leaves open, before any anchor is looked at: what comes after is known only with
-//! the next symbol. There are at most [`CELLS`] entries; past them the matcher does the work.
+//! the next symbol. There are at most [`CELLS`] entries and [`PLACES`]; past them the matcher does the work.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use super::compile::{Instruction, Program};
 use super::{Anchor, Class, is_word};
 
 /// The most entries of a table.
 const CELLS: usize = 1 << 16;
+/// The most places that all states together hold: one state may stand at every instruction.
+const PLACES: usize = 1 << 18;
 /// The most questions that are asked to find the symbols.
 const QUESTIONS: usize = 1 << 18;
 
@@ -45,12 +47,14 @@ struct Table {
     cells: Vec<u32>,
     states: Vec<State>,
     numbers: HashMap<State, u32>,
+    /// How many places the states hold.
+    held: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     /// The instructions that ways go on with, in order.
-    places: Box<[u32]>,
+    places: Arc<[u32]>,
     before: Before,
 }
 
@@ -77,13 +81,14 @@ impl Automaton {
     pub(super) fn new(program: &Program) -> Option<Self> {
         let symbols = Symbols::new(program)?;
         let start = State {
-            places: Box::from([]),
+            places: Arc::from([]),
             before: Before::Start,
         };
         let table = Table {
             cells: vec![UNKNOWN; symbols.examples.len()],
             states: vec![start.clone()],
             numbers: HashMap::from([(start, 0)]),
+            held: 0,
         };
         Some(Self {
             symbols,
@@ -131,9 +136,11 @@ impl Table {
                 if let Some(known) = self.numbers.get(&next) {
                     *known
                 } else {
-                    if self.cells.len() + width > CELLS {
+                    let held = self.held + next.places.len();
+                    if self.cells.len() + width > CELLS || held > PLACES {
                         return None;
                     }
+                    self.held = held;
                     let number = u32::try_from(self.states.len()).ok()?;
                     self.cells.resize(self.cells.len() + width, UNKNOWN);
                     self.states.push(next.clone());
