@@ -85,18 +85,11 @@ def usable_operations() -> tuple[OpSpec, ...]:
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
-@cache
-def returned_enums() -> tuple[Enum, ...]:
-    """Enums that only an operation names, such as the days of the week; no node would draw just these."""
-    types = (declared_type(spec.returns) for spec in usable_operations())
-    return tuple(dict.fromkeys(each for each in types if isinstance(each, Enum)))
-
-
 class Expressions(Forms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
-        self.pool: list[Type] = [*SCALARS, *returned_enums()]
+        self.pool: list[Type] = [*SCALARS]
         """Types that occur in the node: what an operation on any type is tried with."""
         self.constants: dict[str, tuple[Type, str]] = {}
         """Name, type and YAML text; one is added where a value can be had in no other way."""
