@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import combinations
 
 from vesper.check.collections import CollectionForms
+from vesper.check.flow_forms import FlowForms
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
 from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
 from vesper.check.scope import Declared, Scope
@@ -45,7 +46,7 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
     return ir.Place(*source.position(span.start), *source.position(span.end))
 
 
-class ExpressionChecker(CollectionForms):
+class ExpressionChecker(CollectionForms, FlowForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
     def __init__(self, scope: Scope, bag: DiagnosticBag) -> None:
@@ -96,6 +97,10 @@ class ExpressionChecker(CollectionForms):
             )
         return None
 
+    def know(self, facts: Facts) -> None:
+        """From here on, as far as the block reaches, these are known not to be null."""
+        self._known |= facts
+
     @contextmanager
     def assuming(self, facts: Facts) -> Iterator[None]:
         """Check what stands where these are known not to be null."""
@@ -136,6 +141,8 @@ class ExpressionChecker(CollectionForms):
                 return self._infix(expression)
             case ast.Index():
                 return self._index(expression)
+            case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
+                return self.flow_form(expression, expected)
             case ast.Call():
                 return self._function(expression)
             case ast.Let():
@@ -199,7 +206,7 @@ class ExpressionChecker(CollectionForms):
             return ir.Field(self._subject, declared.name, declared.type, self.place(span))
         if declared.kind == "local":
             return ir.Local(declared.number, declared.name, declared.type, self.place(span))
-        return ir.Ref(declared.kind, declared.name, declared.type, self.place(span))
+        return ir.Ref(declared.kind, declared.ir_name or declared.name, declared.type, self.place(span))
 
     def _narrowed(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
         """A value that is known not to be null here, without its null."""
@@ -221,7 +228,7 @@ class ExpressionChecker(CollectionForms):
         self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
-        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output"):
+        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
             return self._own(expression, expression.base.text)
         base = self.infer(expression.base, None)
         if base is None:
@@ -247,10 +254,14 @@ class ExpressionChecker(CollectionForms):
         declared = self.scope.member(kind, name.text)
         if declared is not None:
             return self._narrowed(self._reference(declared, expression.span), expression)
-        is_allowed = kind == "input" or self.scope.in_postcondition
-        table = self.scope.outputs if kind == "output" else self.scope.names
+        is_allowed = {"output": self.scope.in_postcondition, "error": self.scope.in_invariant}.get(kind, True)
+        table = {"output": self.scope.outputs, "error": self.scope.errors}.get(kind, self.scope.names)
         names = [each for each, found in table.items() if found.kind == kind] if is_allowed else []
-        kinds = f"no {kind}" if is_allowed else "outside postconditions no output"
+        kinds = (
+            f"no {kind}"
+            if is_allowed
+            else f"outside {'postconditions' if kind == 'output' else 'invariants'} no {kind}"
+        )
         help_ = did_you_mean(name.text, names)
         self.bag.error(Code.UNKNOWN_NAME, name.span, kinds=kinds, name=name.text, help=help_)
         return None

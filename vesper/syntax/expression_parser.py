@@ -32,14 +32,32 @@ _COMPARISON = _INFIX["=="]
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
     """The expression in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
+    return None if tokens is None else parse_tokens(tokens, bag)
+
+
+def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
+    """The expression that these tokens are, all of them."""
+    parser = ExpressionParser(tokens, bag)
+    parsed = parser.whole(parser.expression)
+    return None if parsed is None or _is_too_deep(parsed, bag) else parsed
+
+
+def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
+    """`line IN items WHERE line.qty > 0`: the items that a step goes over."""
+    tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
     parser = ExpressionParser(tokens, bag)
-    parsed = parser.whole(parser.expression)
-    if parsed is not None and _depth(parsed) > MAX_DEPTH:
-        bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
-        return None
-    return parsed
+    parsed = parser.whole(parser.binding)
+    parts = () if parsed is None else (parsed.over, *(() if parsed.where is None else (parsed.where,)))
+    return None if any(_is_too_deep(part, bag) for part in parts) else parsed
+
+
+def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
+    if _depth(parsed) <= MAX_DEPTH:
+        return False
+    bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
+    return True
 
 
 class ExpressionParser(TokenReader):
@@ -114,14 +132,14 @@ class ExpressionParser(TokenReader):
 
     def _quantifier(self) -> ast.Expression:
         word = self.take()
-        binding = self._binding()
+        binding = self.binding()
         if not self.at("SATISFIES", ":"):
             self.fail("`SATISFIES`")
         self.take()
         holds = self.expression()
         return ast.Quantifier(ast.Word(word.text, word.span), binding, holds, word.span.to(holds.span))
 
-    def _binding(self) -> ast.Binding:
+    def binding(self) -> ast.Binding:
         """`line IN items WHERE …`; the word before it is taken already."""
         names = [self.name("a name for each item")]
         if self.at(","):
@@ -139,7 +157,7 @@ class ExpressionParser(TokenReader):
         if not self.at("FOR"):
             return None
         self.take()
-        return self._binding()
+        return self.binding()
 
     # -- operators --------------------------------------------------------------------------------
 
