@@ -13,12 +13,11 @@ from vesper.check.capabilities import check_capabilities
 from vesper.check.cases import Case, check_cases
 from vesper.check.constraints import constraint_clause
 from vesper.check.expressions import ExpressionChecker
-from vesper.check.failures import HTTP_CODE, possible_in
 from vesper.check.flow import FlowChecker, step_leaves
 from vesper.check.literals import UNREAD, Unread, read_literal
 from vesper.check.machines import check_machine
 from vesper.check.narrowing import facts_when
-from vesper.check.node_types import becomes_declared, check_errors, check_node_type
+from vesper.check.node_types import check_errors, check_node_type
 from vesper.check.policies import PolicyReader
 from vesper.check.record_types import TypeResolver, record_clauses
 from vesper.check.requests import RequestChecker
@@ -27,6 +26,7 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.ir.failures import HTTP_CODE, becomes_declared, possible_in
 from vesper.spec.types import BOOLEAN, Enum, optional
 from vesper.spec.values import Value
 from vesper.syntax import ast

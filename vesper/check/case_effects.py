@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.check.failures import is_code
 from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.ir.failures import is_code
 from vesper.ir.statements import all_statements
 from vesper.spec.types import JSON, OptionalOf, Record, Type
 from vesper.spec.values import Value

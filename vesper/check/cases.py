@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from vesper.check.case_effects import CaseEffects, ExpectedRequest
-from vesper.check.failures import is_code
 from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.ir.failures import is_code
 from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import Value
 from vesper.syntax import ast

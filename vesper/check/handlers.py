@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from vesper.check.failures import ANY, CONTRACT_BROKEN, HTTP_CODE, own_codes, possible_in
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.ir.failures import ANY, CONTRACT_BROKEN, HTTP_CODE, own_codes, possible_in
 from vesper.ir.statements import inner_blocks
 from vesper.syntax import ast
 

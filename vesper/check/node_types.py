@@ -75,11 +75,3 @@ def check_errors(document: ast.Document, node: ir.Node, bag: DiagnosticBag) -> N
         word = document.errors[0].name
         expected, found = "`error_code`, an enum, first", f"`{first.name}: {first.type}`"
         bag.error(Code.WRONG_KIND, word.span, key="error", expected=expected, found=found)
-
-
-def becomes_declared(node: ir.Node) -> bool:
-    """True where a failure can become a declared error: nothing but `message` and optional fields must be given."""
-    return bool(node.errors) and all(
-        isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
-        for each in node.errors[1:]
-    )

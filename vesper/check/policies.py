@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from vesper.check.failures import is_code
 from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.ir.failures import is_code
 from vesper.ir.statements import Policy
 from vesper.spec.types import DURATION, INTEGER
 from vesper.syntax import shapes

@@ -50,7 +50,7 @@ class ExpressionWriter:
 
     def __init__(self, naming: Naming, traced: bool) -> None:
         self._naming = naming
-        self._traced = traced
+        self.traced = traced
         self.decimals: dict[str, Decimal] = {}
         """Decimal literals by the name that the module gives them."""
         self.kernels: set[str] = set()
@@ -84,6 +84,10 @@ class ExpressionWriter:
             case ir.Field():
                 base = self._inside(expression.of, ATOM)
                 return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
+            case ir.Now():
+                return Written(cst.Name("now"), ATOM)
+            case ir.Result():
+                raise AssertionError("a result stands only where its statement names it")
 
     def stored(self, expression: ir.Expression) -> Written:
         """A value as a name, a collection or a record may hold it: zero has no sign."""
@@ -97,7 +101,7 @@ class ExpressionWriter:
 
     def marked(self, expression: ir.Expression, written: Written) -> Written:
         """In the traced form, the expression inside `mark(index, …)`."""
-        if not self._traced:
+        if not self.traced:
             return written
         arguments = [cst.Arg(cst.Integer(str(expression.index))), cst.Arg(written.node)]
         return Written(cst.Call(cst.Name("mark"), arguments), ATOM)
@@ -259,7 +263,7 @@ class ExpressionWriter:
             cst.Name(self._naming.local(number, name))
             for number, name in zip(expression.locals, expression.names, strict=True)
         ]
-        over = self._over(expression, len(names))
+        over = self.items(expression.over, len(names))
         target: cst.Name | cst.Tuple = names[0]
         if len(names) > 1:
             target = cst.Tuple([cst.Element(name) for name in names], lpar=[], rpar=[])
@@ -269,9 +273,10 @@ class ExpressionWriter:
             conditions.append(cst.CompIf(where))
         return cst.CompFor(target=target, iter=over, ifs=conditions)
 
-    def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
-        over = self._inside(expression.over, OR)
-        match expression.over.type:
+    def items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """A collection as a loop goes over it: in the order of the language, with one or two names for an item."""
+        over = self._inside(collection, OR)
+        match collection.type:
             case SetOf(Enum() as enum):
                 # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
                 return cst.Call(cst.Name("members_in_order"), [cst.Arg(_members(enum)), cst.Arg(over)])

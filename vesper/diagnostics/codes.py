@@ -183,6 +183,16 @@ class Code(Enum):
         "dependencies-list",
         "`dependencies` {problem}",
     )
+    BAD_LOCK = (
+        "VSP1307",
+        "bad-lock",
+        "`vesper.lock` {problem}",
+    )
+    WRONG_CALLEE = (
+        "VSP1308",
+        "wrong-callee",
+        "`{node}` has errors of its own",
+    )
     TYPE_MISMATCH = (
         "VSP2001",
         "type-mismatch",

@@ -345,4 +345,19 @@ NAMES: Final[dict[str, Explanation]] = {
             "    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1307": Explanation(
+        text=(
+            "`vesper.lock` says which version a name without one stands for, and what each called node meant when it "
+            "was pinned. The file cannot be used, or a called node is not what it was. Run `vesper nodes lock` to "
+            "write it again; what changes in it shows in a review."
+        ),
+        no_example="it takes a lock file beside the node",
+    ),
+    "VSP1308": Explanation(
+        text=(
+            "A node can only be checked against what it calls when that is sound itself. Check the called node first "
+            "and repair it."
+        ),
+        no_example="a node that calls another needs a second file",
+    ),
 }

@@ -10,7 +10,7 @@ from vesper.ir.statements import inner_blocks, leaves
 from vesper.spec.effects import EFFECTS
 from vesper.spec.errors import ErrorCode
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import DECIMAL, FLOAT, INTEGER, Type
+from vesper.spec.types import DECIMAL, FLOAT, INTEGER, STRING, Enum, OptionalOf, Type
 
 HTTP_CODE = re.compile(r"http_(?:[1-5][0-9][0-9]|[45]xx|error)", re.ASCII)
 ANY = "any"
@@ -106,3 +106,29 @@ def _ends(handler: ir.Handler) -> bool:
 def is_code(text: str) -> bool:
     """True for what may be a code at all."""
     return text in set(ErrorCode) or text == ANY or HTTP_CODE.fullmatch(text) is not None
+
+
+def becomes_declared(node: ir.Node) -> bool:
+    """True where a failure can become a declared error: nothing but `message` and optional fields must be given."""
+    return bool(node.errors) and all(
+        isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
+        for each in node.errors[1:]
+    )
+
+
+def members_that_fail(node: ir.Node) -> tuple[str, ...]:
+    """The declared errors that a failure which no handler takes becomes."""
+    if not becomes_declared(node):
+        return ()
+    members = node.errors[0].type.members if isinstance(node.errors[0].type, Enum) else ()
+    callees = {each.node: frozenset(callee_codes(each)) for each in node.calls}
+    possible = possible_in(node.body, callees)
+    return tuple(
+        each for each in members if each in possible or (HTTP_CODE.fullmatch(each) and "http_error" in possible)
+    )
+
+
+def callee_codes(callee: ir.Callee) -> set[str]:
+    """What a call can fail with, as far as the called node's interface says: its own errors, and any code."""
+    declared = callee.error[0][1].members if callee.error and isinstance(callee.error[0][1], Enum) else ()
+    return {*declared, *(code.value for code in ErrorCode)}
