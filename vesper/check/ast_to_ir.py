@@ -16,10 +16,11 @@ from vesper.check.expressions import ExpressionChecker
 from vesper.check.flow import FlowChecker, step_leaves
 from vesper.check.literals import UNREAD, Unread, read_literal
 from vesper.check.machines import check_machine
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import facts_when
 from vesper.check.node_types import check_errors, check_node_type
 from vesper.check.policies import PolicyReader
-from vesper.check.record_types import TypeResolver, record_clauses
+from vesper.check.record_types import record_clauses
 from vesper.check.requests import RequestChecker
 from vesper.check.scope import Scope
 from vesper.diagnostics.codes import Code
@@ -58,8 +59,8 @@ class _NodeChecker:
         self._bag = bag
         self._callees = callees
         self._scope = Scope(has_clock=document.type.text != "function")
-        self._expressions = ExpressionChecker(self._scope, bag)
         self._types = TypeResolver(document.types, bag)
+        self._expressions = ExpressionChecker(self._scope, bag, self._types)
 
     def node(self) -> ir.Node | None:
         document = self._document

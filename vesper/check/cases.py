@@ -13,7 +13,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import is_code
 from vesper.spec.types import TIMESTAMP, Type
-from vesper.spec.values import Value
+from vesper.spec.values import Value, plain
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Tree
 
@@ -22,6 +22,7 @@ from vesper.syntax.yaml_tree import Tree
 class Case:
     name: str
     inputs: dict[str, Value]
+    """As a caller gives them, and outputs as a caller gets them."""
     expect: dict[str, Value] | None
     """The outputs, or None where a clause must break."""
     breaks: tuple[str, int] | None
@@ -93,7 +94,7 @@ def _values(
             continue
         value = read_literal(declared[word.text], scalar, word.text, bag)
         if not isinstance(value, Unread):
-            values[word.text] = value
+            values[word.text] = plain(value)
     return values
 
 

@@ -13,19 +13,24 @@ from itertools import combinations
 
 from vesper.check.collections import CollectionForms
 from vesper.check.flow_forms import FlowForms
+from vesper.check.literals import value_from_text
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
+from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
+from vesper.spec.numbers import finite_float
 from vesper.spec.operation import OpSpec
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
+    FLOAT,
     INTEGER,
+    JSON,
     NULL,
     STRING,
     ArrayOf,
@@ -49,9 +54,10 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
 class ExpressionChecker(CollectionForms, FlowForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
-    def __init__(self, scope: Scope, bag: DiagnosticBag) -> None:
+    def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
         self.scope = scope
         self.bag = bag
+        self._types = TypeResolver((), bag) if types is None else types
         self._known: Facts = NOTHING
         self._subject: ir.Expression | None = None
 
@@ -147,6 +153,8 @@ class ExpressionChecker(CollectionForms, FlowForms):
                 return self._function(expression)
             case ast.Let():
                 return self._let(expression, expected)
+            case ast.Cast():
+                return self._cast(expression)
             case _:
                 return self.collection_form(expression, hint)
 
@@ -158,7 +166,12 @@ class ExpressionChecker(CollectionForms, FlowForms):
     def _number(self, expression: ast.Number, expected: Type | None) -> ir.Expression | None:
         place = self.place(expression.span)
         digits = expression.text.lstrip("0") or "0"
-        if "." in expression.text or expected == DECIMAL:
+        if "e" in expression.text.lower() or expected == FLOAT:
+            try:
+                return ir.Literal(FLOAT, finite_float(expression.text), place)
+            except ValueProblem:
+                problem = "is past the largest float"
+        elif "." in expression.text or expected == DECIMAL:
             try:
                 return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
             except ValueProblem:
@@ -389,14 +402,15 @@ class ExpressionChecker(CollectionForms, FlowForms):
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
         """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
-        if "." not in number.text and expected != DECIMAL and number.text.lstrip("0") == str(MAX_INTEGER + 1):
+        is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
+        if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
             return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
         literal = self._number(number, expected)
         if literal is None:
             return None
         assert isinstance(literal, ir.Literal)
-        text = f"-{number.text}"
-        negative = parse_decimal(text) if literal.type == DECIMAL else int(text)
+        # From the text and not from the value: a float has a negative zero, a decimal does not.
+        negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
         return ir.Literal(literal.type, negative, self.place(expression.span))
 
     def _infix(self, expression: ast.Infix) -> ir.Expression | None:
@@ -477,7 +491,7 @@ class ExpressionChecker(CollectionForms, FlowForms):
     def _function(self, expression: ast.Call) -> ir.Expression | None:
         name = expression.function.text
         specs = by_function(name)
-        if not specs and is_specified(name):
+        if not specs and specified(name):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
@@ -490,7 +504,8 @@ class ExpressionChecker(CollectionForms, FlowForms):
         arguments: list[ir.Expression | None] = []
         for position, argument in enumerate(expression.arguments):
             known = [found for found in arguments if found is not None]
-            hint = argument_hint(specs, position, known) if len(known) == len(arguments) else None
+            # What a literal means does not depend on which of the operations an engine has already.
+            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
             arguments.append(self.infer(argument, hint))
         given = tuple(argument for argument in arguments if argument is not None)
         if len(given) < len(arguments):
@@ -506,6 +521,16 @@ class ExpressionChecker(CollectionForms, FlowForms):
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
         return call
 
+    def _cast(self, expression: ast.Cast) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        type_ = self._types.resolve(expression.type)
+        if value is None or type_ is None:
+            return None
+        if value.type != JSON:
+            self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
+            return None
+        return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
+
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
         if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
             return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
@@ -517,4 +542,4 @@ def _hint_from(other: ir.Expression) -> Type | None:
     type_ = other.type.element if isinstance(other.type, SetOf | ArrayOf) else other.type
     if isinstance(type_, MapOf):
         type_ = type_.key
-    return type_ if isinstance(type_, Enum) or type_ == DECIMAL else None
+    return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None

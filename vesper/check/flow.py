@@ -17,8 +17,8 @@ from typing import Protocol
 from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.handlers import check_codes
 from vesper.check.literals import Unread, read_literal
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when
-from vesper.check.record_types import TypeResolver
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label

@@ -10,8 +10,8 @@ from vesper.check.callees import Callees, Interface
 from vesper.check.capabilities import Need
 from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.machines import sources_of
+from vesper.check.named_types import TypeResolver
 from vesper.check.policies import PolicyReader
-from vesper.check.record_types import TypeResolver
 from vesper.check.scope import Scope
 from vesper.check.sql import READS, WRITES, SqlProblem, Statement, read_sql
 from vesper.diagnostics.codes import Code

@@ -9,9 +9,10 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
+from vesper.codegen.expressions import ATOM, ExpressionWriter, Written
 from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
+from vesper.codegen.scalars import string_literal
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.ir import nodes as ir

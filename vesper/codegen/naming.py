@@ -14,8 +14,9 @@ RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
-    "list", "dict", "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
-    "counted", "exact_steps", "http_class", "keep", "path", "now", "datetime", "range", "failure",
+    "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
+    "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
+    "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
 })  # fmt: skip
 
 

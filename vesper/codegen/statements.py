@@ -8,9 +8,10 @@ from itertools import chain
 
 import libcst as cst
 
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
+from vesper.codegen.expressions import ATOM, ExpressionWriter, Written
 from vesper.codegen.layout import break_arguments, break_dict, break_long, code_of, fits
 from vesper.codegen.naming import Naming
+from vesper.codegen.scalars import string_literal
 from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type

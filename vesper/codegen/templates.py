@@ -13,7 +13,7 @@ def {name}(parameter) -> Success:
 MODULE: Final = """\
 {docstring}
 
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
@@ -23,6 +23,7 @@ from vesper.kernels.flow import (
     FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, path
 )
 from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order

@@ -21,6 +21,7 @@ _CALLS = frozenset({
     "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
     "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "mark", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
+    "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 

@@ -22,8 +22,8 @@ from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
-from vesper.spec.types import Type
-from vesper.spec.values import Value
+from vesper.spec.types import JSON, Type, mentions
+from vesper.spec.values import Value, plain
 
 
 class PythonEngine:
@@ -93,6 +93,8 @@ class PythonProgram:
         self._declared = [(each.name, each.type, each.default) for each in self.node.inputs]
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
         self._takes_now = takes_now(self.node)
+        parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
+        self.has_json = any(mentions(each.type, JSON) for each in parts)
         self._plain = self._load(traced=False)
         self._traced: _LoadedFunction | None = None
 
@@ -159,12 +161,12 @@ class PythonProgram:
     def outcome(self, loaded: _LoadedFunction, run: Callable[[], Any]) -> Outcome:
         """What a run comes to, whatever it raises."""
         try:
-            return Returned(run())
+            return Returned(self._outside(run()))
         except raised.DeclaredError as error:
-            return DeclaredError(cast(dict[str, Value], error.values))
+            return DeclaredError(self._outside(cast(dict[str, Value], error.values)))
         except raised.ContractBroken as broken:
             # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
-            return ContractBroken(broken.phase, broken.index, cast(dict[str, Value], broken.values))
+            return ContractBroken(broken.phase, broken.index, self._outside(cast(dict[str, Value], broken.values)))
         except raised.Raised as error:
             return self._failed(loaded, error.code)
         except DecimalException:
@@ -174,6 +176,10 @@ class PythonProgram:
             raise
         except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
             return EngineFault(f"{type(error).__name__}: {error}")
+
+    def _outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Values as a caller sees them: a json is plain objects outside an execution."""
+        return {name: plain(value) for name, value in values.items()} if self.has_json else values
 
     def _failed(self, loaded: _LoadedFunction, code: str) -> Outcome:
         at = loaded.site(sys.exc_info()[2])
@@ -218,7 +224,7 @@ class PythonExecution:
         return self._go_on(self._asked, completions[0])
 
     def _mark(self, index: int, value: Value) -> Value:
-        self._marks.append((index, value))
+        self._marks.append((index, plain(value) if self._program.has_json else value))
         return value
 
     def _begin(self) -> Blocked | Done:

@@ -145,7 +145,7 @@ class _Reader:
         if kind == "call":
             args = tuple(self._table[argument] for argument in body["args"])
             of = tuple(type_from_json(type_) for type_ in body.get("of", ()))
-            return Call(body["op"], of, args, _result_type(body["op"], args), place, index)
+            return Call(body["op"], of, args, _result_type(body["op"], of, args), place, index)
         if kind == "if":
             condition, then, otherwise = (self._table[body[part]] for part in ("condition", "then", "else"))
             return If(condition, then, otherwise, then.type, place, index)
@@ -276,9 +276,9 @@ def _operands(form: dict[str, Any]) -> list[int]:
             return []
 
 
-def _result_type(op: str, args: tuple[Expression, ...]) -> Type:
+def _result_type(op: str, of: tuple[Type, ...], args: tuple[Expression, ...]) -> Type:
     spec = OPERATIONS[op]
-    bindings: dict[str, Type] = {}
+    bindings = dict(zip((name for name, _ in spec.type_params), of, strict=True))
     for (_, pattern), argument in zip(spec.params, args, strict=True):
         match_declared(declared_type(pattern), argument.type, bindings)
     return substitute(declared_type(spec.returns), bindings)

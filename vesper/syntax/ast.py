@@ -28,7 +28,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Digits as written; a point makes it a decimal."""
+    """Digits as written; a point makes it a decimal, an exponent a float."""
 
     text: str
     span: Span
@@ -127,6 +127,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """`CAST(value AS type)`."""
+
+    value: Expression
+    type: TypeText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
 
@@ -207,7 +216,7 @@ class JsonTree:
 
 Expression: TypeAlias = (
     Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call | Aggregate
-    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Template | JsonTree
+    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast | Template | JsonTree
 )  # fmt: skip
 
 
@@ -222,7 +231,7 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return (condition, then, otherwise)
         case Let(value=value, body=body):
             return (value, body)
-        case Field(base=base):
+        case Field(base=base) | Cast(value=base):
             return (base,)
         case Index(base=base, index=index):
             return (base, index)

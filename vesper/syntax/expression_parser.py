@@ -8,8 +8,9 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.spec.operators import OPERATOR_LEVELS
 from vesper.syntax import ast
-from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, TokenReader, read_tokens
+from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, read_tokens
 from vesper.syntax.tokens import Token, TokenKind
+from vesper.syntax.type_parser import TypeParser
 from vesper.syntax.yaml_tree import Scalar
 
 AGGREGATES = ("SUM", "COUNT", "MIN", "MAX", "AVG")
@@ -60,7 +61,7 @@ def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
     return True
 
 
-class ExpressionParser(TokenReader):
+class ExpressionParser(TypeParser):
     """One method for each form; every nested expression goes through `expression`, which counts the depth."""
 
     _ends_at_in = False
@@ -258,6 +259,8 @@ class ExpressionParser(TokenReader):
             return self._name_or_call()
         if self.at(*AGGREGATES):
             return self._aggregate()
+        if self.at("CAST"):
+            return self._cast()
         if self.at("("):
             start = self.take()
             inner = self.closed_expression()
@@ -292,6 +295,14 @@ class ExpressionParser(TokenReader):
         value = self.closed_expression()
         binding = self._optional_binding()
         return ast.Aggregate(ast.Word(word.text, word.span), value, binding, word.span.to(self.expect(")").span))
+
+    def _cast(self) -> ast.Expression:
+        start = self.take()
+        self.expect("(")
+        value = self.closed_expression()
+        self.expect("AS")
+        type_ = self.type()
+        return ast.Cast(value, type_, start.span.to(self.expect(")").span))
 
     def _brackets(self) -> ast.Expression:
         start = self.take()
