@@ -46,7 +46,8 @@ class CaseEffects:
             return ExpectedRequest(path, {}, None, None if effect.fails is None else effect.fails.text)
         request = self._requests.get(name) or self._requests.get(f"_{name}")
         if request is None:
-            help_ = did_you_mean(name, self._requests)
+            named = [each for each in self._requests if not each.startswith("_")]
+            help_ = did_you_mean(name, named) or "a step that a case expects needs a name: `step: …`"
             kinds = "no step that makes a request"
             self._bag.error(Code.UNKNOWN_NAME, effect.step.span, kinds=kinds, name=name, help=help_)
             return None

@@ -126,6 +126,9 @@ class FlowChecker:
             declared = self._scope.declare(
                 "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
             )
+            is_read = isinstance(statement, ir.Request) and statement.effect_class == "read"
+            # What does something is used by that; what only asks, or computes, is there for its value.
+            declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
                 self._skipped.setdefault(self._conditions_text(step), []).append(declared)
                 if not isinstance(statement, ir.Step):

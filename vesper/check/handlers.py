@@ -8,7 +8,7 @@ from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import ANY, CONTRACT_BROKEN, HTTP_CODE, own_codes, possible_in
-from vesper.ir.statements import inner_blocks
+from vesper.ir.statements import own_blocks
 from vesper.syntax import ast
 
 
@@ -22,7 +22,7 @@ def check_codes(
     if not handlers:
         return
     possible = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
-    for block in inner_blocks(statement):
+    for block in own_blocks(statement):
         possible |= possible_in(block, callees)
     seen: dict[str, Span] = {}
     for word in (word for handler in handlers for word in handler.codes):

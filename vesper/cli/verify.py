@@ -121,7 +121,7 @@ def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None)
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
     for failure in report.case_failures:
         wanted = _wanted(compiled, failure.case)
-        answer = one_line(compiled.node, failure.outcome)
+        answer = failure.problem or ("" if failure.outcome is None else one_line(compiled.node, failure.outcome))
         click.echo(f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}", err=True)
     for difference, path in zip(report.differences, saved, strict=True):
         click.echo(difference_text(compiled, difference, path) + "\n", err=True)

@@ -57,6 +57,8 @@ class Done:
 
     outcome: Outcome
     marks: Marks
+    requests: tuple[Request, ...] = ()
+    """What was asked for on the way, where whoever ran the execution noted it."""
 
 
 class Execution(Protocol):

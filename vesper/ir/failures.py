@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from vesper.ir import nodes as ir
-from vesper.ir.statements import inner_blocks, leaves
+from vesper.ir.statements import handlers_of, leaves, own_blocks
 from vesper.spec.effects import EFFECTS
 from vesper.spec.errors import ErrorCode
 from vesper.spec.operations import OPERATIONS
@@ -80,12 +80,10 @@ def takes(handler: ir.Handler, code: str) -> bool:
 
 def possible_codes(statement: ir.Statement, callees: dict[str, frozenset[str]]) -> set[str]:
     """All that can come out of a statement as a failure."""
-    handlers = () if isinstance(statement, ir.Return | ir.Raise | ir.Require) else statement.handlers
-    inside = {handler.body for handler in handlers}
+    handlers = handlers_of(statement)
     found = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
-    for block in inner_blocks(statement):
-        if block not in inside:
-            found |= possible_in(block, callees)
+    for block in own_blocks(statement):
+        found |= possible_in(block, callees)
     left = {code for code in found if not any(takes(h, code) and _ends(h) for h in handlers)}
     for handler in handlers:
         left |= possible_in(handler.body, callees)

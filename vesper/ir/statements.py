@@ -200,16 +200,23 @@ def leaves(block: Block) -> bool:
             return False
 
 
+def own_blocks(statement: Statement) -> tuple[Block, ...]:
+    """The blocks whose failures the statement's handlers take."""
+    match statement:
+        case Branch(arms=arms, otherwise=otherwise):
+            return (*(arm.body for arm in arms), otherwise)
+        case Loop(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+def handlers_of(statement: Statement) -> tuple[Handler, ...]:
+    return () if isinstance(statement, Return | Raise | Require) else statement.handlers
+
+
 def inner_blocks(statement: Statement) -> tuple[Block, ...]:
-    handlers: tuple[Handler, ...] = ()
-    if not isinstance(statement, Return | Raise | Require):
-        handlers = statement.handlers
-    own: tuple[Block, ...] = ()
-    if isinstance(statement, Branch):
-        own = (*(arm.body for arm in statement.arms), statement.otherwise)
-    elif isinstance(statement, Loop):
-        own = (statement.body,)
-    return (*own, *(handler.body for handler in handlers))
+    return (*own_blocks(statement), *(handler.body for handler in handlers_of(statement)))
 
 
 def all_statements(block: Block) -> Iterator[Statement]:
@@ -250,10 +257,9 @@ def expressions_of(block: Block) -> Iterator[Expression]:
             case CallNode(inputs=given, result=result):
                 yield from (value for _, value in given)
                 yield result
-        if not isinstance(statement, Return | Raise | Require):
-            for handler in statement.handlers:
-                yield from expressions_of(handler.body)
-                yield from () if handler.value is None else (handler.value,)
+        for handler in handlers_of(statement):
+            yield from expressions_of(handler.body)
+            yield from () if handler.value is None else (handler.value,)
 
 
 Bound: TypeAlias = dict[int, int]
