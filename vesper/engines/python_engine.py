@@ -139,7 +139,7 @@ class PythonProgram:
     @property
     def is_plain(self) -> bool:
         """True where generated code is a plain function."""
-        return self.node.is_pure() or self.node.type == "function"
+        return self.node.is_pure()
 
     def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> PythonExecution:
         if self._traced is None:
