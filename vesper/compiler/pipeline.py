@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vesper.check.ast_to_ir import check_document
 from vesper.check.cases import Case
+from vesper.check.reachable import report_constants
 from vesper.compiler.reading import NotText, read_bytes, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
@@ -28,16 +29,21 @@ class Compiled:
     semantic_hash: str
 
 
-def compile_source(source: SourceFile) -> tuple[Compiled | None, DiagnosticBag]:
-    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean."""
+def compile_source(source: SourceFile, judge_contracts: bool = True) -> tuple[Compiled | None, DiagnosticBag]:
+    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean.
+
+    Without `judge_contracts` a node that nobody can call compiles: a random program may be one, and runs all the same.
+    """
     bag = DiagnosticBag(source)
     try:
         tree = read_yaml(bag)
         document = None if tree is None else build_ast(tree, bag)
         checked = None if document is None else check_document(document, bag)
+        if checked is not None and judge_contracts:
+            report_constants(checked.node, bag)
     except CheckingStopped:
         return None, bag
-    if document is None or checked is None:
+    if document is None or checked is None or bag.has_errors:
         return None, bag
     written = encode_and_hash(checked.node)
     if written is None:

@@ -153,6 +153,31 @@ class Code(Enum):
         "bad-constraint",
         "`{constraint}` is no constraint for {type}",
     )
+    ALWAYS_HOLDS = (
+        "VSP3101",
+        "always-holds",
+        "the {what} `{clause}` always holds",
+    )
+    NEVER_HOLDS = (
+        "VSP3102",
+        "never-holds",
+        "the {what} `{clause}` never holds",
+    )
+    CONTRADICTION = (
+        "VSP3103",
+        "contradiction",
+        "`{clause}` contradicts {other}",
+    )
+    UNREACHABLE_BRANCH = (
+        "VSP3104",
+        "unreachable-branch",
+        "{what} is never reached",
+    )
+    CONSTANT_COMPARISON = (
+        "VSP3105",
+        "constant-comparison",
+        "`{text}` is always {always}",
+    )
 
     def __init__(self, number: str, title: str, headline: str) -> None:
         self.number = number

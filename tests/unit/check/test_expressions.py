@@ -39,7 +39,7 @@ flow:
 
 
 def codes(clause: str) -> list[str]:
-    _, bag = compile_source(SourceFile("test.vsp", HEAD % clause))
+    _, bag = compile_source(SourceFile("test.vsp", HEAD % clause), judge_contracts=False)
     return [each.code.title for each in bag.sorted()]
 
 
