@@ -110,6 +110,8 @@ class ExpressionChecker(CollectionForms):
         """The expression with the type it has. What is expected only decides what literals and bare words mean."""
         hint = without_null(expected) if expected is not None else None
         match expression:
+            case ast.Unread():
+                return None
             case ast.Number():
                 return self._number(expression, hint)
             case ast.String():

@@ -184,9 +184,16 @@ class Comprehension:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
+
+    span: Span
+
+
 Expression: TypeAlias = (
-    Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call | Aggregate
-    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension
+    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call
+    | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension
 )  # fmt: skip
 
 
@@ -255,7 +262,7 @@ class TypeApplied:
     span: Span
 
 
-TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
 
 
 # -- declarations ---------------------------------------------------------------------------------

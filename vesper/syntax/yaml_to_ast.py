@@ -32,10 +32,24 @@ _Item = TypeVar("_Item")
 
 
 def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
-    """The document, or None when the bag has errors."""
+    """The document; None when a part of it is missing.
+
+    An expression or a type that cannot be read stands in it as `Unread`, so that one of them does not hide what is
+    wrong with all the others.
+    """
     root = expect_mapping(tree, "a node", bag)
-    document = None if root is None else _Builder(bag).document(root)
-    return None if bag.has_errors else document
+    builder = _Builder(bag)
+    document = None if root is None else builder.document(root)
+    return document if bag.error_count == builder.unread_errors else None
+
+
+def _without_guesses(table: ast.DecisionTable) -> ast.DecisionTable:
+    """The table, all unread from a condition that is: what it says about null decides what the rows below may do."""
+    for position, row in enumerate(table.rows):
+        if isinstance(row.when, ast.Unread):
+            unread = [ast.Row(ast.Unread(each.when.span), ast.Unread(each.then.span)) for each in table.rows[position:]]
+            return ast.DecisionTable(table.name, (*table.rows[:position], *unread), ast.Unread(table.otherwise.span))
+    return table
 
 
 class _Builder:
@@ -43,6 +57,8 @@ class _Builder:
         self._bag = bag
         self._expressions = 0
         self._expression_text = 0
+        self.unread_errors = 0
+        """Of the errors reported, those that are about the text of one expression or type alone."""
 
     def document(self, root: Mapping) -> ast.Document | None:
         node = Fields(root, shapes.NODE, self._bag)
@@ -120,7 +136,10 @@ class _Builder:
     # -- declarations -----------------------------------------------------------------------------
 
     def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
-        return None if scalar is None else parse_type(self._counted(scalar), self._bag)
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_type(self._counted(scalar), self._bag) or self._unread(scalar, before)
 
     def _input(self, name: ast.Word, tree: Tree) -> ast.Input | None:
         if isinstance(tree, Scalar):
@@ -178,7 +197,15 @@ class _Builder:
     # -- contracts and flow -----------------------------------------------------------------------
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
-        return None if scalar is None else parse_expression(self._counted(scalar), self._bag)
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_expression(self._counted(scalar), self._bag) or self._unread(scalar, before)
+
+    def _unread(self, tree: Tree, before: int) -> ast.Unread:
+        """Something in the place of what could not be read, with the errors since it was begun."""
+        self.unread_errors += self._bag.error_count - before
+        return ast.Unread(tree.span)
 
     def _expression_in(self, tree: Tree | None, key: str) -> ast.Expression | None:
         """An expression; where a value is computed, a mapping is a record and a list is an array."""
@@ -212,9 +239,15 @@ class _Builder:
 
     def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:
         listed = None if contracts is None else contracts.sequence(key)
-        scalars = [expect_scalar(item, key, self._bag) for item in (listed.items if listed else ())]
-        clauses = [(scalar, self._expression(scalar)) for scalar in scalars if scalar is not None]
-        return tuple(ast.Clause(holds, " ".join(scalar.text.split())) for scalar, holds in clauses if holds is not None)
+        return tuple(self._clause(item, key) for item in (listed.items if listed else ()))
+
+    def _clause(self, tree: Tree, key: str) -> ast.Clause:
+        before = self._bag.error_count
+        scalar = expect_scalar(tree, key, self._bag)
+        holds = self._expression(scalar)
+        if scalar is None or holds is None:
+            return ast.Clause(self._unread(tree, before), "")
+        return ast.Clause(holds, " ".join(scalar.text.split()))
 
     def _step(self, tree: Tree) -> list[ast.Step]:
         """One step; a compute block is one for each of its names."""
@@ -273,7 +306,9 @@ class _Builder:
         if last is None:
             return None
         otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
-        return None if name is None or otherwise is None else ast.DecisionTable(name, tuple(rows), otherwise)
+        if name is None or otherwise is None:
+            return None
+        return _without_guesses(ast.DecisionTable(name, tuple(rows), otherwise))
 
     def _row(self, tree: Tree) -> ast.Row | None:
         mapping = expect_mapping(tree, "a row", self._bag)
