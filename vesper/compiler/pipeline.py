@@ -8,7 +8,7 @@ from pathlib import Path
 from vesper.check.ast_to_ir import check_document
 from vesper.check.cases import Case
 from vesper.check.reachable import report_constants
-from vesper.compiler.reading import NotText, read_bytes, text_of
+from vesper.compiler.reading import NotText, read_bytes, shown_path, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.source import SourceFile, Span
@@ -72,6 +72,6 @@ def compile_bytes(shown: str, data: bytes) -> tuple[Compiled | None, DiagnosticB
 
 def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:
     """The one thing there is to say about a file without text."""
-    bag = DiagnosticBag(SourceFile(path, ""))
+    bag = DiagnosticBag(SourceFile(shown_path(path), ""))
     bag.error(Code.UNREADABLE_FILE, Span(0, 0), reason=reason)
     return None, bag

@@ -18,7 +18,7 @@ NODES = [*worked_nodes(), *written_for_tests()]
 
 def test_a_signature() -> None:
     node = compiled_text(starter("fee_v1", "function")).node
-    assert signature(node) == "(amount: decimal, rate: decimal) → (fee: decimal)"
+    assert signature([("amount", "decimal"), ("rate", "decimal")], [("fee", "decimal")]) == "(amount: decimal, rate: decimal) → (fee: decimal)"
 
 
 def test_operations_are_counted() -> None:
