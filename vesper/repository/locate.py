@@ -71,7 +71,10 @@ def locate(wanted: str, root: Path) -> Path:
     # A file that is called so and declares something else counts only if nobody declares it.
     matches = [path for path in files if path.stem == wanted and read(path) == wanted]
     if not matches and split_node_id(wanted) is None:
-        matches = _matches(wanted, [path for path in files if _mentions(path, f"{wanted}_v")], read)
+        start = f"{wanted}_v"  # a file that cannot be read goes by its name
+        matches = _matches(
+            wanted, [path for path in files if path.stem.startswith(start) or _mentions(path, start)], read
+        )
     matches = matches or _matches(wanted, files, read) or _matches(wanted, files, lambda path: path.stem)
     if len(matches) > 1:
         raise NodeNotFound(f"`{wanted}` is in {' and in '.join(f'`{path}`' for path in matches)}; name one file")
