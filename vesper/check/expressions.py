@@ -404,6 +404,8 @@ class ExpressionChecker(CollectionForms):
             is_list = expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral)
             if left is not None and is_list and left.type != NULL:
                 hint = ArrayOf(left.type)
+            elif expression.operator.text == "IN" and isinstance(expression.right, ast.Name | ast.If):
+                hint = None  # a collection stands there, so a word is a name and never a member
             right = None if left is None else self.infer(expression.right, hint)
         if left is None or right is None:
             return None
