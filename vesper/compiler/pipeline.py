@@ -14,6 +14,7 @@ from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.ir.encode import encode_and_hash
 from vesper.ir.nodes import Node
+from vesper.syntax.advice import with_advice
 from vesper.syntax.yaml_to_ast import build_ast
 from vesper.syntax.yaml_tree import read_yaml
 
@@ -35,6 +36,13 @@ def compile_source(source: SourceFile, judge_contracts: bool = True) -> tuple[Co
     Without `judge_contracts` a node that nobody can call compiles: a random program may be one, and runs all the same.
     """
     bag = DiagnosticBag(source)
+    compiled = _compile(source, bag, judge_contracts)
+    if bag.has_errors:
+        bag.improve(with_advice)
+    return compiled, bag
+
+
+def _compile(source: SourceFile, bag: DiagnosticBag, judge_contracts: bool) -> Compiled | None:
     try:
         tree = read_yaml(bag)
         document = None if tree is None else build_ast(tree, bag)
@@ -42,14 +50,14 @@ def compile_source(source: SourceFile, judge_contracts: bool = True) -> tuple[Co
         if checked is not None and judge_contracts:
             report_constants(checked.node, bag)
     except CheckingStopped:
-        return None, bag
+        return None
     if document is None or checked is None or bag.has_errors:
-        return None, bag
+        return None
     written = encode_and_hash(checked.node)
     if written is None:
         bag.error(Code.TOO_LARGE, document.node_id.span, limit="8 MiB", what="of IR for this node")
-        return None, bag
-    return Compiled(source, checked.node, checked.cases, *written), bag
+        return None
+    return Compiled(source, checked.node, checked.cases, *written)
 
 
 def compile_file(path: Path) -> tuple[Compiled | None, DiagnosticBag]:
@@ -74,4 +82,5 @@ def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:
     """The one thing there is to say about a file without text."""
     bag = DiagnosticBag(SourceFile(shown_path(path), ""))
     bag.error(Code.UNREADABLE_FILE, Span(0, 0), reason=reason)
+    bag.improve(with_advice)
     return None, bag
