@@ -55,6 +55,14 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
     def clause(of: ir.Clause) -> ir.Clause:
         return replace(of, holds=wrapped(of.holds))
 
+    def statement(of: ir.Statement) -> ir.Statement:
+        """Only expressions of plain steps and returns are judged."""
+        if isinstance(of, ir.Step):
+            return replace(of, value=wrapped(of.value))
+        return (
+            ir.Return(tuple((name, wrapped(value)) for name, value in of.values)) if isinstance(of, ir.Return) else of
+        )
+
     node = compiled.node
     watched = ir.numbered(
         replace(
@@ -62,12 +70,7 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
             constraints=tuple(clause(each) for each in node.constraints),
             preconditions=tuple(clause(each) for each in node.preconditions),
             postconditions=tuple(clause(each) for each in node.postconditions),
-            body=tuple(
-                replace(each, value=wrapped(each.value))
-                if isinstance(each, ir.Step)
-                else ir.Return(tuple((name, wrapped(value)) for name, value in each.values))
-                for each in node.body
-            ),
+            body=tuple(statement(each) for each in node.body),
         )
     )
     found = {

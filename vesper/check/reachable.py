@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vesper.check.intervals import Known
 from vesper.check.judge import Constant, Judge
 from vesper.check.terms import Facts
 from vesper.diagnostics.codes import Code
@@ -198,28 +199,45 @@ class _Reporter:
     def _body(self, facts: Facts) -> Facts | None:
         """What is known of the outputs when the steps are done; None where they never are."""
         judge = self._judge
-        returned: Facts | None = facts
+        returned: Facts | None = None
+        is_straight = True
         for statement in self._node.body:
-            if isinstance(statement, ir.Step):
-                number = judge.terms.add_step(statement)
-                with judge.aloud(facts):
-                    value = judge.value(statement.value, facts)
-                if value is None:
-                    returned = None
-                    break
-                learnt = judge.terms.learn(facts, number, value)
-                facts = learnt if learnt is not None else facts
-                continue
-            returned = facts
-            for name, expression in statement.values:
-                judge.terms.add(expression)
-                with judge.aloud(facts):
-                    value = judge.value(expression, facts)
-                output = judge.terms.output(name, expression.type)
-                learnt = None if value is None or returned is None else judge.terms.learn(returned, output, value)
-                returned = learnt
+            match statement:
+                case ir.Step(value=expression, handlers=()):
+                    number = judge.terms.add_step(statement)
+                    value = self._aloud(expression, facts)
+                    if value is None:
+                        break
+                    facts = judge.terms.learn(facts, number, value) or facts
+                case ir.Require(clause):
+                    judge.terms.add(clause.holds)
+                    holds, _ = judge.branch(clause.holds, facts)
+                    if holds is None:
+                        break
+                    facts = holds
+                case ir.Return(values):
+                    returned = self._returned(values, facts) if is_straight else None
+                case _:
+                    # What has statements inside, or takes failures, is one value of which only the type is known; and
+                    # the node may return in there.
+                    is_straight = False
         for constant in judge.found:
             self._constant(constant)
+        return returned
+
+    def _aloud(self, expression: ir.Expression, facts: Facts) -> Known | None:
+        with self._judge.aloud(facts):
+            return self._judge.value(expression, facts)
+
+    def _returned(self, values: tuple[tuple[str, ir.Expression], ...], facts: Facts) -> Facts | None:
+        """The facts and what each output can be."""
+        terms = self._judge.terms
+        returned: Facts | None = facts
+        for name, expression in values:
+            terms.add(expression)
+            value = self._aloud(expression, facts)
+            output = terms.output(name, expression.type)
+            returned = None if value is None or returned is None else terms.learn(returned, output, value)
         return returned
 
     def _constant(self, constant: Constant) -> None:

@@ -114,7 +114,7 @@ class Terms:
                 return self._number(("expression", part.index), Term("other", (), part.type))
 
     def _reference(self, kind: str, name: str, type_: Type) -> int:
-        if kind == "step":
+        if kind == "step" and ("step", name) in self._named:
             return self._named["step", name]
         number = self._number((kind, name), Term(kind, (), type_))
         if kind == "constant":

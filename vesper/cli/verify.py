@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from vesper.check.cases import Case
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import find_nodes, nodes_option, print_diagnostics
-from vesper.cli.show import json_value, one_line, outcome_json, span_of
+from vesper.cli.show import json_text, json_value, one_line, outcome_json, span_of
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.diagnostics.diagnostic import Label
@@ -71,7 +70,7 @@ def command(
         found = _json([(compiled, report) for compiled, report, _ in reports], refused)
         if drawn is not None:
             found |= {"programs": _programs_json(drawn), "passed": found["passed"] and drawn.passed}
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        click.echo(json_text(found, is_ascii=False))
     disagree = any(report.differences for _, report, _ in reports) or (drawn is not None and not drawn.passed)
     passed = not refused and all(report.passed for _, report, _ in reports) and (drawn is None or drawn.passed)
     if refused and style == "text":
@@ -141,7 +140,7 @@ def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None)
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
     for failure in report.case_failures:
         wanted = _wanted(compiled, failure.case)
-        answer = one_line(compiled.node, failure.outcome)
+        answer = failure.problem or ("" if failure.outcome is None else one_line(compiled.node, failure.outcome))
         click.echo(f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}", err=True)
     for difference, path in zip(report.differences, saved, strict=True):
         click.echo(difference_text(compiled, difference, path) + "\n", err=True)

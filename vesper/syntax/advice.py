@@ -171,7 +171,11 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 
 
 def _number(_: SourceFile, diagnostic: Diagnostic) -> str | None:
-    return "a decimal has at most 1,000 digits, an integer at most 19" if "exponent" in diagnostic.headline else None
+    if "exponent" in diagnostic.headline or "float" in diagnostic.headline:
+        return "an exponent makes a float, of at most 1.7976931348623157e308; an exact number is written out"
+    if "places" in diagnostic.headline or "64 bits" in diagnostic.headline:
+        return "an integer has 64 bits, a decimal at most 1,000 digits; write a decimal with a point"
+    return None
 
 
 def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:

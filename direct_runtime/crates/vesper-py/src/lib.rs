@@ -1,15 +1,17 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
-//! `convert` and `composed` carry values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from
+//! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from
 //! crossing into Python. No meaning lives here.
 
 mod composed;
 mod convert;
 mod gather;
 mod guard;
+mod json;
 mod names;
 mod problems;
 mod program;
+mod times;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
