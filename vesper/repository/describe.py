@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from vesper.ir.nodes import Call, Constant, Input, Node, Output, Step
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
-def signature(node: Node) -> str:
-    """What goes in and what comes out, on one line."""
-    return f"({_listed(node.inputs)}) → ({_listed(node.outputs)})"
+def signature(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> str:
+    """What goes in and what comes out, on one line, from names and types."""
+    return f"({_listed(inputs)}) → ({_listed(outputs)})"
 
 
-def _listed(declared: tuple[Input, ...] | tuple[Output, ...]) -> str:
-    return ", ".join(f"{each.name}: {each.type}" for each in declared)
+def _listed(declared: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}: {type_}" for name, type_ in declared)
 
 
 def operations(node: Node) -> dict[str, int]:

@@ -18,6 +18,15 @@ MAX_BLOCKS = 16
 _LEAVING = ("return", "raise")
 
 
+def _without_guesses(table: ast.DecisionTable) -> ast.DecisionTable:
+    """The table, all unread from a condition that is: what it says about null decides what the rows below may do."""
+    for position, row in enumerate(table.rows):
+        if isinstance(row.when, ast.Unread):
+            unread = [ast.Row(ast.Unread(each.when.span), ast.Unread(each.then.span)) for each in table.rows[position:]]
+            return replace(table, rows=(*table.rows[:position], *unread), otherwise=ast.Unread(table.otherwise.span))
+    return table
+
+
 class StepReader(EffectReader):
     _steps = 0
     _blocks = 0
@@ -141,7 +150,7 @@ class StepReader(EffectReader):
             return None
         otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
         type_ = self._type(entry.scalar("type"))
-        return None if otherwise is None else ast.DecisionTable(tuple(rows), otherwise, type_)
+        return None if otherwise is None else _without_guesses(ast.DecisionTable(tuple(rows), otherwise, type_))
 
     def _row(self, tree: Tree) -> ast.Row | None:
         mapping = expect_mapping(tree, "a row", self._bag)
