@@ -98,6 +98,8 @@ class Operation:
 class ErrorCode:
     name: str
     doc: str
+    effect: bool = False
+    """Effects and called nodes fail with it, operations never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,10 @@ def load_declarations() -> Declarations:
 def _load_errors() -> tuple[ErrorCode, ...]:
     path = SCHEMAS / "errors.toml"
     table = tomllib.loads(path.read_text(encoding="utf-8"))["error"]
-    return tuple(ErrorCode(name, **_only(path, name, entry, required={"doc"})) for name, entry in sorted(table.items()))
+    return tuple(
+        ErrorCode(name, **_only(path, name, entry, required={"doc"}, optional={"effect"}))
+        for name, entry in sorted(table.items())
+    )
 
 
 def _load_types() -> tuple[TypeDeclaration, ...]:
