@@ -148,7 +148,7 @@ fn survives(bytes: &[u8]) -> bool {
         return false;
     };
     let inputs = program.node().inputs.iter().map(|input| sample(&input.ty));
-    let (_, outcome) = program.run_traced(inputs.collect());
+    let (_, outcome) = program.run_traced(inputs.collect(), None);
     assert!(
         !matches!(outcome, Outcome::Fault(_)),
         "{outcome:?}: {}",
