@@ -99,7 +99,7 @@ class ErrorCode:
     name: str
     doc: str
     effect: bool = False
-    """Effects and called nodes fail with it, operations never."""
+    """Comes from an effect or a called node, never from an operation."""
 
 
 @dataclass(frozen=True, slots=True)

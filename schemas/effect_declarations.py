@@ -1,26 +1,28 @@
-"""Reads `schemas/effects.toml`: every effect that a step may ask for.
-
-In: the TOML file. Out: `Effect` values, in declared order. What the fields mean is said at the head of the file.
-"""
+"""Reads `effects.toml`, `capabilities.toml` and `metrics.toml`: what a node may ask the Host for, and what is counted."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import type_text
-
+SCHEMAS = Path(__file__).parent
 CLASSES = ("read", "keyed", "txn", "probe", "unsafe")
-ANY_TYPE = ("any", "record")
-"""What an argument may be declared with besides a type."""
-COMPLETIONS = ("declared", "states")
-"""What an effect may give besides a type: the type that the step says, the enum of the machine's states."""
+METRIC_KINDS = ("counter", "gauge", "histogram")
 
 
-class EffectDeclarationError(Exception):
-    """A declaration of an effect that cannot be used; the message names it."""
+class EffectError(Exception):
+    """A declaration that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    type: str
+    """A type, `any`, `record`, or several with `|` between them."""
+    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,48 +32,73 @@ class Effect:
     operations: tuple[str, ...]
     capability: str
     classes: tuple[str, ...]
+    """Those a step may choose; the first is the default."""
     fixed: tuple[str, ...]
-    arguments: tuple[tuple[str, str, bool], ...]
-    """Name, type text, whether it may be missing."""
+    arguments: tuple[Argument, ...]
     gives: str
     fails: tuple[str, ...]
 
 
-def load_effects(path: Path, error_names: set[str]) -> tuple[Effect, ...]:
-    table = tomllib.loads(path.read_text(encoding="utf-8"))["effect"]
-    return tuple(_effect(name, entry, error_names) for name, entry in table.items())
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """A resource and an operation on it; targets are configured."""
+
+    name: str
+    doc: str
 
 
-def _effect(name: str, entry: dict[str, Any], error_names: set[str]) -> Effect:
-    fields = {"doc", "operations", "capability", "classes", "fixed", "arguments", "gives", "fails"}
-    if set(entry) != fields:
-        raise EffectDeclarationError(f"effects.toml: {name} has {sorted(set(entry) ^ fields)} too much or too little")
-    if unknown := set(entry["classes"]) - set(CLASSES):
-        raise EffectDeclarationError(f"effects.toml: {name}: {sorted(unknown)} are no classes")
-    # `http_error` stands for every status, and is no code of its own.
-    if unknown := set(entry["fails"]) - error_names - {"http_error"}:
-        raise EffectDeclarationError(f"effects.toml: {name} fails with {sorted(unknown)}, which errors.toml lacks")
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    doc: str
+    kind: str
+    unit: str
+    labels: tuple[str, ...]
+
+
+def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
+    effects = tuple(_effect(name, entry) for name, entry in _table("effects.toml", "effect").items())
+    capabilities = {each.name for each in load_capabilities()}
+    for effect in effects:
+        where = f"effects.toml: {effect.name}"
+        if effect.capability.rsplit(".", 1)[0] not in capabilities:
+            raise EffectError(f"{where} needs {effect.capability}, which capabilities.toml does not declare")
+        hole = re.search(r"\{(\w+)\}", effect.capability)
+        if hole and hole[1] not in (*effect.fixed, "table"):
+            raise EffectError(f"{where}: {effect.capability} has a hole that is no fixed field")
+        if unknown := set(effect.fails) - error_codes:
+            raise EffectError(f"{where} fails with {sorted(unknown)}, which errors.toml does not declare")
+        if unknown := set(effect.classes) - set(CLASSES):
+            raise EffectError(f"{where} has unknown classes {sorted(unknown)}")
+    return effects
+
+
+def load_capabilities() -> tuple[Capability, ...]:
+    return tuple(Capability(name, entry["doc"]) for name, entry in _table("capabilities.toml", "capability").items())
+
+
+def load_metrics() -> tuple[Metric, ...]:
+    found = []
+    for name, entry in _table("metrics.toml", "metric").items():
+        if entry["kind"] not in METRIC_KINDS:
+            raise EffectError(f"metrics.toml: {name} has kind {entry['kind']}")
+        found.append(Metric(name, entry["doc"], entry["kind"], entry["unit"], tuple(entry["labels"])))
+    return tuple(found)
+
+
+def _table(file: str, key: str) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((SCHEMAS / file).read_text(encoding="utf-8"))[key]
+    return table
+
+
+def _effect(name: str, entry: dict[str, Any]) -> Effect:
+    wanted = {"doc", "operations", "capability", "classes", "fixed", "arguments", "gives", "fails"}
+    if set(entry) != wanted:
+        raise EffectError(f"effects.toml: {name} has {sorted(set(entry) ^ wanted)} too much or too little")
     arguments = tuple(
-        (argument, str(declared["type"]), bool(declared.get("optional", False)))
-        for argument, declared in entry["arguments"].items()
+        Argument(argument, form["type"], form.get("optional", False)) for argument, form in entry["arguments"].items()
     )
-    for argument, text, _ in arguments:
-        for word in text.split(" | "):
-            _check_type(f"{name}: {argument}", word, ANY_TYPE)
-    _check_type(f"{name}: gives", entry["gives"], COMPLETIONS)
+    lists = {key: tuple(entry[key]) for key in ("operations", "classes", "fixed", "fails")}
     return Effect(
-        name=name,
-        doc=entry["doc"],
-        operations=tuple(entry["operations"]),
-        capability=entry["capability"],
-        classes=tuple(entry["classes"]),
-        fixed=tuple(entry["fixed"]),
-        arguments=arguments,
-        gives=entry["gives"],
-        fails=tuple(entry["fails"]),
+        name, entry["doc"], capability=entry["capability"], arguments=arguments, gives=entry["gives"], **lists
     )
-
-
-def _check_type(where: str, word: str, besides: tuple[str, ...]) -> None:
-    if word not in (*besides, *type_text.PRIMITIVES):
-        raise EffectDeclarationError(f"effects.toml: {where}: `{word}` is no type that an effect may have")

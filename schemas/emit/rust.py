@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from declarations import ROOT, SCHEMAS, DeclarationError, Declarations, Example, Operation
+from declarations import ROOT, DeclarationError, Declarations, Example, Operation
 from effect_declarations import Effect, load_effects
 from type_text import NULL
 
@@ -60,7 +60,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations.
     declarations = replace(declarations.implemented(), errors=declarations.errors)
     generated = CRATES / "vesper-ir" / "src" / "generated"
-    effects = load_effects(SCHEMAS / "effects.toml", {error.name for error in declarations.errors})
+    effects = load_effects({error.name for error in declarations.errors})
     return {
         generated / "effects.rs": _effects(effects),
         generated / "ops.rs": _ops(declarations),
@@ -159,12 +159,12 @@ def _effect_declaration(effect: Effect) -> list[str]:
         opening, closing = ("&[EffectArgument {", "}],") if len(effect.arguments) == 1 else ("&[", "],")
         inner = indent if len(effect.arguments) == 1 else indent + "    "
         lines.append(f"{indent}arguments: {opening}")
-        for name, text, is_optional in effect.arguments:
+        for argument in effect.arguments:
             lines += [] if len(effect.arguments) == 1 else [f"{inner}EffectArgument {{"]
             lines += [
-                f"{inner}    name: {_string(name)},",
-                f"{inner}    types: &[{', '.join(_string(word) for word in text.split(' | '))}],",
-                f"{inner}    is_optional: {str(is_optional).lower()},",
+                f"{inner}    name: {_string(argument.name)},",
+                f"{inner}    types: &[{', '.join(_string(word) for word in argument.type.split(' | '))}],",
+                f"{inner}    is_optional: {str(argument.optional).lower()},",
             ]
             lines += [] if len(effect.arguments) == 1 else [f"{inner}}},"]
         lines.append(f"{indent}{closing}")

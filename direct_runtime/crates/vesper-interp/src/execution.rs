@@ -197,21 +197,20 @@ impl Execution {
     /// Runs to the next request or the end, through calls; `ended` is how the node at work has ended, if it has.
     fn run(&mut self, mut ended: Option<Outcome>) -> Result<Advanced, Fault> {
         loop {
-            let outcome = match ended.take() {
-                Some(outcome) => outcome,
-                None => {
-                    let code = code(&self.unit, self.traced.as_ref(), &self.callers);
-                    match execute(code, &mut self.frame, &mut self.marks)? {
-                        Stop::Ended(outcome) => outcome,
-                        Stop::Request(site) => {
-                            let request = self.request(site)?;
-                            self.state = State::Waiting(request.id, site);
-                            return Ok(Advanced::Blocked(request));
-                        }
-                        Stop::Call(site) => {
-                            self.enter(site)?;
-                            continue;
-                        }
+            let outcome = if let Some(outcome) = ended.take() {
+                outcome
+            } else {
+                let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+                match execute(code, &mut self.frame, &mut self.marks)? {
+                    Stop::Ended(outcome) => outcome,
+                    Stop::Request(site) => {
+                        let request = self.request(site)?;
+                        self.state = State::Waiting(request.id, site);
+                        return Ok(Advanced::Blocked(request));
+                    }
+                    Stop::Call(site) => {
+                        self.enter(site)?;
+                        continue;
                     }
                 }
             };

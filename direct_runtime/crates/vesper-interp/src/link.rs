@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use vesper_ir::flow::CalledNode;
+use vesper_ir::flow::{CalledInput, CalledNode};
 use vesper_ir::limits::CALL_DEPTH;
 use vesper_ir::node::{Input, Output};
-use vesper_ir::{Node, Rejected, Value};
+use vesper_ir::{Node, Rejected, Type};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, compile};
@@ -108,15 +108,9 @@ fn matches(called: &CalledNode, node: &Node) -> Result<(), &'static str> {
         let mut pairs = left.iter().zip(right);
         left.len() == right.len() && pairs.all(|(left, right)| left.name == right.name && left.ty == right.ty)
     };
-    let same_default = |left: Option<&Value>, right: Option<&Value>| match (left, right) {
-        (None, None) => true,
-        (Some(left), Some(right)) => left.is_identical(right),
-        _ => false,
-    };
-    let same_input = |(left, right): (&Input, &Input)| {
-        left.name == right.name
-            && left.ty == right.ty
-            && same_default(left.default.as_ref(), right.default.as_ref())
+    let same_input = |(called, own): (&CalledInput, &Input)| {
+        let is_optional = own.default.is_some() || matches!(own.ty, Type::Optional(_));
+        called.name == own.name && called.ty == own.ty && called.is_optional == is_optional
     };
     if *called.hash != *node.semantic_hash {
         return Err("it has another semantic hash");

@@ -45,7 +45,10 @@ impl Program {
         let mut next = 0;
         while let Some(unit) = found.get(next) {
             for callee in &unit.callees {
-                if !found.iter().any(|known| std::ptr::eq(*known, &**callee)) {
+                if !found
+                    .iter()
+                    .any(|known| std::ptr::eq(*known, Arc::as_ptr(callee)))
+                {
                     found.push(callee);
                 }
             }

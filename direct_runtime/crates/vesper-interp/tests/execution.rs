@@ -63,10 +63,12 @@ fn done(program: &Program, advanced: Result<Advanced, Misuse>) -> (String, Vec<S
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "what an execution is advanced with")]
 fn value(id: u64, value: i64) -> Option<(u64, Completion)> {
     Some((id, Completion::Value(Value::Integer(value))))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "what an execution is advanced with")]
 fn failure(id: u64, code: &str) -> Option<(u64, Completion)> {
     Some((id, Completion::Failed(FailureCode::new(code))))
 }
@@ -350,8 +352,13 @@ fn entry(node: &Json) -> Json {
         |_| vesper_ir::load(&document(&node)).unwrap().semantic_hash,
         |program| program.node().semantic_hash.clone(),
     );
+    let inputs = node["inputs"].as_array().unwrap().iter().map(|input| {
+        let is_optional = input.get("default").is_some() || input["type"].get("optional").is_some();
+        json!({"name": input["name"], "type": input["type"], "optional": is_optional})
+    });
+    let inputs: Vec<Json> = inputs.collect();
     json!({
-        "node": node["node_id"], "hash": hash, "inputs": node["inputs"],
+        "node": node["node_id"], "hash": hash, "inputs": inputs,
         "success": node["outputs"]["success"], "error": node["outputs"]["error"],
     })
 }
@@ -528,7 +535,7 @@ fn called_nodes_are_the_ones_that_were_checked() {
         refusal(&node, &[&called])
     };
     assert!(changed("/calls/0/hash", json!("0".repeat(64))).contains("it has another semantic hash"));
-    assert!(changed("/calls/0/inputs/2/default", json!(4)).contains("it has other inputs"));
+    assert!(changed("/calls/0/inputs/0/optional", json!(true)).contains("it has other inputs"));
     assert!(changed("/calls/0/inputs/2/name", json!("z")).contains("it has other inputs"));
     assert!(
         changed("/calls/0/inputs/1/type", json!({"optional": "integer"})).contains("it has other inputs")
@@ -543,7 +550,7 @@ fn nodes_do_not_call_themselves() {
     // The hash of such a node cannot be known, so that a cycle is refused before any hash is looked at.
     let entry = |id: &str| {
         json!({
-            "node": id, "hash": "0".repeat(64), "inputs": [{"name": "x", "type": "integer"}],
+            "node": id, "hash": "0".repeat(64), "inputs": [{"name": "x", "type": "integer", "optional": false}],
             "success": [{"name": "result", "type": "integer"}], "error": [],
         })
     };

@@ -1,5 +1,6 @@
 //! The rules of docs/spec/ir.md about statements, each broken once: the reader refuses, and says what and where.
 #![allow(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     clippy::panic,
@@ -274,11 +275,11 @@ fn the_arms_of_a_branch_agree() {
     let valued = json!([arm(json!([]), Some(integer(1)))]);
     refuses(
         with(valued.clone(), json!({})),
-        "an arm has a value of integer, another none",
+        "an arm has a value, another none",
     );
     refuses(
         with(valued, json!({"otherwise": text("a")})),
-        "an arm has a value of integer, another string",
+        "an arm has a value of integer, another one of string",
     );
     refuses(
         with(json!([arm(json!([]), None)]), json!({"otherwise": text("a")})),
@@ -625,8 +626,8 @@ fn machines_have_their_states() {
 fn calls_are_as_the_entry_says() {
     let entry = json!({
         "node": "other_v1", "hash": "0".repeat(64),
-        "inputs": [{"name": "a", "type": "integer"}, {"name": "b", "type": "integer", "default": 1},
-            {"name": "c", "type": {"optional": "integer"}}, {"name": "d", "type": "integer"}],
+        "inputs": [{"name": "a", "type": "integer", "optional": false}, {"name": "b", "type": "integer", "optional": true},
+            {"name": "c", "type": {"optional": "integer"}, "optional": true}, {"name": "d", "type": "integer", "optional": false}],
         "success": [{"name": "out", "type": "integer"}], "error": [],
     });
     let calling = |node_id: &str, inputs: Json, result: Json| json!([{"call": {"name": "c", "node": node_id, "inputs": inputs, "result": result}}, returns(integer(1))]);

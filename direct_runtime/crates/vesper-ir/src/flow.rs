@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::effect::EffectClass;
 use crate::generated::effects::Effect;
 use crate::generated::errors::ErrorCode;
-use crate::node::{ExpressionIndex, Input, LocalNumber, Output, RawInput};
+use crate::node::{ExpressionIndex, LocalNumber, Output};
+use crate::types::Type;
 
 /// Statements that are executed in order.
 pub type Block = Vec<Statement>;
@@ -161,24 +162,23 @@ pub struct Machine {
     pub transitions: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// What a document says of a node that it calls.
-#[derive(Debug)]
-pub struct RawCalledNode {
-    pub node: Arc<str>,
-    pub hash: Arc<str>,
-    pub inputs: Vec<RawInput>,
-    pub success: Vec<Output>,
-    pub error: Vec<Output>,
-}
-
 /// A node that is called: the one with this id and this semantic hash, which has these inputs and outputs.
 #[derive(Debug)]
 pub struct CalledNode {
     pub node: Arc<str>,
     pub hash: Arc<str>,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<CalledInput>,
     pub success: Vec<Output>,
     pub error: Vec<Output>,
+}
+
+/// An input of a called node.
+#[derive(Debug)]
+pub struct CalledInput {
+    pub name: Arc<str>,
+    pub ty: Type,
+    /// True when it may be left out: it has a default, or may be null.
+    pub is_optional: bool,
 }
 
 /// What an execution, or a request, fails with: a code of the closed list, or a name from elsewhere (`http_402`, an

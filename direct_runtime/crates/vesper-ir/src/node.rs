@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::flow::{Block, CalledNode, Machine, RawCalledNode};
+use crate::flow::{Block, CalledNode, Machine};
 use crate::generated::ops::Op;
 use crate::intern::Types;
 use crate::types::Type;
@@ -27,7 +27,7 @@ pub struct Document {
 #[derive(Debug)]
 pub struct Semantics {
     pub body: Block,
-    pub calls: Vec<RawCalledNode>,
+    pub calls: Vec<CalledNode>,
     pub constants: Vec<RawConstant>,
     pub constraints: Vec<RawConstraint>,
     /// The fields of declared errors.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Rejected;
 use crate::fit::fit;
-use crate::flow::{CalledNode, Machine, RawCalledNode};
+use crate::flow::{CalledNode, Machine};
 use crate::node::{Constant, Document, ExpressionIndex, Input, Node, Output, RawConstraint, RawInput, Step};
 use crate::types::Type;
 
@@ -42,7 +42,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     distinct("outputs", &semantics.outputs)?;
     errors(&semantics.errors)?;
     machines(&semantics.machines)?;
-    let calls = calls(semantics.calls)?;
+    calls(&semantics.calls)?;
     let inputs = inputs(semantics.inputs)?;
     let constants = semantics
         .constants
@@ -93,7 +93,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         semantics.expressions,
         &starts,
         &parts.names,
-        &calls,
+        &semantics.calls,
         &semantics.machines,
         &semantics.outputs,
         &semantics.errors,
@@ -124,7 +124,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         postconditions: semantics.postconditions,
         invariants: semantics.invariants,
         errors: semantics.errors,
-        calls,
+        calls: semantics.calls,
         uses_now,
         step_places,
         loop_locals,
@@ -182,8 +182,8 @@ fn machines(machines: &[Machine]) -> Result<(), Rejected> {
                 "machine `{name}` has the state `{state}` twice"
             )));
         }
-        let named = machine.transitions.iter().flat_map(|(from, to)| [from, to]);
-        if let Some(state) = named
+        let mentioned = machine.transitions.iter().flat_map(|(from, to)| [from, to]);
+        if let Some(state) = mentioned
             .chain([&machine.initial])
             .find(|state| !states.contains(state))
         {
@@ -193,23 +193,12 @@ fn machines(machines: &[Machine]) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn calls(raw: Vec<RawCalledNode>) -> Result<Vec<CalledNode>, Rejected> {
-    let mut seen = HashSet::with_capacity(raw.len());
-    raw.into_iter()
-        .map(|raw| {
-            let within = |Rejected(what)| Rejected(format!("called node `{}`: {what}", raw.node));
-            if !seen.insert(Arc::clone(&raw.node)) {
-                return Err(Rejected(format!("`calls` has the node `{}` twice", raw.node)));
-            }
-            Ok(CalledNode {
-                inputs: inputs(raw.inputs).map_err(within)?,
-                node: raw.node,
-                hash: raw.hash,
-                success: raw.success,
-                error: raw.error,
-            })
-        })
-        .collect()
+fn calls(calls: &[CalledNode]) -> Result<(), Rejected> {
+    let mut seen = HashSet::with_capacity(calls.len());
+    match calls.iter().find(|called| !seen.insert(&called.node)) {
+        Some(called) => Err(Rejected(format!("`calls` has the node `{}` twice", called.node))),
+        None => Ok(()),
+    }
 }
 
 fn namespace(

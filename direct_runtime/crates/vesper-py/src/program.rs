@@ -38,13 +38,14 @@ impl Program {
     /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls.
     #[staticmethod]
     #[pyo3(signature = (ir, dependencies = Vec::new(), /))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
     fn load(
         py: Python<'_>,
         ir: &Bound<'_, PyBytes>,
         dependencies: Vec<Bound<'_, PyBytes>>,
     ) -> PyResult<Self> {
         let bytes = ir.as_bytes();
-        let others: Vec<&[u8]> = dependencies.iter().map(|each| each.as_bytes()).collect();
+        let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
         let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;

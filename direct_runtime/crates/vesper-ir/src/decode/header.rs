@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::Rejected;
 use crate::canonical::Reader;
-use crate::flow::{Machine, RawCalledNode};
+use crate::flow::{CalledInput, CalledNode, Machine};
 use crate::intern::Types;
 use crate::limits::{LISTED, NAME_BYTES};
 
-use super::{hash, input, name, output_list};
+use super::{hash, name, output_list, ty};
 
 const NODE_TYPES: &[&str] = &[
     "function",
@@ -75,17 +75,28 @@ fn transition(reader: &mut Reader<'_>) -> Result<(Arc<str>, Arc<str>), Rejected>
     Ok((Arc::clone(from), Arc::clone(to)))
 }
 
-pub(super) fn called_node(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawCalledNode, Rejected> {
+pub(super) fn called_node(reader: &mut Reader<'_>, types: &mut Types) -> Result<CalledNode, Rejected> {
     reader.open_object()?;
     let error = reader.field("error", |reader| output_list(reader, types))?;
     let hash = reader.field("hash", |reader| hash(reader, "semantic"))?;
     let inputs = reader.field("inputs", |reader| {
-        reader.list(LISTED, |reader| input(reader, types))
+        reader.list(LISTED, |reader| {
+            reader.open_object()?;
+            let name = reader.field("name", name)?;
+            let is_optional = reader.field("optional", Reader::boolean)?;
+            let ty = reader.field("type", |reader| ty(reader, types))?;
+            reader.close_object()?;
+            Ok(CalledInput {
+                name,
+                ty,
+                is_optional,
+            })
+        })
     })?;
     let node = reader.field("node", name)?;
     let success = reader.field("success", |reader| output_list(reader, types))?;
     reader.close_object()?;
-    Ok(RawCalledNode {
+    Ok(CalledNode {
         node,
         hash: Arc::from(hash),
         inputs,

@@ -91,6 +91,14 @@ impl Parts {
     }
 }
 
+/// What the arms of a branch that reach their end have.
+enum ArmValue {
+    /// None has come yet.
+    Unknown,
+    None,
+    Of(Type),
+}
+
 /// The steps that a block showed and that its end hides.
 type Shown = Vec<usize>;
 
@@ -315,22 +323,25 @@ impl<'a> Flow<'a> {
         if branch.arms.is_empty() {
             return Err(Rejected(format!("branch `{name}` has no arms")));
         }
-        let mut ty: Option<Option<Type>> = None;
+        let mut value = ArmValue::Unknown;
         for arm in &branch.arms {
             self.boolean(arm.when, || format!("a condition of branch `{name}`"))?;
-            self.arm(name, &arm.body, arm.value, &mut ty)?;
+            self.arm(name, &arm.body, arm.value, &mut value)?;
         }
-        self.arm(name, &branch.otherwise, branch.otherwise_value, &mut ty)?;
-        Ok(ty.flatten())
+        self.arm(name, &branch.otherwise, branch.otherwise_value, &mut value)?;
+        Ok(match value {
+            ArmValue::Of(ty) => Some(ty),
+            ArmValue::None | ArmValue::Unknown => None,
+        })
     }
 
-    /// A body and a value of a branch; `ty` is what the arms before it that reach their end have, if there is one.
+    /// A body and a value of a branch; `known` is what the arms before it have.
     fn arm(
         &mut self,
         name: &str,
         body: &Block,
         value: Option<ExpressionIndex>,
-        ty: &mut Option<Option<Type>>,
+        known: &mut ArmValue,
     ) -> Result<(), Rejected> {
         let refuse = |what: String| Rejected(format!("branch `{name}`: {what}"));
         let shown = self.block(body)?;
@@ -345,14 +356,17 @@ impl<'a> Flow<'a> {
                 None => Ok(()),
             };
         }
-        match ty {
-            None => *ty = Some(found),
-            Some(known) if *known == found => {}
-            Some(Some(known)) => {
-                let found = found.map_or_else(|| "none".to_owned(), |found| found.to_string());
-                return Err(refuse(format!("an arm has a value of {known}, another {found}")));
+        let found = found.map_or(ArmValue::None, ArmValue::Of);
+        match (&*known, &found) {
+            (ArmValue::Unknown, _) => *known = found,
+            (ArmValue::None, ArmValue::None) => {}
+            (ArmValue::Of(known), ArmValue::Of(found)) if known == found => {}
+            (ArmValue::Of(known), ArmValue::Of(found)) => {
+                return Err(refuse(format!(
+                    "an arm has a value of {known}, another one of {found}"
+                )));
             }
-            Some(None) => return Err(refuse("an arm has a value, another none".to_owned())),
+            _ => return Err(refuse("an arm has a value, another none".to_owned())),
         }
         Ok(())
     }

@@ -76,9 +76,9 @@ impl Flow<'_> {
             Gives::Type(word) if admits(word, &result) => {}
             Gives::Type(word) => return Err(refuse(format!("`{effect}` gives {word}, not {result}"))),
             Gives::States => {
-                let named = request.fixed.iter().find(|(name, _)| &**name == "machine");
+                let fixed = request.fixed.iter().find(|(name, _)| &**name == "machine");
                 let machine =
-                    named.and_then(|(_, named)| self.machines.iter().find(|each| each.name == *named));
+                    fixed.and_then(|(_, fixed)| self.machines.iter().find(|each| each.name == *fixed));
                 let machine = machine.ok_or_else(|| refuse("its machine is not declared".to_owned()))?;
                 let states = self.typing.types.enumeration(machine.states.clone());
                 let states = states.map_err(refuse)?;
@@ -95,14 +95,12 @@ impl Flow<'_> {
         let called = self.calls.iter().find(|called| called.node == call.node);
         let called = called.ok_or_else(|| refuse(format!("`calls` has no node `{}`", call.node)))?;
         let mut declared = called.inputs.iter();
-        let is_left_out =
-            |input: &crate::node::Input| input.default.is_some() || matches!(input.ty, Type::Optional(_));
         for (name, value) in &call.inputs {
             let found = self.root(*value, Scope::Body)?;
             let input = loop {
                 match declared.next() {
                     Some(input) if input.name == *name => break input,
-                    Some(input) if is_left_out(input) => {}
+                    Some(input) if input.is_optional => {}
                     Some(input) => return Err(refuse(format!("its input `{}` is missing", input.name))),
                     None => {
                         return Err(refuse(format!(
@@ -116,7 +114,7 @@ impl Flow<'_> {
                 return Err(refuse(format!("its input `{name}` is {}, not {found}", input.ty)));
             }
         }
-        if let Some(input) = declared.find(|input| !is_left_out(input)) {
+        if let Some(input) = declared.find(|input| !input.is_optional) {
             return Err(refuse(format!("its input `{}` is missing", input.name)));
         }
         let result = self.result(call.result, refuse)?;
