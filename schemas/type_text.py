@@ -185,3 +185,10 @@ def fits(type_: Type, value: Any) -> bool:
         case "json":
             return isinstance(value, str)  # JSON text
     return False
+
+
+def float_text(value: float) -> str:
+    """A float as the language writes it; Python's own words for what is not finite are others."""
+    if value != value:
+        return "NaN"
+    return repr(value).replace("inf", "Infinity")

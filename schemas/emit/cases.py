@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from declarations import ROOT, DeclarationError, Declarations, Example, Operation
-from type_text import Type, parse
+from type_text import Type, fits, float_text, parse
 
 FOLDER = ROOT / "tests" / "conformance" / "generated"
 
@@ -116,7 +116,11 @@ def _form(case_id: str, type_: Type, value: Any) -> str:
             return json.dumps(value)
         case "decimal" if isinstance(value, str) and DECIMAL_TEXT.fullmatch(value):
             return _quoted(value)
+        case "float" if isinstance(value, float):
+            return _quoted(float_text(value))
         case "string" if isinstance(value, str):
+            return _quoted(value)
+        case "bytes" | "timestamp" | "date" | "duration" | "json" if fits(type_, value):
             return _quoted(value)
         case "enum" if value in type_.names:
             return _quoted(value)

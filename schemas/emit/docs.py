@@ -204,14 +204,8 @@ def _literal(of_type: Type, value: Any) -> str:
         case "integer" | "decimal" | "fn" | "json":
             return str(value)
         case "float":
-            return _float_text(value)
+            return type_text.float_text(value)
     return "'" + "".join(_visible(character) for character in value) + "'"
-
-
-def _float_text(value: float) -> str:
-    if value != value:
-        return "NaN"
-    return repr(value).replace("inf", "Infinity")
 
 
 def _visible(character: str) -> str:

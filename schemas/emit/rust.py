@@ -27,10 +27,30 @@ MAX_WIDTH = 110
 ARRAY_WIDTH = 66
 """rustfmt's `array_width`: longer arrays stand one item a line."""
 
-PATTERNS = {"boolean": "Boolean", "integer": "Integer", "decimal": "Decimal", "string": "Text"}
-BORROWED = {"boolean": "bool", "integer": "i64", "decimal": "&Decimal", "string": "&str"}
-OWNED = {"boolean": "bool", "integer": "i64", "decimal": "Decimal", "string": "Arc<str>"}
-COPIED = {"boolean", "integer"}
+PATTERNS = {
+    "boolean": "Boolean",
+    "integer": "Integer",
+    "decimal": "Decimal",
+    "float": "Float",
+    "string": "Text",
+    "bytes": "Bytes",
+    "timestamp": "Timestamp",
+    "date": "Date",
+    "duration": "Duration",
+    "json": "Json",
+}
+COPIED = {
+    "boolean": "bool",
+    "integer": "i64",
+    "float": "f64",
+    "timestamp": "i64",
+    "date": "i32",
+    "duration": "i64",
+}
+"""Types whose values a kernel takes and gives by copy."""
+
+BORROWED = {**COPIED, "decimal": "&Decimal", "string": "&str", "bytes": "&[u8]", "json": "&Json"}
+OWNED = {**COPIED, "decimal": "Decimal", "string": "Arc<str>", "bytes": "Arc<[u8]>", "json": "Arc<Json>"}
 
 WHOLE = {"any", "ordered", "number"}
 """Bounds whose values a kernel takes and gives as they are."""
@@ -39,7 +59,7 @@ BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "M
 BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member"}
 """How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
 
-GIVEN = ("Boolean", "Integer", "List", "Null", "Text")
+GIVEN = ("Boolean", "Fields", "Float", "Integer", "List", "Null", "Text")
 """The forms of a value in the table of examples."""
 
 COMPOSED_PATTERNS = {"set": "SetOf", "array": "ArrayOf", "map": "MapOf", "optional": "OptionalOf"}
@@ -52,8 +72,8 @@ COMPOSED_WRAPPED = {
     "optional": "Value::from_optional(result)",
 }
 
-ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder"}
-"""What Rust calls the enum of a parameter; otherwise the parameter's own name."""
+ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder", "kind": "JsonKind", "weekend": "Weekday"}
+"""What Rust calls the enum of a parameter, or the enum that an operation of this name returns; otherwise that name."""
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
@@ -198,6 +218,11 @@ def _choices(declarations: Declarations) -> str:
             "            _ => return None,",
             "        })",
             "    }",
+            "",
+            "    /// The member as a value has it.",
+            "    pub fn member(self) -> Member {",
+            "        Member(self as u32)",
+            "    }",
             "}",
         ]
     return "\n".join([*lines, ""])
@@ -206,15 +231,16 @@ def _choices(declarations: Declarations) -> str:
 def _choice_enums(declarations: Declarations) -> list[tuple[str, list[str]]]:
     found: dict[str, list[str]] = {}
     for operation in declarations.operations:
-        for name, text in operation.params:
-            members = _members(text)
-            if members and found.setdefault(_choice_name(name), members) != members:
-                raise DeclarationError(f"{operation.full_name}: `{name}` is another enum than in other operations")
+        for name, text in [*operation.params, (operation.name, operation.returns)]:
+            for each in re.findall(r"enum\[[^\]]+\]", text):
+                members = _members(each)
+                if members and found.setdefault(_choice_name(name), members) != members:
+                    raise DeclarationError(f"{operation.full_name}: `{name}` is another enum than in other operations")
     return sorted(found.items())
 
 
-def _choice_name(parameter: str) -> str:
-    return ENUM_NAMES.get(parameter, _camel(parameter))
+def _choice_name(name: str) -> str:
+    return ENUM_NAMES.get(name, _camel(name))
 
 
 def _members(text: str) -> list[str] | None:
@@ -230,7 +256,14 @@ def _string_array(texts: list[str]) -> str:
 
 
 def _arity(declarations: Declarations) -> int:
-    return max(len(operation.params) + len(_named_params(operation)) for operation in declarations.operations)
+    return max(
+        len(each.params) + len(_named_params(each)) + len(_typed_params(each)) for each in declarations.operations
+    )
+
+
+def _typed_params(operation: Operation) -> list[str]:
+    """Type parameters that the kernel wants to know: a value does not tell its fields' names, nor json its type."""
+    return [name for name, _ in operation.type_params] if operation.family == "json" else []
 
 
 def _named_params(operation: Operation) -> list[str]:
@@ -275,15 +308,18 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
 def _signature(operation: Operation) -> list[str]:
     bounds = [f"({_string(name)}, Bound::{_camel(bound)})" for name, bound in operation.type_params]
     params = [f"({_string(name)}, {_pattern(operation, text, name)})" for name, text in operation.params]
-    named = [str([name for name, _ in operation.type_params].index(each)) for each in _named_params(operation)]
+    places = [name for name, _ in operation.type_params]
+    named = [str(places.index(each)) for each in _named_params(operation)]
+    typed = [str(places.index(each)) for each in _typed_params(operation)]
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
         *_array_field("type_params", bounds),
         *_array_field("params", params),
-        f"                returns: {_pattern(operation, operation.returns)},",
+        f"                returns: {_pattern(operation, operation.returns, operation.name)},",
         *_array_field("raises", raises),
         *_array_field("named", named),
+        *_array_field("typed", typed),
         "            },",
     ]
 
@@ -296,22 +332,23 @@ def _array_field(name: str, items: list[str]) -> list[str]:
     return [f"{indent}{name}: &[", *(f"{indent}    {item}," for item in items), f"{indent}],"]
 
 
-def _pattern(operation: Operation, text: str, parameter: str = "") -> str:
+def _pattern(operation: Operation, text: str, place: str) -> str:
+    """`place` is the parameter that has the type, or for the result the operation: it names an enum."""
     if text in PATTERNS:
         return PATTERNS[text]
-    if parameter and _members(text):
-        return f"EnumOf({_choice_name(parameter)}::MEMBERS)"
+    if _members(text):
+        return f"EnumOf({_choice_name(place)}::MEMBERS)"
     names = [name for name, _ in operation.type_params]
     if text in names:
         return f"Parameter({names.index(text)})"
     if composed := _composed(text):
         name, parts = composed
-        return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part) for part in parts)})"
+        return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part, place) for part in parts)})"
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know the type `{text}`")
 
 
 def _pattern_words(operation: Operation) -> set[str]:
-    texts = [("", operation.returns), *operation.params]
+    texts = [(operation.name, operation.returns), *operation.params]
     patterns = [_pattern(operation, text, name) for name, text in texts]
     return {word for pattern in patterns for word in re.findall(r"[A-Z]\w+(?!\w*::)", pattern) if word != "MEMBERS"}
 
@@ -330,6 +367,8 @@ def _kernels(declarations: Declarations) -> str:
         *([f"use super::choices::{_braced(choices)};"] if choices else []),
         "use super::errors::ErrorCode;",
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
+        *(["use crate::json::Json;"] if "&Json" in text else []),
+        *(["use crate::types::Type;"] if "&Type" in text else []),
         f"use crate::value::{_braced([*values, 'Value'])};",
         "",
         "/// Everything that can be called: one trait a family, one method an operation.",
@@ -395,7 +434,9 @@ def _traits(declarations: Declarations) -> list[str]:
 def _method(operation: Operation) -> list[str]:
     params = ["&self", *(f"{name}: {_param_type(operation, name, text)}" for name, text in operation.params)]
     params += [f"members_of_{name.lower()}: &[Value]" for name in _named_params(operation)]
-    returns = _rust_type(operation, operation.returns, OWNED)
+    params += [f"type_{name.lower()}: &Type" for name in _typed_params(operation)]
+    is_choice = _members(operation.returns)
+    returns = _choice_name(operation.name) if is_choice else _rust_type(operation, operation.returns, OWNED)
     if operation.raises:
         returns = f"Result<{returns}, ErrorCode>"
     one_line = f"    fn {_method_name(operation)}({', '.join(params)}) -> {returns};"
@@ -423,7 +464,7 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
 
 def _dispatch(declarations: Declarations) -> str:
     arms = [line for operation in declarations.operations for line in _arm(operation, declarations)]
-    choices = [name for name, _ in _choice_enums(declarations)]
+    choices = [name for name, _ in _choice_enums(declarations) if any(f"{name}::" in line for line in arms)]
     lines = [
         MARK,
         *(["use std::sync::Arc;", ""] if any("Arc::" in line for line in arms) else []),
@@ -438,7 +479,7 @@ def _dispatch(declarations: Declarations) -> str:
         "///",
         "/// There are always `MAX_ARITY` arguments, so that a call needs no list of its own length; those past the",
         "/// operation's own are not looked at. After the arguments come the names of members that `Signature::named`",
-        "/// asks for, each an array of strings.",
+        "/// asks for, each an array of strings, and then the types that `Signature::typed` asks for.",
         "#[inline]",
         "pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {",
         "    match op {",
@@ -479,6 +520,9 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     for name in _named_params(operation):
         patterns.append(f"Value::Array(members_of_{name.lower()})")
         arguments.append(f"members_of_{name.lower()}")
+    for name in _typed_params(operation):
+        patterns.append(f"Value::Type(type_{name.lower()})")
+        arguments.append(f"type_{name.lower()}")
     is_refutable = any(pattern.startswith("Value::") for pattern in patterns)
     if len(patterns) < _arity(declarations):
         patterns.append("..")
@@ -513,6 +557,8 @@ def _wrapped(operation: Operation) -> str:
         return "result"
     if bound == "enum":
         return "Value::Member(result)"
+    if _members(operation.returns):
+        return "Value::Member(result.member())"
     if composed := _composed(operation.returns):
         return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"
@@ -571,12 +617,17 @@ def _given(value: Any) -> str:
         return f"Boolean({str(value).lower()})"
     if isinstance(value, int):
         return f"Integer({value:_})"
+    if isinstance(value, float):
+        return f"Float({_string(str(value))})"
     if isinstance(value, str):
         return f"Text({_string(value)})"
     if value == NULL:
         return "Null"
     if isinstance(value, list):
         return f"List(&[{', '.join(_given(item) for item in value)}])"
+    if isinstance(value, dict):
+        pairs = [f"({_string(name)}, {_given(part)})" for name, part in value.items()]
+        return f"Fields(&[{', '.join(pairs)}])"
     raise DeclarationError(f"an example holds {value!r}, which has no Vesper form")
 
 
@@ -594,6 +645,8 @@ def _type_value(text: str) -> Any:
         name, parts = composed
         values = [_type_value(part) for part in parts]
         return {name: values if name == "map" else values[0]}
+    if fields := _fields(text):
+        return {"record": [{"name": name, "type": _type_value(part)} for name, part in fields]}
     raise DeclarationError(f"an example names the type `{text}`, which the Rust emitter does not know")
 
 
@@ -605,14 +658,28 @@ def _composed(text: str) -> tuple[str, list[str]] | None:
     found = re.fullmatch(r"(\w+)<(.+)>", text)
     if not found or found[1] not in COMPOSED_PATTERNS:
         return None
+    return found[1], _parts(found[2])
+
+
+def _fields(text: str) -> list[tuple[str, str]] | None:
+    """The fields of a record: `{key: K, value: array<V>}` gives `key` and `K`, `value` and `array<V>`."""
+    found = re.fullmatch(r"\{(.+)\}", text)
+    if not found:
+        return None
+    pairs = [part.partition(":") for part in _parts(found[1])]
+    return [(name.strip(), of.strip()) for name, _, of in pairs]
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas that are inside no bracket."""
     parts, depth = [""], 0
-    for char in found[2]:
-        depth += (char in "<[") - (char in ">]")
+    for char in text:
+        depth += (char in "<[{") - (char in ">]}")
         if char == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += char
-    return found[1], [part.strip() for part in parts]
+    return [part.strip() for part in parts]
 
 
 def _braced(names: list[str]) -> str:

@@ -3,6 +3,7 @@ either way."""
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
+_NAMES = {"Decimal": Decimal, "datetime": dt, "inf": float("inf"), "nan": float("nan"), "bytearray": bytearray}
+"""What the `repr` of an input may mention."""
+
+
 def read_value(form: dict[str, Any]) -> object:
     ((kind, value),) = form.items()
     if kind == "decimal":
@@ -34,7 +39,7 @@ def read_value(form: dict[str, Any]) -> object:
     if kind == "dict":
         return {key: read_value(item) for key, item in value.items()}
     if kind == "python":
-        return eval(value, {"__builtins__": {}}, {"Decimal": Decimal, "inf": float("inf"), "nan": float("nan")})
+        return eval(value, {"__builtins__": {}}, _NAMES)
     return value
 
 

@@ -15,10 +15,16 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.spec.types import (
     BOOLEAN,
+    BYTES,
+    DATE,
     DECIMAL,
+    DURATION,
+    FLOAT,
     INTEGER,
+    KEY_TYPES,
     NULL,
     STRING,
+    TIMESTAMP,
     ArrayOf,
     MapOf,
     OptionalOf,
@@ -30,8 +36,8 @@ from vesper.spec.types import (
 )
 from vesper.syntax import ast
 
-_SUMMABLE = (INTEGER, DECIMAL)
-_COMPARABLE = (INTEGER, DECIMAL, STRING)
+_SUMMABLE = (INTEGER, DECIMAL, FLOAT)
+_COMPARABLE = (INTEGER, DECIMAL, FLOAT, STRING, BYTES, DATE, TIMESTAMP, DURATION)
 
 
 class CollectionForms:
@@ -260,7 +266,7 @@ class CollectionForms:
             return None
         of_key = {"set": value, "map": key}.get(kind)
         if of_key is not None and not is_key(of_key.type):
-            expected = "string, integer, boolean or an enum as a key"
+            expected = f"{KEY_TYPES} as a key"
             self.bag.error(Code.TYPE_MISMATCH, span, expected=expected, found=of_key.type)
             return None
         if self.is_bare_null(value, span):

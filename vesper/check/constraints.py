@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vesper.check.expressions import place_of
-from vesper.check.literals import Unread, read_literal
+from vesper.check.literals import Unread, read_literal, value_from_text
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Type
-from vesper.spec.values import Value, parse_decimal, show
+from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
+from vesper.spec.values import Value, show
 from vesper.syntax import ast
 
 
@@ -37,7 +37,7 @@ _TEXT = {
     "max_length": _Meaning("less_or_equal", of_length=True),
     "non_empty": _Meaning("greater", of_length=True, fixed_bound=0),
 }
-_BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, STRING: _TEXT}
+_BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
 _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
 
 
@@ -63,9 +63,8 @@ def constraint_clause(
     if meaning.of_length:
         subject = ir.Call("text.length", (), (subject,), INTEGER, place)
         shown = f"length({shown})"
-    family = "decimal" if compared == DECIMAL else "integer"
     arguments = (subject, ir.Literal(compared, bound, place))
-    holds = ir.Call(f"{family}.{meaning.verb}", (), arguments, BOOLEAN, place)
+    holds = ir.Call(f"{compared}.{meaning.verb}", (), arguments, BOOLEAN, place)
     return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
 
 
@@ -78,4 +77,4 @@ def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: Diag
         bound = read_literal(type_, constraint.bound, constraint.name.text, bag)
         return None if isinstance(bound, Unread) else bound
     fixed = meaning.fixed_bound
-    return parse_decimal(str(fixed)) if type_ == DECIMAL else fixed
+    return fixed if fixed is None else value_from_text(type_, str(fixed))

@@ -12,19 +12,25 @@ from contextlib import contextmanager
 from itertools import combinations
 
 from vesper.check.collections import CollectionForms
+from vesper.check.flow_forms import FlowForms
+from vesper.check.literals import value_from_text
+from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, is_specified
+from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
+from vesper.spec.numbers import finite_float
 from vesper.spec.operation import OpSpec
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
+    FLOAT,
     INTEGER,
+    JSON,
     NULL,
     STRING,
     ArrayOf,
@@ -45,12 +51,13 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
     return ir.Place(*source.position(span.start), *source.position(span.end))
 
 
-class ExpressionChecker(CollectionForms):
+class ExpressionChecker(CollectionForms, FlowForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
-    def __init__(self, scope: Scope, bag: DiagnosticBag) -> None:
+    def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
         self.scope = scope
         self.bag = bag
+        self._types = TypeResolver((), bag) if types is None else types
         self._known: Facts = NOTHING
         self._subject: ir.Expression | None = None
 
@@ -96,6 +103,10 @@ class ExpressionChecker(CollectionForms):
             )
         return None
 
+    def know(self, facts: Facts) -> None:
+        """From here on, as far as the block reaches, these are known not to be null."""
+        self._known |= facts
+
     @contextmanager
     def assuming(self, facts: Facts) -> Iterator[None]:
         """Check what stands where these are known not to be null."""
@@ -136,10 +147,14 @@ class ExpressionChecker(CollectionForms):
                 return self._infix(expression)
             case ast.Index():
                 return self._index(expression)
+            case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
+                return self.flow_form(expression, expected)
             case ast.Call():
                 return self._function(expression)
             case ast.Let():
                 return self._let(expression, expected)
+            case ast.Cast():
+                return self._cast(expression)
             case _:
                 return self.collection_form(expression, hint)
 
@@ -151,7 +166,12 @@ class ExpressionChecker(CollectionForms):
     def _number(self, expression: ast.Number, expected: Type | None) -> ir.Expression | None:
         place = self.place(expression.span)
         digits = expression.text.lstrip("0") or "0"
-        if "." in expression.text or expected == DECIMAL:
+        if "e" in expression.text.lower() or expected == FLOAT:
+            try:
+                return ir.Literal(FLOAT, finite_float(expression.text), place)
+            except ValueProblem:
+                problem = "is past the largest float"
+        elif "." in expression.text or expected == DECIMAL:
             try:
                 return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
             except ValueProblem:
@@ -199,7 +219,7 @@ class ExpressionChecker(CollectionForms):
             return ir.Field(self._subject, declared.name, declared.type, self.place(span))
         if declared.kind == "local":
             return ir.Local(declared.number, declared.name, declared.type, self.place(span))
-        return ir.Ref(declared.kind, declared.name, declared.type, self.place(span))
+        return ir.Ref(declared.kind, declared.ir_name or declared.name, declared.type, self.place(span))
 
     def _narrowed(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
         """A value that is known not to be null here, without its null."""
@@ -221,7 +241,7 @@ class ExpressionChecker(CollectionForms):
         self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
-        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output"):
+        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
             return self._own(expression, expression.base.text)
         base = self.infer(expression.base, None)
         if base is None:
@@ -247,10 +267,14 @@ class ExpressionChecker(CollectionForms):
         declared = self.scope.member(kind, name.text)
         if declared is not None:
             return self._narrowed(self._reference(declared, expression.span), expression)
-        is_allowed = kind == "input" or self.scope.in_postcondition
-        table = self.scope.outputs if kind == "output" else self.scope.names
+        is_allowed = {"output": self.scope.in_postcondition, "error": self.scope.in_invariant}.get(kind, True)
+        table = {"output": self.scope.outputs, "error": self.scope.errors}.get(kind, self.scope.names)
         names = [each for each, found in table.items() if found.kind == kind] if is_allowed else []
-        kinds = f"no {kind}" if is_allowed else "outside postconditions no output"
+        kinds = (
+            f"no {kind}"
+            if is_allowed
+            else f"outside {'postconditions' if kind == 'output' else 'invariants'} no {kind}"
+        )
         help_ = did_you_mean(name.text, names)
         self.bag.error(Code.UNKNOWN_NAME, name.span, kinds=kinds, name=name.text, help=help_)
         return None
@@ -378,14 +402,15 @@ class ExpressionChecker(CollectionForms):
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
         """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
-        if "." not in number.text and expected != DECIMAL and number.text.lstrip("0") == str(MAX_INTEGER + 1):
+        is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
+        if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
             return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
         literal = self._number(number, expected)
         if literal is None:
             return None
         assert isinstance(literal, ir.Literal)
-        text = f"-{number.text}"
-        negative = parse_decimal(text) if literal.type == DECIMAL else int(text)
+        # From the text and not from the value: a float has a negative zero, a decimal does not.
+        negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
         return ir.Literal(literal.type, negative, self.place(expression.span))
 
     def _infix(self, expression: ast.Infix) -> ir.Expression | None:
@@ -466,7 +491,7 @@ class ExpressionChecker(CollectionForms):
     def _function(self, expression: ast.Call) -> ir.Expression | None:
         name = expression.function.text
         specs = by_function(name)
-        if not specs and is_specified(name):
+        if not specs and specified(name):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
@@ -479,7 +504,8 @@ class ExpressionChecker(CollectionForms):
         arguments: list[ir.Expression | None] = []
         for position, argument in enumerate(expression.arguments):
             known = [found for found in arguments if found is not None]
-            hint = argument_hint(specs, position, known) if len(known) == len(arguments) else None
+            # What a literal means does not depend on which of the operations an engine has already.
+            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
             arguments.append(self.infer(argument, hint))
         given = tuple(argument for argument in arguments if argument is not None)
         if len(given) < len(arguments):
@@ -495,6 +521,16 @@ class ExpressionChecker(CollectionForms):
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
         return call
 
+    def _cast(self, expression: ast.Cast) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        type_ = self._types.resolve(expression.type)
+        if value is None or type_ is None:
+            return None
+        if value.type != JSON:
+            self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
+            return None
+        return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
+
     def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
         if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
             return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
@@ -506,4 +542,4 @@ def _hint_from(other: ir.Expression) -> Type | None:
     type_ = other.type.element if isinstance(other.type, SetOf | ArrayOf) else other.type
     if isinstance(type_, MapOf):
         type_ = type_.key
-    return type_ if isinstance(type_, Enum) or type_ == DECIMAL else None
+    return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None

@@ -9,7 +9,23 @@ from typing import final
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, depth_of, parse_json
+from vesper.spec.numbers import finite_float
+from vesper.spec.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+)
 from vesper.spec.values import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -18,6 +34,7 @@ from vesper.spec.values import (
     Scalar,
     Value,
     ValueProblem,
+    accept,
     parse_decimal,
     sorted_map,
 )
@@ -50,9 +67,11 @@ def value_from_text(type_: Type, text: str) -> Scalar:
         if text not in ("true", "false"):
             raise ValueProblem(ProblemKind.MALFORMED)
         return text == "true"
-    if isinstance(type_, Enum) and text not in type_.members:
-        raise ValueProblem(ProblemKind.NOT_A_MEMBER)
-    return text
+    if type_ == FLOAT:
+        return finite_float(text)
+    if type_ == JSON:
+        return parse_json(text)
+    return text if type_ == STRING else accept(type_, text)
 
 
 def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
@@ -70,6 +89,8 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             return _read_map(type_, tree, key, bag)
         case Record():
             return _read_record(type_, tree, key, bag)
+        case _ if type_ == JSON and not isinstance(tree, YamlScalar):
+            return _read_json(tree, key, bag)
         case _:
             return _read_scalar(type_, tree, key, bag)
 
@@ -88,8 +109,34 @@ def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             help_ = did_you_mean(scalar.text, type_.members)
             bag.error(Code.NOT_A_MEMBER, scalar.span, name=scalar.text, type=type_, help=help_)
         else:
-            bag.error(Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=f"a value of type {type_}")
+            help_ = "a json is JSON text, in which a string has quotes of its own" if type_ == JSON else None
+            expected = f"a value of type {type_}"
+            bag.error(Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=expected, help=help_)
         return UNREAD
+
+
+def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    """A mapping is an object, a list an array, and a scalar in them JSON text."""
+    content = _json_content(tree, key, bag)
+    if isinstance(content, Unread):
+        return UNREAD
+    if depth_of(content) > MAX_JSON_DEPTH:
+        bag.error(Code.TOO_DEEP, tree.span, limit=MAX_JSON_DEPTH, what="levels in this json")
+        return UNREAD
+    return Json(content)
+
+
+def _json_content(tree: Tree, key: str, bag: DiagnosticBag) -> JsonContent | Unread:
+    if isinstance(tree, YamlScalar):
+        scalar = _read_scalar(JSON, tree, key, bag)
+        return scalar.content if isinstance(scalar, Json) else UNREAD
+    if isinstance(tree, Sequence):
+        items = [_json_content(item, key, bag) for item in tree.items]
+        known = [item for item in items if not isinstance(item, Unread)]
+        return tuple(known) if len(known) == len(items) else UNREAD
+    entries = {word.text: _json_content(value, word.text, bag) for word, value in tree.entries}
+    read = {name: value for name, value in entries.items() if not isinstance(value, Unread)}
+    return {name: read[name] for name in sorted(read)} if len(read) == len(entries) else UNREAD
 
 
 def _read_items(element: Type, tree: Tree, key: str, bag: DiagnosticBag) -> list[Value] | Unread:
@@ -105,7 +152,7 @@ def _as_set(members: list[Value], tree: Tree, bag: DiagnosticBag) -> Value | Unr
     assert isinstance(tree, Sequence)
     found: set[Key] = set()
     for member, item in zip(members, tree.items, strict=True):
-        assert isinstance(member, bool | int | str)
+        assert isinstance(member, Key)
         if member in found:
             bag.error(Code.BAD_LITERAL, item.span, text=member, expected="a new member: the set has it already")
             return UNREAD
@@ -125,7 +172,10 @@ def _read_map(type_: MapOf, tree: Tree, key: str, bag: DiagnosticBag) -> Value |
         if isinstance(read_key, Unread) or isinstance(read_value, Unread):
             is_sound = False
             continue
-        assert isinstance(read_key, bool | int | str)
+        assert isinstance(read_key, Key)
+        if read_key in found:
+            bag.error(Code.DUPLICATE_KEY, word.span, key=word.text)
+            is_sound = False
         found[read_key] = read_value
     return sorted_map(type_, found) if is_sound else UNREAD
 

@@ -22,7 +22,7 @@ def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
         case ast.Name(text=text):
             declared = scope.find(text)
             return None if declared is None else (declared, ())
-        case ast.Field(base=ast.Name(text="input" | "output" as kind), name=name):
+        case ast.Field(base=ast.Name(text="input" | "output" | "error" as kind), name=name):
             declared = scope.member(kind, name.text)
             return None if declared is None else (declared, ())
         case ast.Field(base=base, name=name):

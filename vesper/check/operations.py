@@ -24,9 +24,9 @@ def by_function(name: str) -> tuple[OpSpec, ...]:
 
 
 @cache
-def is_specified(name: str) -> bool:
-    """True for a function of the language, whether or not an engine has it yet."""
-    return any(spec.function == name for spec in OPERATIONS.values())
+def specified(name: str) -> tuple[OpSpec, ...]:
+    """The operations that a name means in the language, whether or not an engine has them yet."""
+    return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
 
 
 @cache

@@ -16,14 +16,17 @@ import click
 from vesper.check.literals import value_from_text
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_node, load_or_exit, nodes_option
-from vesper.cli.show import outcome_json, outcome_lines
+from vesper.cli.show import json_text, outcome_json, outcome_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Program
 from vesper.engines.outcome import EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.spec.values import ValueProblem, printable, show
+from vesper.spec.json_forms import input_of_json
+from vesper.spec.json_value import parse_json
+from vesper.spec.types import Enum, Primitive, Type, without_null
+from vesper.spec.values import ProblemKind, ValueProblem, plain, printable, show
 
 _TIMED_CALLS = 200
 
@@ -74,8 +77,8 @@ def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
 
 def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None) -> dict[str, object]:
     """What the command line gives. Text that is no value of its type is wrong input: all of it is listed, exit 1."""
-    inputs: dict[str, object] = {} if json_file is None else _from_json(json_file)
     types = {each.name: each.type for each in compiled.node.inputs}
+    inputs: dict[str, object] = {} if json_file is None else _from_json(json_file, types)
     problems: list[str] = []
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -88,7 +91,7 @@ def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
             problems.append(f"{printable(name)}: no such input; {hint}")
             continue
         try:
-            inputs[name] = value_from_text(types[name], text)
+            inputs[name] = _from_text(types[name], text)
         except ValueProblem as problem:
             reason = problem.kind.value.replace("_", " ")
             problems.append(f"{name}: expected {types[name]}, got {show(text)} ({reason})")
@@ -102,7 +105,18 @@ def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
     return inputs
 
 
-def _from_json(file: TextIO) -> dict[str, object]:
+def _from_text(type_: Type, text: str) -> object:
+    """A scalar by its type, as a node would write it; a collection or a record as JSON."""
+    scalar = without_null(type_)
+    if isinstance(scalar, Primitive | Enum):
+        return plain(value_from_text(scalar, text))
+    try:
+        return input_of_json(type_, plain(parse_json(text)))
+    except ValueError:  # a key that stands twice
+        raise ValueProblem(ProblemKind.DUPLICATE) from None
+
+
+def _from_json(file: TextIO, types: Mapping[str, Type]) -> dict[str, object]:
     """A JSON object. Numbers with a point are read exactly as they stand, so `9.99` is a decimal and never a float."""
 
     def unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -122,7 +136,10 @@ def _from_json(file: TextIO) -> dict[str, object]:
         raise click.UsageError(f"--json {file.name}: {error}") from None
     if not isinstance(inputs, dict):
         raise click.UsageError(f"--json {file.name}: the inputs must be a JSON object")
-    return inputs
+    try:
+        return {name: input_of_json(types[name], form) if name in types else form for name, form in inputs.items()}
+    except ValueError as error:
+        raise click.UsageError(f"--json {file.name}: {error}") from None
 
 
 # -- output ---------------------------------------------------------------------------------------
@@ -136,7 +153,7 @@ def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
     }
     if len(outcomes) > 1:
         document["agree"] = _agree(outcomes)
-    click.echo(json.dumps(document, indent=2))
+    click.echo(json_text(document))
 
 
 def _print_both(

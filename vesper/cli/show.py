@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -21,8 +24,8 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.ir.nodes import Node, Place
-from vesper.spec.types import DECIMAL, Enum
-from vesper.spec.values import Problem, ProblemKind, decimal_text, printable, show
+from vesper.spec.types import DECIMAL, JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.spec.values import Problem, ProblemKind, decimal_text, printable, scalar_text, show
 
 
 def span_of(source: SourceFile, place: Place) -> Span:
@@ -41,12 +44,12 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             label = Label(span_of(source, clause.holds.place), "does not hold")
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
-            lines = [f"error: {code.value}: the inputs do not fit {node.node_id}"]
+            lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
             return "\n".join([*lines, *(f"  {line}" for line in problem_lines(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            return render_excerpt(source, f"error: {code.value}", Label(span_of(source, place), "fails here"))
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"))
         case Denied(capability):
             return f"error: denied: `{capability}` is not granted"
         case LimitHit(limit):
@@ -65,7 +68,7 @@ def one_line(node: Node, outcome: Outcome) -> str:
             return f"{phase} {index + 1} broken: `{dict(node.phases())[phase][index].text}` ({shown})"
         case Failed(code, at, problems):
             where = "" if at is None else f" at line {node.expressions()[at].place.line}"
-            return f"failed {code.value}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
+            return f"failed {code}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
         case Denied(capability):
             return f"denied {capability}"
         case LimitHit(limit):
@@ -103,6 +106,14 @@ def _short(value: object) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
+def _mentioned(node: Node, name: str) -> Type | None:
+    """The type of a value that a broken clause shows; an output goes before an input of the same name."""
+    types: dict[str, Type] = {}
+    for listed in (node.inputs, node.constants, node.outputs):
+        types |= {each.name: each.type for each in listed}
+    return types.get(name)
+
+
 def table(rows: Mapping[str, str]) -> list[str]:
     width = max((len(name) for name in rows), default=0)
     return [f"  {name:<{width}}  {text}" for name, text in rows.items()]
@@ -112,27 +123,77 @@ def _plain(value: object) -> str:
     return printable(value) if isinstance(value, str) else show(value)
 
 
-def json_value(value: object) -> Any:
-    """A value in its JSON form; what is none (a wrong input) as text."""
+def json_value(value: object, type_: Type | None = None) -> Any:
+    """A value in its JSON form; what is none (a wrong input) as text. In a json, numbers are numbers."""
+    match type_, value:
+        case _, None:
+            return None
+        case OptionalOf(inner), _:
+            return json_value(value, inner)
+        case ArrayOf(inner), list():
+            return [json_value(item, inner) for item in value]
+        case MapOf(_, inner), dict():
+            return _json_map({key: json_value(found, inner) for key, found in value.items()})
+        case Record() as record, dict():
+            return {key: json_value(found, record.field(key)) for key, found in value.items()}
+        case _ if type_ == JSON:
+            return value
+        case _:
+            return _untyped(value)
+
+
+def _json_map(entries: dict[Any, Any]) -> Any:
+    """Entries whose values are in their JSON form: an object where the keys are texts, otherwise pairs."""
+    if all(isinstance(key, str) for key in entries):
+        return entries
+    return [[_untyped(key), found] for key, found in entries.items()]
+
+
+def _untyped(value: object) -> Any:
     match value:
         case Decimal() if value.is_finite():
             return decimal_text(value)
+        case float() if math.isfinite(value):
+            return value
+        case float() | bytes() | date() | timedelta():
+            return scalar_text(value)
         case None | bool() | int() | str():
             return value
         case list():
-            return [json_value(item) for item in value]
+            return [_untyped(item) for item in value]
         case frozenset() | set():
-            return sorted((json_value(item) for item in value), key=repr)
+            return sorted((_untyped(item) for item in value), key=repr)
         case dict():
-            return {str(key): json_value(found) for key, found in value.items()}
+            return _json_map({key: _untyped(found) for key, found in value.items()})
         case _:
             return repr(value)
+
+
+def json_text(value: Any, indent: str = "", is_ascii: bool = True) -> str:
+    """A JSON document, two spaces a level; a decimal in it is a number with all its digits."""
+    inner = indent + "  "
+    match value:
+        case Decimal():
+            return decimal_text(value)
+        case dict() if value:
+            entries = [
+                f"{inner}{json.dumps(key, ensure_ascii=is_ascii)}: {json_text(each, inner, is_ascii)}"
+                for key, each in value.items()
+            ]
+            return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+        case list() if value:
+            items = [f"{inner}{json_text(each, inner, is_ascii)}" for each in value]
+            return "[\n" + ",\n".join(items) + f"\n{indent}]"
+        case _:
+            return json.dumps(value, ensure_ascii=is_ascii)
 
 
 def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
     match outcome:
         case Returned(value) | DeclaredError(value):
-            return {"kind": outcome.kind, "value": {name: json_value(each) for name, each in value.items()}}
+            types = {each.name: each.type for each in node.outputs}
+            values = {name: json_value(each, types.get(name)) for name, each in value.items()}
+            return {"kind": outcome.kind, "value": values}
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             return {
@@ -141,12 +202,12 @@ def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
                 "index": index,
                 "clause": clause.text,
                 "line": clause.holds.place.line,
-                "values": {name: json_value(each) for name, each in values.items()},
+                "values": {name: json_value(each, _mentioned(node, name)) for name, each in values.items()},
             }
         case Failed(code, at, problems):
             line = None if at is None else node.expressions()[at].place.line
             listed = [{"path": each.path, "kind": each.kind.value} for each in problems]
-            return {"kind": outcome.kind, "code": code.value, "line": line, "problems": listed}
+            return {"kind": outcome.kind, "code": code, "line": line, "problems": listed}
         case Denied(capability):
             return {"kind": outcome.kind, "capability": capability}
         case LimitHit(limit):

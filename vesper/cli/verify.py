@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from vesper.check.cases import Case
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_nodes, nodes_option
-from vesper.cli.show import json_value, one_line, outcome_json, span_of
+from vesper.cli.show import json_text, json_value, one_line, outcome_json, span_of
 from vesper.compiler import Compiled
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
@@ -68,7 +67,7 @@ def command(
         found = _json([(compiled, report) for compiled, report, _ in reports])
         if drawn is not None:
             found |= {"programs": _programs_json(drawn), "passed": found["passed"] and drawn.passed}
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        click.echo(json_text(found, is_ascii=False))
     disagree = any(report.differences for _, report, _ in reports) or (drawn is not None and not drawn.passed)
     passed = all(report.passed for _, report, _ in reports) and (drawn is None or drawn.passed)
     sys.exit(FINE if passed else OUR_BUG if disagree else WRONG_INPUT)
@@ -122,7 +121,7 @@ def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None)
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
     for failure in report.case_failures:
         wanted = _wanted(compiled, failure.case)
-        answer = one_line(compiled.node, failure.outcome)
+        answer = failure.problem or ("" if failure.outcome is None else one_line(compiled.node, failure.outcome))
         click.echo(f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}", err=True)
     for difference, path in zip(report.differences, saved, strict=True):
         click.echo(difference_text(compiled, difference, path) + "\n", err=True)

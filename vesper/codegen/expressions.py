@@ -12,10 +12,34 @@ import libcst as cst
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
-from vesper.codegen.spelling import BY_ORDER, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.scalars import scalar_literal, string_literal
+from vesper.codegen.spelling import (
+    BY_EQUALITY,
+    BY_ORDER,
+    BY_TYPE,
+    CHECKED,
+    SPELLINGS,
+    Function,
+    Infix,
+    IsNone,
+    Itself,
+    Prefix,
+)
 from vesper.ir import nodes as ir
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import DECIMAL, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
+from vesper.spec.types import (
+    DECIMAL,
+    FLOAT,
+    ArrayOf,
+    Enum,
+    MapOf,
+    Record,
+    SetOf,
+    Type,
+    mentions,
+    type_text,
+    without_null,
+)
 from vesper.spec.values import Value, in_order
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
@@ -50,7 +74,7 @@ class ExpressionWriter:
 
     def __init__(self, naming: Naming, traced: bool) -> None:
         self._naming = naming
-        self._traced = traced
+        self.traced = traced
         self.decimals: dict[str, Decimal] = {}
         """Decimal literals by the name that the module gives them."""
         self.kernels: set[str] = set()
@@ -84,6 +108,10 @@ class ExpressionWriter:
             case ir.Field():
                 base = self._inside(expression.of, ATOM)
                 return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
+            case ir.Now():
+                return Written(cst.Name("now"), ATOM)
+            case ir.Result():
+                raise AssertionError("a result stands only where its statement names it")
 
     def stored(self, expression: ir.Expression) -> Written:
         """A value as a name, a collection or a record may hold it: zero has no sign."""
@@ -97,7 +125,7 @@ class ExpressionWriter:
 
     def marked(self, expression: ir.Expression, written: Written) -> Written:
         """In the traced form, the expression inside `mark(index, …)`."""
-        if not self._traced:
+        if not self.traced:
             return written
         arguments = [cst.Arg(cst.Integer(str(expression.index))), cst.Arg(written.node)]
         return Written(cst.Call(cst.Name("mark"), arguments), ATOM)
@@ -123,6 +151,9 @@ class ExpressionWriter:
             return Written(cst.Name(name), ATOM)
         if isinstance(value, str):
             return Written(cst.SimpleString(string_literal(value)), ATOM)
+        scalar = scalar_literal(value)
+        if scalar is not None:
+            return Written(scalar, SIGN if isinstance(scalar, cst.UnaryOperation) else ATOM)
         return Written(self._collection_literal(without_null(type_), value), ATOM)
 
     def _collection_literal(self, type_: Type, value: Value) -> cst.BaseExpression:
@@ -158,7 +189,7 @@ class ExpressionWriter:
         return Written(cst.IfExp(test=test, body=then, orelse=otherwise), TERNARY)
 
     def _call(self, call: ir.Call) -> Written:
-        spelling = SPELLINGS.get(call.op)
+        spelling = None if call.op in BY_EQUALITY and mentions(call.of[0], FLOAT) else SPELLINGS.get(call.op)
         match spelling:
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
@@ -189,7 +220,7 @@ class ExpressionWriter:
                 written = self._function(name, call)
             case _:
                 self.kernels.add(call.op)
-                written = self._function(kernel_name(call.op), call, *_declared_members(call))
+                written = self._function(kernel_name(call.op), call, *_told(call))
         if call.op in CHECKED and not cannot_overflow(call):
             written = Written(cst.Call(cst.Name("checked"), [cst.Arg(written.node)]), ATOM)
         if OPERATIONS[call.op].raises:
@@ -241,6 +272,9 @@ class ExpressionWriter:
         if expression.kind == "sum" and expression.type == DECIMAL:
             zero = cst.Arg(self._literal(DECIMAL, Decimal(0)).node)
             return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
+        if expression.kind == "sum" and expression.type == FLOAT:
+            self.kernels.add("float.sum")
+            return cst.Call(cst.Name(kernel_name("float.sum")), [cst.Arg(items)])
         name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
         if isinstance(items, cst.GeneratorExp):
             items = items.with_changes(lpar=[], rpar=[])
@@ -259,7 +293,7 @@ class ExpressionWriter:
             cst.Name(self._naming.local(number, name))
             for number, name in zip(expression.locals, expression.names, strict=True)
         ]
-        over = self._over(expression, len(names))
+        over = self.items(expression.over, len(names))
         target: cst.Name | cst.Tuple = names[0]
         if len(names) > 1:
             target = cst.Tuple([cst.Element(name) for name in names], lpar=[], rpar=[])
@@ -269,9 +303,10 @@ class ExpressionWriter:
             conditions.append(cst.CompIf(where))
         return cst.CompFor(target=target, iter=over, ifs=conditions)
 
-    def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
-        over = self._inside(expression.over, OR)
-        match expression.over.type:
+    def items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """A collection as a loop goes over it: in the order of the language, with one or two names for an item."""
+        over = self._inside(collection, OR)
+        match collection.type:
             case SetOf(Enum() as enum):
                 # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
                 return cst.Call(cst.Name("members_in_order"), [cst.Arg(_members(enum)), cst.Arg(over)])
@@ -300,8 +335,10 @@ class ExpressionWriter:
             self.sites[new] = self.sites.pop(old)
 
 
-def _declared_members(call: ir.Call) -> list[cst.BaseExpression]:
-    """The members of the enum by whose order an operation goes, if it goes by one."""
+def _told(call: ir.Call) -> list[cst.BaseExpression]:
+    """What a kernel must be told of its types: the members of the enum by whose order it goes, or a type as text."""
+    if call.op in BY_TYPE:
+        return [cst.SimpleString(string_literal(type_text(call.of[0])))]
     match call.of:
         case (Enum() as enum, *_) if call.op in BY_ORDER:
             return [_members(enum)]
@@ -331,14 +368,6 @@ def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -
     """`function(value for …)`."""
     generator = cst.GeneratorExp(value, loop, lpar=[], rpar=[])
     return cst.Call(cst.Name(function), [cst.Arg(generator)])
-
-
-def string_literal(text: str) -> str:
-    """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
-    quoted = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-    )
-    return f'"{quoted}"'
 
 
 def _in_parentheses(written: Written, binds: int) -> cst.BaseExpression:

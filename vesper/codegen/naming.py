@@ -14,7 +14,9 @@ RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
-    "list", "dict",
+    "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
+    "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
+    "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
 })  # fmt: skip
 
 
@@ -29,6 +31,7 @@ class Naming:
     def __init__(self) -> None:
         self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
         self._given: dict[tuple[str, str], str] = {}
+        self._held: set[tuple[str, str]] = set()
 
     def name(self, kind: str, name: str) -> str:
         """The identifier of an input, step, output or constant; the same one each time."""
@@ -38,8 +41,21 @@ class Naming:
 
     def begin_statement(self) -> None:
         """The names that the last statement's expressions bound are free again: Python forgets them as well."""
-        for key in [key for key in self._given if key[0] == "local"]:
+        for key in [key for key in self._given if key[0] == "local" and key not in self._held]:
             self._taken.discard(self._given.pop(key))
+
+    def hold(self, number: int, name: str) -> str:
+        """The identifier of a name that a loop binds: it stays as long as the loop does."""
+        self._held.add(("local", f"{name}#{number}"))
+        return self.local(number, name)
+
+    def let_go(self, number: int, name: str) -> None:
+        """The loop is over; the name is free for others."""
+        self._held.discard(("local", f"{name}#{number}"))
+
+    def fresh(self, wanted: str) -> str:
+        """An identifier for something that has no name in the node."""
+        return self._fresh(wanted)
 
     def local(self, number: int, name: str) -> str:
         """The identifier of a name that an expression binds; within one statement no two share one."""
@@ -50,6 +66,10 @@ class Naming:
         if ("type", repr(type_)) not in self._given:
             self._given["type", repr(type_)] = self._fresh(wanted)
         return self._given["type", repr(type_)]
+
+    def forget(self, kind: str, name: str) -> None:
+        """Let the next use of a name have an identifier of its own."""
+        self._given.pop((kind, name), None)
 
     def alias(self, kind: str, name: str, identifier: str) -> None:
         """Let a name stand for an identifier that is there already."""

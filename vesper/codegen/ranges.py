@@ -13,7 +13,8 @@ from vesper.spec.values import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 Range = tuple[int, int]
 _ANY: Range = (MIN_INTEGER, MAX_INTEGER)
 _OF_RESULT: dict[str, Range] = {
-    **{f"{family}.length": (0, MAX_INTEGER) for family in ("text", "array", "set", "map")},
+    **{f"{family}.length": (0, MAX_INTEGER) for family in ("text", "bytes", "array", "set", "map")},
+    "bytes.at": (0, 255),
     "integer.sign": (-1, 1),
     "integer.bit_count": (0, 64),
     "decimal.sign": (-1, 1),

@@ -51,20 +51,25 @@ _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
 SPELLINGS: Final[dict[str, Spelling]] = {
     **{
         f"{family}.{verb}": Infix(sign)
-        for family in ("integer", "decimal", "text")
+        for family in ("integer", "decimal", "float", "text")
         for verb, sign in _COMPARISONS.items()
     },
     **{
         f"{family}.{verb}": Infix(_COMPARISONS[verb])
-        for family in ("boolean", "enum")
+        for family in ("boolean", "enum", "bytes", "json")
         for verb in ("equal", "not_equal")
     },
-    **{f"{family}.{verb}": Infix(sign) for family in ("integer", "decimal") for verb, sign in _ARITHMETIC.items()},
+    **{
+        f"{family}.{verb}": Infix(sign)
+        for family in ("integer", "decimal", "float")
+        for verb, sign in _ARITHMETIC.items()
+    },
     "integer.negate": Prefix("-"),
     "decimal.negate": Prefix("-"),
+    "float.negate": Prefix("-"),
     "decimal.from_integer": Function("Decimal"),
     "boolean.not": Prefix("not"),
-    **{f"{family}.length": Function("len") for family in ("text", "array", "set", "map")},
+    **{f"{family}.length": Function("len") for family in ("text", "bytes", "array", "set", "map")},
     **{op: Infix("in") for op in ("set.is_member", "array.is_item", "map.is_key")},
     "array.to_set": Function("frozenset"),
     "optional.some": Itself(),
@@ -82,3 +87,10 @@ CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply
 BY_ORDER: Final = frozenset(
     {"array.sort", "map.put", "map.merge", "set.to_array", "value.min", "value.max", "value.clamp"}
 )
+
+# SEMANTICS: nothing that holds a NaN is equal to anything, but Python takes an object that it finds in a list for
+# equal to itself. Where these may meet a float their kernel is called, which asks first.
+BY_EQUALITY: Final = frozenset({"array.is_item"})
+
+# Operations whose result depends on a type that no argument shows: their kernels take its text as a last argument.
+BY_TYPE: Final = frozenset({"json.cast", "json.from_value"})

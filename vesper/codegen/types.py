@@ -9,12 +9,41 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import string_literal
 from vesper.codegen.layout import break_dict
 from vesper.codegen.naming import Naming
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.codegen.scalars import string_literal
+from vesper.spec.types import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    TIMESTAMP,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+)
 
-_PRIMITIVES: dict[Type, str] = {BOOLEAN: "bool", INTEGER: "int", DECIMAL: "Decimal", STRING: "str"}
+_PRIMITIVES: dict[Type, str] = {
+    BOOLEAN: "bool",
+    INTEGER: "int",
+    DECIMAL: "Decimal",
+    FLOAT: "float",
+    STRING: "str",
+    BYTES: "bytes",
+    TIMESTAMP: "datetime",
+    DATE: "date",
+    DURATION: "timedelta",
+    JSON: "Json",
+}
 
 
 class TypeWriter:

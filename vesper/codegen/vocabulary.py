@@ -10,17 +10,20 @@ import ast
 
 _FORMS: tuple[type[ast.AST], ...] = (
     ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.FunctionDef, ast.arguments, ast.arg,
-    ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr,
+    ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr, ast.For, ast.While, ast.Break, ast.Continue,
+    ast.Try, ast.ExceptHandler, ast.Yield, ast.YieldFrom, ast.keyword, ast.Pass,
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
     ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
-    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In,
+    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
 )  # fmt: skip
 _CALLS = frozenset({
     "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
     "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "mark", "ContractBroken", "TypedDict",
+    "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
+    "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
-_MODULES = frozenset({"decimal", "typing"})
+_MODULES = frozenset({"datetime", "decimal", "typing"})
 
 
 class VocabularyError(Exception):
@@ -36,8 +39,14 @@ def check_vocabulary(text: str, kernels: set[str]) -> None:
             raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
         if isinstance(node, ast.ImportFrom) and not _may_import(node.module or ""):
             raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
-        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.Expr) and not (isinstance(node.value, ast.Constant) or _is_kept(node.value)):
             raise VocabularyError(f"line {node.lineno}: a statement that only computes")
+
+
+def _is_kept(value: ast.expr) -> bool:
+    """Statements that are there for what they do: a request whose answer nobody needs, and `keep(collected, …)`."""
+    is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "keep"
+    return is_keep or isinstance(value, ast.Yield | ast.YieldFrom)
 
 
 def _may_import(module: str) -> bool:

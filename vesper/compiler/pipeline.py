@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.check.ast_to_ir import check_document
+from vesper.check.callees import NoCallees
 from vesper.check.cases import Case
+from vesper.compiler.callees import Collection, Neighbours, collection_of
 from vesper.compiler.reading import NotText, read_bytes, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
@@ -26,15 +28,20 @@ class Compiled:
     cases: tuple[Case, ...]
     ir: bytes
     semantic_hash: str
+    callees: tuple[Compiled, ...] = ()
+    """The nodes that it calls, and with each of them those that it calls."""
 
 
-def compile_source(source: SourceFile) -> tuple[Compiled | None, DiagnosticBag]:
+def compile_source(source: SourceFile, neighbours: Neighbours | None = None) -> tuple[Compiled | None, DiagnosticBag]:
     """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean."""
     bag = DiagnosticBag(source)
     try:
         tree = read_yaml(bag)
         document = None if tree is None else build_ast(tree, bag)
-        checked = None if document is None else check_document(document, bag)
+        if neighbours is None and document is not None and "call_node" in source.text:
+            collection = Collection(collection_of(Path(source.path)))
+            neighbours = Neighbours(collection, (document.node_id.text,))
+        checked = None if document is None else check_document(document, bag, neighbours or NoCallees())
     except CheckingStopped:
         return None, bag
     if document is None or checked is None:
@@ -43,25 +50,28 @@ def compile_source(source: SourceFile) -> tuple[Compiled | None, DiagnosticBag]:
     if written is None:
         bag.error(Code.TOO_LARGE, document.node_id.span, limit="8 MiB", what="of IR for this node")
         return None, bag
-    return Compiled(source, checked.node, checked.cases, *written), bag
+    callees = () if neighbours is None else tuple(neighbours.called[call.node] for call in checked.node.calls)
+    return Compiled(source, checked.node, checked.cases, *written, callees), bag
 
 
-def compile_file(path: Path) -> tuple[Compiled | None, DiagnosticBag]:
+def compile_file(path: Path, neighbours: Neighbours | None = None) -> tuple[Compiled | None, DiagnosticBag]:
     """Read a file and compile it; a file that cannot be read is a diagnostic like any other."""
     try:
         data = read_bytes(path)
     except OSError as error:
         return unreadable(path.as_posix(), error.strerror or type(error).__name__)
-    return compile_bytes(path.as_posix(), data)
+    return compile_bytes(path.as_posix(), data, neighbours)
 
 
-def compile_bytes(shown: str, data: bytes) -> tuple[Compiled | None, DiagnosticBag]:
+def compile_bytes(
+    shown: str, data: bytes, neighbours: Neighbours | None = None
+) -> tuple[Compiled | None, DiagnosticBag]:
     """Compile what a file holds; `shown` is the name that messages give it."""
     try:
         text = text_of(data)
     except NotText as reason:
         return unreadable(shown, str(reason))
-    return compile_source(SourceFile(shown, text))
+    return compile_source(SourceFile(shown, text), neighbours)
 
 
 def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:

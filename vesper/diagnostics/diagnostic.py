@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -58,6 +59,10 @@ class DiagnosticBag:
         self._add(Severity.ERROR, code, span, label, also, help, holes)
         if len(self._found) >= MAX_FOUND and self.error_count >= MAX_FOUND:
             raise CheckingStopped
+
+    def report(self, code: Code, span: Span, holes: Mapping[str, object], help: str | None = None) -> None:
+        """An error that somebody else put into words."""
+        self.error(code, span, help=help, **holes)  # type: ignore[arg-type]  # holes are no labels
 
     def warning(
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,

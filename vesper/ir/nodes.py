@@ -8,14 +8,41 @@ Nothing here is Python: no identifiers, no operators, only operations that `sche
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
-from vesper.spec.types import BOOLEAN, INTEGER, ArrayOf, MapOf, Record, SetOf, Type
+from vesper.ir.statements import (
+    Arm,
+    Block,
+    Branch,
+    Callee,
+    CallNode,
+    Grants,
+    Handler,
+    Loop,
+    Machine,
+    Policy,
+    Raise,
+    Rebuilder,
+    Request,
+    Require,
+    Return,
+    State,
+    Statement,
+    Step,
+    all_statements,
+    expressions_of,
+)
+from vesper.spec.types import BOOLEAN, INTEGER, TIMESTAMP, ArrayOf, MapOf, Record, SetOf, Type
 from vesper.spec.values import Value
 
-IR_VERSION = 1
+__all__ = [
+    "Arm", "Block", "Branch", "CallNode", "Callee", "Grants", "Handler", "Loop", "Machine", "Policy", "Raise",
+    "Request", "Require", "Return", "State", "Statement", "Step",
+]  # fmt: skip
+
+IR_VERSION = 2
 UNNUMBERED = -1
 
 
@@ -39,7 +66,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An input, a constant, a step above, or (in postconditions) an output."""
+    """An input, a constant, a step above, an output (in postconditions and invariants) or an error's field (in
+    invariants)."""
 
     kind: str
     name: str
@@ -156,9 +184,32 @@ class Field:
     index: int = UNNUMBERED
 
 
-Expression: TypeAlias = Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The recorded start of the execution."""
+
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a request or a call was answered with."""
+
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+Expression: TypeAlias = (
+    Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result
+)
 FOR_KINDS = ("array", "set", "map", "forall", "exists", "sum", "count", "min", "max")
-REF_KINDS = ("input", "constant", "step", "output")
+REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
 def item_types(collection: Type) -> tuple[Type, ...]:
@@ -220,21 +271,6 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    name: str
-    value: Expression
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class Return:
-    values: tuple[tuple[str, Expression], ...]
-
-
-Statement: TypeAlias = Step | Return
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     path: str
     sha256: str
@@ -253,25 +289,37 @@ class Node:
     body: tuple[Statement, ...]
     postconditions: tuple[Clause, ...]
     source: Source
+    errors: tuple[Output, ...] = ()
+    """The fields of declared errors; `error_code` is the first."""
+    machines: tuple[Machine, ...] = ()
+    calls: tuple[Callee, ...] = ()
+    invariants: tuple[Clause, ...] = ()
+    grants: Grants = field(default_factory=Grants)
 
     def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
         """The clauses by phase, under the names that outcomes use."""
         return (
             ("constraint", self.constraints),
             ("precondition", self.preconditions),
+            ("validation", self.validations()),
             ("postcondition", self.postconditions),
+            ("invariant", self.invariants),
         )
+
+    def validations(self) -> tuple[Clause, ...]:
+        """The clauses of validation steps, in program order."""
+        return tuple(each.clause for each in all_statements(self.body) if isinstance(each, Require))
+
+    def is_pure(self) -> bool:
+        """True where an execution asks for nothing: no effect, no other node, no clock."""
+        return not any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
 
     def roots(self) -> Iterator[Expression]:
         """The outermost expressions in program order."""
         for clause in (*self.constraints, *self.preconditions):
             yield clause.holds
-        for statement in self.body:
-            if isinstance(statement, Step):
-                yield statement.value
-            else:
-                yield from (value for _, value in statement.values)
-        for clause in self.postconditions:
+        yield from expressions_of(self.body)
+        for clause in (*self.postconditions, *self.invariants):
             yield clause.holds
 
     def expressions(self) -> list[Expression]:
@@ -363,23 +411,23 @@ def numbered(node: Node) -> Node:
                 return RecordValue(tuple([(name, number(each, bound)) for name, each in fields]), place, next(numbers))
             case Field(of, name, type_, place):
                 return Field(number(of, bound), name, type_, place, next(numbers))
+            case Now(place):
+                return Now(place, next(numbers))
+            case Result(type_, place):
+                return Result(type_, place, next(numbers))
 
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple(replace(clause, holds=number(clause.holds, {})) for clause in of)
 
-    def statement(of: Statement) -> Statement:
-        if isinstance(of, Step):
-            return replace(of, value=number(of.value, {}))
-        return Return(tuple((name, number(value, {})) for name, value in of.values))
-
     constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
-    body = tuple(statement(each) for each in node.body)
+    body = Rebuilder(number, lambda: next(locals_)).block(node.body, {})
     return replace(
         node,
         constraints=constraints,
         preconditions=preconditions,
         body=body,
         postconditions=clauses(node.postconditions),
+        invariants=clauses(node.invariants),
     )
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import chain
 from typing import TypeVar
 
-from vesper.kernels.order import Ordered, order_of
+from vesper.kernels.equality import holds_nan
+from vesper.kernels.order import Ordered, order_of, place_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_DIGITS, MAX_ENTRIES
+from vesper.spec.json_value import canonical_text
+from vesper.spec.values import MAX_DIGITS, MAX_ENTRIES, Json, Key
 
 _Item = TypeVar("_Item")
-_Key = TypeVar("_Key", bound=bool | int | str)
-_Comparable = TypeVar("_Comparable", int, str, Decimal)
+_Key = TypeVar("_Key", bound=Key)
 _WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
 
 
@@ -31,27 +33,28 @@ def at(values: Sequence[_Item], index: int) -> _Item:
 
 
 def is_item(value: object, values: Sequence[object]) -> bool:
-    return value in values
+    # SEMANTICS: Python takes an object that it finds for equal to itself; what holds a NaN equals nothing.
+    return value in values and not holds_nan(value)
 
 
 def contains(values: Sequence[object], value: object) -> bool:
-    return value in values
+    return is_item(value, values)
 
 
-def smallest(values: Iterable[_Comparable]) -> _Comparable:
+def smallest(values: Iterable[Ordered]) -> Ordered:
     """The first of the smallest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return min(found)
+    return min(found, key=place_of)
 
 
-def largest(values: Iterable[_Comparable]) -> _Comparable:
+def largest(values: Iterable[Ordered]) -> Ordered:
     """The first of the largest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return max(found)
+    return max(found, key=place_of)
 
 
 def get(values: Sequence[_Item], index: int) -> _Item | None:
@@ -129,6 +132,10 @@ def _hashable(value: object) -> object:
         case Decimal():
             # Text: the hash of a number is known, so that many different ones could be made to share one.
             return str(_WITHOUT_ZEROS.normalize(value)) if value else "0"
+        case Json():
+            return canonical_text(value)
+        case float() if math.isnan(value):
+            return object()  # equal to nothing else
         case list():
             return tuple([_hashable(item) for item in value])
         case dict():
@@ -154,6 +161,8 @@ def chunks(values: Sequence[_Item], size: int) -> list[list[_Item]]:
 
 
 def index_of(values: Sequence[_Item], value: _Item) -> int | None:
+    if holds_nan(value):
+        return None
     return next((index for index, item in enumerate(values) if item == value), None)
 
 

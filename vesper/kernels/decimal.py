@@ -41,6 +41,7 @@ from vesper.kernels.rounding import (
     written_out,
 )
 from vesper.spec.errors import ErrorCode
+from vesper.spec.numbers import parse_float
 from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 
 _Parameters = ParamSpec("_Parameters")
@@ -239,6 +240,11 @@ def normalize(value: Decimal) -> Decimal:
     # SEMANTICS: `decimal` would take zeros in front of the point away as well: 1E+2.
     smallest = scale_of(unbounded(MAX_DIGITS).normalize(value)) if value else 0
     return rescaled(unsigned_zero(value), max(smallest, 0))
+
+
+def to_float(value: Decimal) -> float:
+    # By way of text, which Python reads correctly rounded, to an infinity past the largest float.
+    return parse_float(decimal_text(unsigned_zero(value)))
 
 
 def text(value: Decimal) -> str:

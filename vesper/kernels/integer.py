@@ -124,6 +124,10 @@ def pow(base: int, exponent: int) -> int:
     return checked(base**exponent)
 
 
+def to_float(value: int) -> float:
+    return float(value)
+
+
 def text(value: int) -> str:
     return str(value)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from vesper.kernels.order import order_of
+from vesper.kernels.order import order_of, place_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES
+from vesper.spec.values import MAX_ENTRIES, Key
 
-_Key = TypeVar("_Key", bound=bool | int | str)
+_Key = TypeVar("_Key", bound=Key)
 _Value = TypeVar("_Value")
 
 
@@ -40,18 +40,13 @@ def entries_of(entries: Mapping[_Key, _Value]) -> Iterable[tuple[_Key, _Value]]:
 def map_of(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
     """A map from its entries, as they come; keys of an enum are put in order by `map_of_members`."""
     found = _unique(entries)
-    return {key: found[key] for key in sorted(found, key=_order)}
+    return {key: found[key] for key in sorted(found, key=place_of)}
 
 
 def map_of_members(members: tuple[_Key, ...], entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
     """The same for keys that are members of an enum, whose order is that of the enum."""
     found = _unique(entries)
     return {member: found[member] for member in members if member in found}
-
-
-def _order(key: bool | int | str) -> tuple[int, str]:
-    """Numbers by value, strings by code point; the keys of one map are all of one type."""
-    return (0, key) if isinstance(key, str) else (key, "")
 
 
 def _unique(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:

@@ -8,9 +8,9 @@ from typing import TypeVar
 from vesper.kernels.order import order_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES
+from vesper.spec.values import MAX_ENTRIES, Key
 
-_Key = TypeVar("_Key", bound=bool | int | str)
+_Key = TypeVar("_Key", bound=Key)
 
 
 def is_member(value: _Key, members: frozenset[_Key]) -> bool:

@@ -6,10 +6,10 @@ collections are read through the functions of the base types.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from vesper.spec.json_value import json_string
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import (
     MAX_ENTRIES,
@@ -22,6 +22,7 @@ from vesper.spec.values import (
     accept_key,
     in_order,
     is_a,
+    scalar_text,
 )
 
 
@@ -110,7 +111,7 @@ class _Reader:
             items = self._items(element, _sequence(given), path)
             if isinstance(items, _Refused):
                 return _REFUSED
-            members = [item for item in items if isinstance(item, bool | int | str)]
+            members = [item for item in items if isinstance(item, Key)]
         found = frozenset(members)
         if len(found) < len(members):
             raise ValueProblem(ProblemKind.DUPLICATE)
@@ -131,7 +132,7 @@ class _Reader:
             raise ValueProblem(ProblemKind.DUPLICATE)
         found: dict[Key, Value] = {}
         for read_key in in_order(type_.key, entries):
-            value = self.read(type_.value, entries[read_key], f"{path}[{json.dumps(read_key, ensure_ascii=False)}]")
+            value = self.read(type_.value, entries[read_key], f"{path}[{_key_text(read_key)}]")
             if isinstance(value, _Refused):
                 is_sound = False
             else:
@@ -159,6 +160,11 @@ class _Reader:
         unknown = sorted(set(plain) - {name for name, _ in type_.fields})
         self.problems.extend(Problem(f"{path}.{name}", ProblemKind.UNKNOWN) for name in unknown)
         return found if is_sound and not unknown else _REFUSED
+
+
+def _key_text(key: Key) -> str:
+    """A key in a path: a string in quotes, anything else bare."""
+    return json_string(key) if isinstance(key, str) else scalar_text(key)
 
 
 def _limit(entries: int) -> None:

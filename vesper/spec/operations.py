@@ -615,7 +615,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.not_equal": OpSpec(
         name="bytes.not_equal",
@@ -628,7 +628,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.length": OpSpec(
         name="bytes.length",
@@ -641,7 +641,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="length",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.at": OpSpec(
         name="bytes.at",
@@ -654,7 +654,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="at",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.slice": OpSpec(
         name="bytes.slice",
@@ -667,7 +667,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="slice",
         defaults=(("end", "9223372036854775807"),),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.concat": OpSpec(
         name="bytes.concat",
@@ -680,7 +680,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.hex": OpSpec(
         name="bytes.hex",
@@ -693,7 +693,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hex",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.parse_hex": OpSpec(
         name="bytes.parse_hex",
@@ -706,7 +706,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_hex",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.base64": OpSpec(
         name="bytes.base64",
@@ -719,7 +719,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="base64",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.parse_base64": OpSpec(
         name="bytes.parse_base64",
@@ -732,7 +732,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_base64",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.utf8": OpSpec(
         name="bytes.utf8",
@@ -745,7 +745,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="utf8",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.parse_utf8": OpSpec(
         name="bytes.parse_utf8",
@@ -758,7 +758,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_utf8",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "bytes.sha256": OpSpec(
         name="bytes.sha256",
@@ -771,7 +771,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sha256",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.equal": OpSpec(
         name="date.equal",
@@ -1405,7 +1405,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_float",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.abs": OpSpec(
         name="decimal.abs",
@@ -1899,7 +1899,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.subtract": OpSpec(
         name="float.subtract",
@@ -1912,7 +1912,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.multiply": OpSpec(
         name="float.multiply",
@@ -1925,7 +1925,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.divide": OpSpec(
         name="float.divide",
@@ -1938,7 +1938,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.negate": OpSpec(
         name="float.negate",
@@ -1951,7 +1951,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.equal": OpSpec(
         name="float.equal",
@@ -1964,7 +1964,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.not_equal": OpSpec(
         name="float.not_equal",
@@ -1977,7 +1977,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.less": OpSpec(
         name="float.less",
@@ -1990,7 +1990,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.less_or_equal": OpSpec(
         name="float.less_or_equal",
@@ -2003,7 +2003,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.greater": OpSpec(
         name="float.greater",
@@ -2016,7 +2016,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.greater_or_equal": OpSpec(
         name="float.greater_or_equal",
@@ -2029,7 +2029,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.abs": OpSpec(
         name="float.abs",
@@ -2042,7 +2042,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.sqrt": OpSpec(
         name="float.sqrt",
@@ -2055,7 +2055,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sqrt",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.floor": OpSpec(
         name="float.floor",
@@ -2068,7 +2068,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="floor",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.ceil": OpSpec(
         name="float.ceil",
@@ -2081,7 +2081,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="ceil",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.trunc": OpSpec(
         name="float.trunc",
@@ -2094,7 +2094,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="trunc",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.to_integer": OpSpec(
         name="float.to_integer",
@@ -2107,7 +2107,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_integer",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.to_decimal": OpSpec(
         name="float.to_decimal",
@@ -2120,7 +2120,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_decimal",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.text": OpSpec(
         name="float.text",
@@ -2133,7 +2133,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.parse": OpSpec(
         name="float.parse",
@@ -2146,7 +2146,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_float",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.is_nan": OpSpec(
         name="float.is_nan",
@@ -2159,7 +2159,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_nan",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.is_finite": OpSpec(
         name="float.is_finite",
@@ -2172,7 +2172,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_finite",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.sum": OpSpec(
         name="float.sum",
@@ -2185,7 +2185,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "float.avg": OpSpec(
         name="float.avg",
@@ -2198,7 +2198,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="avg",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.add": OpSpec(
         name="integer.add",
@@ -2445,7 +2445,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_float",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.text": OpSpec(
         name="integer.text",
@@ -2601,7 +2601,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.not_equal": OpSpec(
         name="json.not_equal",
@@ -2614,7 +2614,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.kind": OpSpec(
         name="json.kind",
@@ -2627,7 +2627,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="kind",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.get": OpSpec(
         name="json.get",
@@ -2640,7 +2640,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="get",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.has": OpSpec(
         name="json.has",
@@ -2653,7 +2653,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="has",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.field": OpSpec(
         name="json.field",
@@ -2666,7 +2666,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="at",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.item": OpSpec(
         name="json.item",
@@ -2679,7 +2679,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="at",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.cast": OpSpec(
         name="json.cast",
@@ -2692,7 +2692,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.from_value": OpSpec(
         name="json.from_value",
@@ -2705,7 +2705,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_json",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.parse": OpSpec(
         name="json.parse",
@@ -2718,7 +2718,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="parse_json",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.text": OpSpec(
         name="json.text",
@@ -2731,7 +2731,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.equal": OpSpec(
         name="map.equal",

@@ -127,6 +127,8 @@ PRIMITIVES: Mapping[str, Primitive] = {
     each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 }
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
+KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
+"""The same for messages."""
 _ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, BOOLEAN, BYTES)
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
@@ -155,7 +157,7 @@ def fits_bound(type_: Type, bound: str) -> bool:
         case "record":
             return isinstance(type_, Record)
         case "any":
-            return True
+            return type_ != NULL  # which is the type of a literal alone, until its place says another
         case _:
             raise ValueError(f"no bound is called `{bound}`")
 
@@ -169,19 +171,63 @@ def optional(type_: Type) -> Type:
     return type_ if isinstance(type_, OptionalOf) else OptionalOf(type_)
 
 
+def mentions(type_: Type, part: Type) -> bool:
+    """True for a type whose values may have one of another type inside."""
+    match type_:
+        case OptionalOf(inner) | ArrayOf(inner) | SetOf(inner):
+            return mentions(inner, part)
+        case MapOf(key, value):
+            return mentions(key, part) or mentions(value, part)
+        case Record(fields):
+            return any(mentions(field, part) for _, field in fields)
+        case _:
+            return type_ == part
+
+
 # -- types of declarations ------------------------------------------------------------------------
 
-_WORD = re.compile(r"\s*(->|[A-Za-z_][A-Za-z0-9_]*|[<>\[\](),])")
+_WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
 
 
 @cache
 def declared_type(text: str) -> Type:
-    """The type that the text of a declaration means; a single word that is no type is a type parameter."""
+    """The type that the text of a declaration means; a single word that is no type is a type parameter.
+
+    It reads what `type_text` writes, too.
+    """
     words = _WORD.findall(text)
     type_, rest = _read(tuple(words))
-    if rest or "".join(words) != "".join(text.split()):
+    if rest or "".join("".join(words).split()) != "".join(text.split()):
         raise ValueError(f"not a type: {text}")
     return type_
+
+
+def type_text(type_: Type) -> str:
+    """A type in full, as a node writes it: records by their fields, members that are no words in quotes."""
+    match type_:
+        case Enum(members):
+            return f"enum[{', '.join(map(_member_text, members))}]"
+        case ArrayOf(element):
+            return f"array<{type_text(element)}>"
+        case SetOf(element):
+            return f"set<{type_text(element)}>"
+        case MapOf(key, value):
+            return f"map<{type_text(key)}, {type_text(value)}>"
+        case OptionalOf(inner):
+            return f"optional<{type_text(inner)}>"
+        case Record(fields):
+            return "{" + ", ".join(f"{name}: {type_text(field)}" for name, field in fields) + "}"
+        case _:
+            return str(type_)
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def _member_text(member: str) -> str:
+    if _NAME.fullmatch(member):
+        return member
+    return f'"{member}"' if "'" in member else f"'{member}'"  # a node cannot write a member with both quotes
 
 
 def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
@@ -193,6 +239,8 @@ def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
         parameters, rest = _read_list(rest[1:], ")")
         result, rest = _read(rest[2:])
         return Function(parameters, result), rest
+    if head == "{":
+        return _read_record(rest)
     if head in ("array", "set", "map", "optional"):
         inner, rest = _read_list(rest[1:], ">")
         return _applied(head, inner), rest[1:]
@@ -222,9 +270,18 @@ def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tupl
     return tuple(found), words
 
 
+def _read_record(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    fields: list[tuple[str, Type]] = []
+    while words[0] != "}":
+        type_, rest = _read(words[2:])
+        fields.append((words[0], type_))
+        words = rest[1:] if rest[0] == "," else rest
+    return Record(tuple(fields)), words[1:]
+
+
 def _read_names(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     end = words.index("]")
-    return tuple(word for word in words[:end] if word != ","), words[end:]
+    return tuple(word[1:-1] if word[0] in "'\"" else word for word in words[:end] if word != ","), words[end:]
 
 
 def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bool:
@@ -239,6 +296,8 @@ def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bo
             return match_declared(a, b, bindings)
         case MapOf(k, v), MapOf(other_k, other_v):
             return match_declared(k, other_k, bindings) and match_declared(v, other_v, bindings)
+        case Record(fields), Record(others) if [name for name, _ in fields] == [name for name, _ in others]:
+            return all(match_declared(a, b, bindings) for (_, a), (_, b) in zip(fields, others, strict=True))
         case _:
             return pattern == actual
 
@@ -256,6 +315,8 @@ def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
             return MapOf(substitute(key, bindings), substitute(value, bindings))
         case OptionalOf(inner):
             return optional(substitute(inner, bindings))
+        case Record(fields):
+            return Record(tuple((name, substitute(field, bindings)) for name, field in fields))
         case Function(parameters, result):
             return Function(tuple(substitute(each, bindings) for each in parameters), substitute(result, bindings))
         case _:

@@ -6,19 +6,48 @@ Nothing here calls a method that a caller's subclass could have overridden.
 
 from __future__ import annotations
 
-import re
+import base64
+import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
-from enum import StrEnum
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import islice
-from typing import TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias
 
+from vesper.spec.base_types import is_a
+from vesper.spec.json_value import Json, exact_text, has_surrogate, json_of, parse_json, plain_json
+from vesper.spec.numbers import (
+    MAX_DIGITS,
+    MAX_SCALE,
+    decimal_of_integer,
+    decimal_text,
+    float_text,
+    normal_decimal,
+    parse_decimal,
+    parse_float,
+)
+from vesper.spec.problem import Problem, ProblemKind, ValueProblem
+from vesper.spec.times import (
+    MAX_DURATION,
+    date_text,
+    duration_text,
+    parse_date,
+    parse_duration,
+    parse_timestamp,
+    shifted,
+    timestamp_text,
+)
 from vesper.spec.types import (
     BOOLEAN,
+    BYTES,
+    DATE,
     DECIMAL,
+    DURATION,
+    FLOAT,
     INTEGER,
+    JSON,
     STRING,
+    TIMESTAMP,
     ArrayOf,
     Enum,
     MapOf,
@@ -29,95 +58,23 @@ from vesper.spec.types import (
     is_key,
 )
 
-MAX_DIGITS = 1000
-MAX_SCALE = 1000
+# What is defined elsewhere and belongs to the value model: everybody takes it from here.
+__all__ = [
+    "MAX_DIGITS", "MAX_SCALE", "Json", "Problem", "ProblemKind", "ValueProblem", "decimal_text", "is_a",
+    "normal_decimal", "parse_decimal",
+]  # fmt: skip
+
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
-
-_Kind = TypeVar("_Kind")
-Key: TypeAlias = bool | int | str
-Scalar: TypeAlias = bool | int | Decimal | str
-Value: TypeAlias = "Scalar | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value] | None"
-Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 MAX_ENTRIES = 1_000_000
 MAX_TEXT = 10_000_000
+MAX_BYTES = 10_000_000
 
-
-class ProblemKind(StrEnum):
-    """Why an input does not fit; the closed list of docs/spec/values.md."""
-
-    MISSING = "missing"
-    UNKNOWN = "unknown"
-    WRONG_TYPE = "wrong_type"
-    OUT_OF_RANGE = "out_of_range"
-    MALFORMED = "malformed"
-    NOT_A_MEMBER = "not_a_member"
-    DUPLICATE = "duplicate"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    path: str
-    kind: ProblemKind
-
-
-class ValueProblem(Exception):
-    """Raised by `accept` and `parse_decimal`; carries only the kind, the caller knows the path."""
-
-    def __init__(self, kind: ProblemKind) -> None:
-        super().__init__(kind.value)
-        self.kind = kind
-
-
-# The caller's context decides neither what can be read nor what an error is.
-_READING = Context(traps=[InvalidOperation])
-_DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
-
-
-def parse_decimal(text: str) -> Decimal:
-    """The decimal that this text spells, within the limits, with scale ≥ 0 and no negative zero."""
-    match = _DECIMAL_TEXT.fullmatch(text)
-    if match is None:
-        raise ValueProblem(ProblemKind.MALFORMED)
-    digits = match["mantissa"].replace(".", "").lstrip("0")
-    if len(digits) > MAX_DIGITS:  # an exponent never makes a coefficient shorter
-        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-    try:
-        return normal_decimal(Decimal(text, _READING))
-    except InvalidOperation:
-        # An exponent past what `decimal` itself can hold; only zero survives a huge positive one.
-        if digits or match["exponent"].startswith("-"):
-            raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
-        return Decimal(0)
-
-
-def normal_decimal(number: Decimal) -> Decimal:
-    """The same number with scale ≥ 0 and no negative zero, or a problem where it is over a limit."""
-    sign, digits, exponent = Decimal.as_tuple(number)
-    if not isinstance(exponent, int):
-        raise ValueProblem(ProblemKind.MALFORMED)
-    is_zero = digits == (0,) or not any(digits)
-    if exponent > 0:
-        if is_zero:
-            return Decimal(0)
-        if len(digits) + exponent > MAX_DIGITS:
-            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-        return Decimal((sign, digits + (0,) * exponent, 0))
-    if len(digits) > MAX_DIGITS or -exponent > MAX_SCALE:
-        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-    if is_zero:
-        return Decimal((0, (0,), exponent))
-    return number if type(number) is Decimal else Decimal((sign, digits, exponent))
-
-
-def decimal_text(number: Decimal) -> str:
-    """Plain notation with exactly *scale* places. Says `-0` if it is given one: that would be a bug to see."""
-    return format(number, "f")
-
-
-def is_a(given: object, kind: type[_Kind]) -> TypeGuard[_Kind]:
-    """Like `isinstance`, which believes what an object says of its own class; this does not."""
-    return issubclass(type(given), kind)
+Key: TypeAlias = bool | int | str | bytes | date
+"""A `datetime` is a `date` to Python; the values of one collection are all of one type."""
+Scalar: TypeAlias = bool | int | Decimal | float | str | bytes | date | timedelta | Json
+Value: TypeAlias = "Scalar | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value] | None"
+JsonForm: TypeAlias = "bool | int | str | list[JsonForm] | dict[str, JsonForm] | None"
 
 
 def accept(type_: Type, given: object) -> Scalar:
@@ -130,6 +87,14 @@ def accept(type_: Type, given: object) -> Scalar:
         if given is True or given is False:
             return given
         raise ValueProblem(ProblemKind.WRONG_TYPE)
+    if type_ == FLOAT:
+        return _accept_float(given)
+    if type_ == BYTES:
+        return _accept_bytes(given)
+    if type_ == JSON:
+        return given if type(given) is Json else json_of(given)
+    if type_ in _TIMES:
+        return _accept_time(type_, given)
     if not is_a(given, str):
         raise ValueProblem(ProblemKind.WRONG_TYPE)
     text = given if type(given) is str else str.__str__(given)
@@ -138,10 +103,10 @@ def accept(type_: Type, given: object) -> Scalar:
             raise ValueProblem(ProblemKind.NOT_A_MEMBER)
         return text
     assert type_ == STRING, f"{type_} is not a scalar type"
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueProblem(ProblemKind.MALFORMED)
     if len(text) > MAX_TEXT:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    if has_surrogate(text):
+        raise ValueProblem(ProblemKind.MALFORMED)
     return text
 
 
@@ -161,11 +126,99 @@ def _accept_decimal(given: object) -> Decimal:
         return parse_decimal(str.__str__(given))
     if not is_a(given, int) or given is True or given is False:
         raise ValueProblem(ProblemKind.WRONG_TYPE)
-    number = given if type(given) is int else int.__int__(given)
-    # 1,000 digits need at most 3,322 bits; checked first because making digits of a huge integer takes quadratic time.
-    if number.bit_length() > 3322:
+    return decimal_of_integer(given if type(given) is int else int.__int__(given))
+
+
+def _accept_float(given: object) -> float:
+    if is_a(given, float):
+        return given if type(given) is float else float.__float__(given)
+    if is_a(given, str):
+        text = str.__str__(given)
+        if text not in ("NaN", "Infinity", "-Infinity"):
+            raise ValueProblem(ProblemKind.MALFORMED)
+        return parse_float(text)
+    if not is_a(given, int) or given is True or given is False:
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    number = int.__int__(given)
+    try:
+        nearest = float(number)
+    except OverflowError:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
+    if int(nearest) != number:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-    return normal_decimal(Decimal(number))
+    return nearest
+
+
+def _accept_bytes(given: object) -> bytes:
+    if is_a(given, bytes):
+        found = given if type(given) is bytes else bytes.__getitem__(given, slice(None))
+    elif is_a(given, bytearray):
+        found = bytes(bytearray.__getitem__(given, slice(None)))
+    elif is_a(given, memoryview):
+        try:
+            found = given.tobytes()
+        except ValueError:  # it has been released
+            raise ValueProblem(ProblemKind.MALFORMED) from None
+    elif is_a(given, str):
+        found = parse_base64(str.__str__(given))
+    else:
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    if len(found) > MAX_BYTES:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return found
+
+
+def parse_base64(text: str) -> bytes:
+    """Exactly what `base64_text` writes."""
+    try:
+        found = binascii.a2b_base64(text.encode("ascii"))
+    except (UnicodeEncodeError, binascii.Error):
+        raise ValueProblem(ProblemKind.MALFORMED) from None
+    # SEMANTICS: Python's decoder skips what is no base64 and lets bits that are left over be anything.
+    if base64_text(found) != text:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    return found
+
+
+def base64_text(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+_TIMES = (TIMESTAMP, DATE, DURATION)
+
+
+def _accept_time(type_: Type, given: object) -> date | timedelta:
+    if is_a(given, str):
+        text = str.__str__(given)
+        if type_ == DATE:
+            return parse_date(text)
+        return parse_timestamp(text) if type_ == TIMESTAMP else parse_duration(text)
+    if type_ == DURATION and is_a(given, timedelta):
+        length = timedelta(*(_field(timedelta, name, given) for name in ("days", "seconds", "microseconds")))
+        if not -MAX_DURATION <= length <= MAX_DURATION:
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        return length
+    if type_ == TIMESTAMP and is_a(given, datetime):
+        return _moment(given)
+    if type_ == DATE and is_a(given, date) and not is_a(given, datetime):
+        return date(*(_field(date, name, given) for name in ("year", "month", "day")))
+    raise ValueProblem(ProblemKind.WRONG_TYPE)
+
+
+def _moment(given: datetime) -> datetime:
+    """An aware `datetime` with its offset applied; only its time zone is asked, and that must be."""
+    offset = datetime.utcoffset(given)
+    if offset is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    year, month, day = (_field(date, name, given) for name in ("year", "month", "day"))
+    time = [_field(datetime, name, given) for name in ("hour", "minute", "second", "microsecond")]
+    return shifted(datetime(year, month, day, time[0], time[1], time[2], time[3], UTC), -offset)
+
+
+def _field(kind: type, name: str, of: object) -> int:
+    """A field as the base type has it, whatever a subclass calls by that name."""
+    found: int = vars(kind)[name].__get__(of)
+    return found
 
 
 def sorted_map(type_: MapOf, entries: Mapping[Key, Value]) -> dict[Key, Value]:
@@ -182,27 +235,52 @@ def in_order(type_: Type, keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=_order)
 
 
-def _order(member: Key) -> tuple[int, str]:
-    """Numbers by value, strings by code point; the keys of one collection are all of one type."""
-    return (0, member) if isinstance(member, str) else (member, "")
+def _order(member: Key) -> Any:
+    """The keys of one collection are all of one type, and Python compares those as the language does."""
+    return member
 
 
-def to_json(type_: Type, value: Value) -> Json:
-    """The JSON form of a value."""
+def scalar_text(value: Scalar) -> str:
+    """The text of a value that is no collection, as the JSON form has it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case Decimal():
+            return decimal_text(value)
+        case float():
+            return float_text(value)
+        case str():
+            return value
+        case bytes():
+            return base64_text(value)
+        case datetime():
+            return timestamp_text(value)
+        case date():
+            return date_text(value)
+        case timedelta():
+            return duration_text(value)
+        case Json():
+            return exact_text(value)
+
+
+def to_json(type_: Type, value: Value) -> JsonForm:
+    """The JSON form of a value as the IR writes it: maps are arrays of pairs, floats and json are texts."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else to_json(inner, value)
         case SetOf(element), frozenset():
-            return list(in_order(element, value))
+            return [to_json(element, each) for each in in_order(element, value)]
         case ArrayOf(element), list():
             return [to_json(element, item) for item in value]
         case MapOf(key, of), dict():
-            return [[each, to_json(of, value[each])] for each in in_order(key, value)]  # type: ignore[index]
+            return [[to_json(key, each), to_json(of, value[each])] for each in in_order(key, value)]  # type: ignore[index]
         case Record(fields), dict():
             return {name: to_json(field, value[name]) for name, field in fields}
         case _:
-            assert isinstance(value, bool | int | Decimal | str)
-            return decimal_text(value) if isinstance(value, Decimal) else value
+            assert isinstance(value, Scalar)
+            return value if isinstance(value, bool | int) else scalar_text(value)
 
 
 def from_json(type_: Type, form: object) -> Value:
@@ -230,15 +308,34 @@ def _from_json(type_: Type, form: object) -> Value:
         case ((SetOf() | ArrayOf() | MapOf() | Record()), _):
             raise ValueProblem(ProblemKind.WRONG_TYPE)
         case _:
-            if type_ == DECIMAL and not isinstance(form, str):
+            if type_ not in _OF_TEXT:
+                return accept(type_, form)
+            if not isinstance(form, str):
                 raise ValueProblem(ProblemKind.WRONG_TYPE)
-            return accept(type_, form)
+            return parse_float(form) if type_ == FLOAT else parse_json(form) if type_ == JSON else accept(type_, form)
+
+
+_OF_TEXT = (DECIMAL, FLOAT, JSON)
+"""Types whose form in the IR is a text, though a caller may give another object."""
 
 
 def accept_key(type_: Type, given: object) -> Key:
     key = accept(type_, given)
-    assert not isinstance(key, Decimal), "no key is a decimal"
+    assert isinstance(key, Key), f"no key is a {type_}"
     return key
+
+
+def plain(value: Value) -> Value:
+    """A value of an execution as a caller gets it: a json inside it becomes plain objects, all else is as it is."""
+    match value:
+        case Json():
+            return plain_json(value)  # type: ignore[return-value]  # of the forms that other values have, too
+        case list():
+            return [plain(item) for item in value]
+        case dict():
+            return {key: plain(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def same(left: object, right: object) -> bool:
@@ -247,6 +344,13 @@ def same(left: object, right: object) -> bool:
         return False
     if isinstance(left, Decimal) and isinstance(right, Decimal):
         return decimal_text(left) == decimal_text(right)
+    if isinstance(left, float) and isinstance(right, float):
+        # Not equality: two engines that both answer NaN agree, and one that answers -0.0 does not agree with 0.0.
+        return float_text(left) == float_text(right)
+    if isinstance(left, datetime) and isinstance(right, datetime):
+        return left == right and left.tzinfo == right.tzinfo
+    if isinstance(left, Json) and isinstance(right, Json):
+        return exact_text(left) == exact_text(right)
     if isinstance(left, dict) and isinstance(right, dict):
         keys, others = list(left), list(right)
         return same(keys, others) and all(same(left[key], right[key]) for key in keys)
@@ -270,6 +374,8 @@ def show(value: object) -> str:
             return "null"
         case str():
             return f'"{printable(value)}"'
+        case float() | bytes() | datetime() | date() | timedelta() | Json():
+            return f'"{base64_text(value)}"' if isinstance(value, bytes) else scalar_text(value)
         case list() | tuple():
             return f"[{_shown(value)}]"
         case frozenset() | set():

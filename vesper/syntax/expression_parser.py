@@ -8,8 +8,9 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.spec.operators import OPERATOR_LEVELS
 from vesper.syntax import ast
-from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, TokenReader, read_tokens
+from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, read_tokens
 from vesper.syntax.tokens import Token, TokenKind
+from vesper.syntax.type_parser import TypeParser
 from vesper.syntax.yaml_tree import Scalar
 
 AGGREGATES = ("SUM", "COUNT", "MIN", "MAX", "AVG")
@@ -32,17 +33,35 @@ _COMPARISON = _INFIX["=="]
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
     """The expression in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
+    return None if tokens is None else parse_tokens(tokens, bag)
+
+
+def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
+    """The expression that these tokens are, all of them."""
+    parser = ExpressionParser(tokens, bag)
+    parsed = parser.whole(parser.expression)
+    return None if parsed is None or _is_too_deep(parsed, bag) else parsed
+
+
+def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
+    """`line IN items WHERE line.qty > 0`: the items that a step goes over."""
+    tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
     parser = ExpressionParser(tokens, bag)
-    parsed = parser.whole(parser.expression)
-    if parsed is not None and _depth(parsed) > MAX_DEPTH:
-        bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
-        return None
-    return parsed
+    parsed = parser.whole(parser.binding)
+    parts = () if parsed is None else (parsed.over, *(() if parsed.where is None else (parsed.where,)))
+    return None if any(_is_too_deep(part, bag) for part in parts) else parsed
 
 
-class ExpressionParser(TokenReader):
+def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
+    if _depth(parsed) <= MAX_DEPTH:
+        return False
+    bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
+    return True
+
+
+class ExpressionParser(TypeParser):
     """One method for each form; every nested expression goes through `expression`, which counts the depth."""
 
     _ends_at_in = False
@@ -114,14 +133,14 @@ class ExpressionParser(TokenReader):
 
     def _quantifier(self) -> ast.Expression:
         word = self.take()
-        binding = self._binding()
+        binding = self.binding()
         if not self.at("SATISFIES", ":"):
             self.fail("`SATISFIES`")
         self.take()
         holds = self.expression()
         return ast.Quantifier(ast.Word(word.text, word.span), binding, holds, word.span.to(holds.span))
 
-    def _binding(self) -> ast.Binding:
+    def binding(self) -> ast.Binding:
         """`line IN items WHERE …`; the word before it is taken already."""
         names = [self.name("a name for each item")]
         if self.at(","):
@@ -139,7 +158,7 @@ class ExpressionParser(TokenReader):
         if not self.at("FOR"):
             return None
         self.take()
-        return self._binding()
+        return self.binding()
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -240,6 +259,8 @@ class ExpressionParser(TokenReader):
             return self._name_or_call()
         if self.at(*AGGREGATES):
             return self._aggregate()
+        if self.at("CAST"):
+            return self._cast()
         if self.at("("):
             start = self.take()
             inner = self.closed_expression()
@@ -274,6 +295,14 @@ class ExpressionParser(TokenReader):
         value = self.closed_expression()
         binding = self._optional_binding()
         return ast.Aggregate(ast.Word(word.text, word.span), value, binding, word.span.to(self.expect(")").span))
+
+    def _cast(self) -> ast.Expression:
+        start = self.take()
+        self.expect("(")
+        value = self.closed_expression()
+        self.expect("AS")
+        type_ = self.type()
+        return ast.Cast(value, type_, start.span.to(self.expect(")").span))
 
     def _brackets(self) -> ast.Expression:
         start = self.take()

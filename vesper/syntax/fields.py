@@ -33,6 +33,9 @@ class Fields:
             help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
             self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
 
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._entries)
+
     def get(self, name: str) -> Tree | None:
         return self._entries.get(name)
 

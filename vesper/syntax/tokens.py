@@ -59,6 +59,8 @@ WORDS = frozenset(
         "MIN",
         "MAX",
         "AVG",
+        "CAST",
+        "AS",
         "true",
         "false",
         "null",
@@ -106,8 +108,6 @@ def _token(kind: str, text: str, span: Span, bag: DiagnosticBag) -> Token:
     if kind == "number":
         if "_" in text:
             bag.error(Code.BAD_NUMBER, span, text=text, problem="has an underscore in it")
-        elif "e" in text.lower():
-            bag.error(Code.BAD_NUMBER, span, text=text, problem="has an exponent; write it out")
         return Token(TokenKind.NUMBER, text, span)
     if kind == "sign":
         return Token(TokenKind.SIGN, text, span)

@@ -16,11 +16,11 @@ def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
-    parser = _TypeParser(tokens, bag)
+    parser = TypeParser(tokens, bag)
     return parser.whole(parser.type)
 
 
-class _TypeParser(TokenReader):
+class TypeParser(TokenReader):
     def type(self) -> ast.TypeText:
         return self.nested(self._type)
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 
 from vesper.compiler import Compiled
 from vesper.diagnostics.source import SourceFile
@@ -31,6 +33,7 @@ from vesper.ir.nodes import (
     Node,
     Output,
     Ref,
+    Require,
     Return,
     Statement,
     Step,
@@ -38,10 +41,12 @@ from vesper.ir.nodes import (
     numbered,
     walk,
 )
-from vesper.spec.types import DECIMAL, INTEGER
+from vesper.ir.statements import expressions_of
+from vesper.spec.types import DATE, DECIMAL, DURATION, FLOAT, INTEGER, TIMESTAMP
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"})
+_MOVABLE = (INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION)
 _TRIES = 4
 _MORE_PLACES = 12
 
@@ -52,7 +57,7 @@ class Probe:
 
     program: Program
     inputs: tuple[str, ...]
-    """The numeric inputs that the sides depend on."""
+    """The inputs that the sides depend on and that can be moved like numbers."""
 
 
 class BoundarySeeker:
@@ -71,22 +76,64 @@ class BoundarySeeker:
         return None
 
     @staticmethod
-    def _to_edge(probe: Probe, name: str, inputs: dict[str, object]) -> int | Decimal | None:
+    def _to_edge(probe: Probe, name: str, inputs: dict[str, object]) -> object | None:
         given = inputs.get(name)
-        if not isinstance(given, int | Decimal) or isinstance(given, bool):
+        number = _number(given)
+        if number is None:
             return None
         here = _gap(probe.program, inputs)
-        there = _gap(probe.program, inputs | {name: _like(given, Fraction(given) + 1)})
+        there = _gap(probe.program, inputs | {name: _like(given, number + 1)})
         if here is None or there is None or here == there:
             return None
-        return _like(given, Fraction(given) - here / (there - here))
+        return _like(given, number - here / (there - here))
 
 
-def _like(given: int | Decimal, number: Fraction) -> int | Decimal | None:
-    """The number in the type of another: exact where a few more places than it has are enough, else close to it."""
-    if isinstance(given, int):
-        rounded = round(number)
-        return rounded if MIN_INTEGER <= rounded <= MAX_INTEGER else None
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _number(value: object) -> Fraction | None:
+    """A value as a number that can be moved: times count their days or microseconds. None for what has no such."""
+    match value:
+        case bool():
+            return None
+        case int() | Decimal():
+            return Fraction(value)
+        case float():
+            return Fraction(value) if isfinite(value) else None
+        case datetime():
+            return Fraction((value - _EPOCH) // _MICROSECOND)
+        case date():
+            return Fraction(value.toordinal())
+        case timedelta():
+            return Fraction(value // _MICROSECOND)
+        case _:
+            return None
+
+
+def _like(given: object, number: Fraction) -> object | None:
+    """The number in the form of another value; None where that form cannot hold it."""
+    try:
+        match given:
+            case int():
+                rounded = round(number)
+                return rounded if MIN_INTEGER <= rounded <= MAX_INTEGER else None
+            case Decimal():
+                return _decimal_like(given, number)
+            case float():
+                return float(number)
+            case datetime():
+                return _EPOCH + round(number) * _MICROSECOND
+            case date():
+                return date.fromordinal(round(number))
+            case _:
+                return round(number) * _MICROSECOND
+    except (OverflowError, ValueError):
+        return None
+
+
+def _decimal_like(given: Decimal, number: Fraction) -> Decimal:
+    """Exact where a few more places than the given one has are enough, else close to it."""
     exponent = given.as_tuple().exponent
     assert isinstance(exponent, int)
     for places in range(-exponent, -exponent + _MORE_PLACES):
@@ -102,19 +149,15 @@ def _gap(program: Program, inputs: Mapping[str, object]) -> Fraction | None:
     outcome = program.call(inputs)
     if not isinstance(outcome, Returned):
         return None
-    left, right = outcome.value["left"], outcome.value["right"]
-    assert isinstance(left, int | Decimal)
-    assert isinstance(right, int | Decimal)
-    return Fraction(left) - Fraction(right)
+    left, right = _number(outcome.value["left"]), _number(outcome.value["right"])
+    return None if left is None or right is None else left - right
 
 
 def _comparisons(node: Node) -> list[Call]:
     return [
         each
         for each in node.expressions()
-        if isinstance(each, Call)
-        and each.op.partition(".")[2] in _COMPARISONS
-        and each.args[0].type in (INTEGER, DECIMAL)
+        if isinstance(each, Call) and each.op.partition(".")[2] in _COMPARISONS and each.args[0].type in _MOVABLE
     ]
 
 
@@ -125,17 +168,21 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
     for statement in node.body:
         if isinstance(statement, Return):
             returned = dict(statement.values)
-        elif any(part is comparison for part in walk(statement.value)):
+        elif any(part is comparison for root in expressions_of((statement,)) for part in walk(root)):
+            if not isinstance(statement, Step):
+                return None  # it stands inside a block, whose steps are not seen outside
             break
-        else:
+        elif isinstance(statement, Step):
             steps.append(statement)
+        elif not isinstance(statement, Require):
+            return None  # what comes after a block depends on how it went
     if any(_free_locals(side) for side in comparison.args):
         return None  # it stands in a loop: what it compares is not there to be returned
     sides = [_without_outputs(side, returned) for side in comparison.args]
     if not all(_stands_alone(side) for side in sides):
         return None
     used = _inputs_of(sides, steps)
-    numeric = tuple(i.name for i in node.inputs if i.name in used and i.type in (INTEGER, DECIMAL))
+    numeric = tuple(i.name for i in node.inputs if i.name in used and i.type in _MOVABLE)
     if not numeric:
         return None
     outputs = (Output("left", sides[0].type), Output("right", sides[1].type))

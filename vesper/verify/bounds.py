@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 
 from vesper.ir.nodes import Call, Expression, Field, Literal, Node, Ref, walk
 
@@ -52,7 +53,9 @@ def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
         for part in walk(clause.holds):
             if isinstance(part, Call) and len(part.args) == 2 and isinstance(part.args[1], Literal):
                 bound = part.args[1].value
-                if isinstance(bound, int | Decimal) and not isinstance(bound, bool):
+                is_number = isinstance(bound, int | Decimal) or (isinstance(bound, float) and isfinite(bound))
+                if is_number and not isinstance(bound, bool):
+                    assert isinstance(bound, int | Decimal | float)
                     found.append((part.args[0], part.op.partition(".")[2], Fraction(bound)))
     return found
 

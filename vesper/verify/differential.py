@@ -14,11 +14,13 @@ from itertools import islice
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare
-from vesper.engines.engine import Done, Engine, Program, run_observed
-from vesper.engines.outcome import ContractBroken, Outcome, Returned
-from vesper.ir.nodes import For, If, Node, Step, children
+from vesper.engines.engine import Done, Engine, Program
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.ir.nodes import Branch, For, If, Loop, Node, Raise, Require, Return, walk
+from vesper.ir.statements import all_statements, expressions_of
 from vesper.spec.values import same
 from vesper.verify.inputs import InputGenerator
+from vesper.verify.responses import GeneratedResponses, UnexpectedRequest, run_case, run_with
 from vesper.verify.shrink import shrink
 
 MAX_DISAGREEMENTS = 3
@@ -42,7 +44,9 @@ class Difference:
 class CaseFailure:
     case: Case
     engine: str
-    outcome: Outcome
+    outcome: Outcome | None
+    """None where it asked for something that the case does not list."""
+    problem: str | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +79,7 @@ class Verifier:
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed, seeks_boundaries)
+        self._responses = GeneratedResponses(compiled)
         self._conditions = _guards(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
@@ -95,7 +100,8 @@ class Verifier:
 
     def _inputs(self) -> Iterator[dict[str, object]]:
         for case in self._cases:
-            yield dict(case.inputs)
+            if not case.effects:
+                yield dict(case.inputs)
         while True:
             yield self._generator.draw()
 
@@ -103,7 +109,11 @@ class Verifier:
         for case in self._cases:
             self.report.cases += 1
             for name, program in self._programs.items():
-                outcome = program.call(dict(case.inputs))
+                try:
+                    outcome = run_case(program, case).outcome
+                except UnexpectedRequest as problem:
+                    self.report.case_failures.append(CaseFailure(case, name, None, str(problem)))
+                    continue
                 if not meets(case, outcome):
                     self.report.case_failures.append(CaseFailure(case, name, outcome))
 
@@ -119,7 +129,9 @@ class Verifier:
             self._report_difference(inputs, number)
 
     def _answers(self, inputs: Mapping[str, object]) -> dict[str, Done]:
-        return {name: run_observed(program, dict(inputs)) for name, program in self._programs.items()}
+        seed = f"{self.report.seed} {sorted(inputs.items(), key=str)}"
+        now, respond = self._responses.now(seed), self._responses.responder(seed)
+        return {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
 
     def _cover(self, done: Done) -> None:
         path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
@@ -158,6 +170,12 @@ def meets(case: Case, outcome: Outcome) -> bool:
     """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
     if case.breaks is not None:
         return isinstance(outcome, ContractBroken) and (outcome.phase, outcome.index) == case.breaks
+    if case.error is not None:
+        return isinstance(outcome, DeclaredError) and all(
+            same(outcome.value[name], expected) for name, expected in case.error.items()
+        )
+    if case.fails is not None:
+        return isinstance(outcome, Failed) and outcome.code == case.fails
     assert case.expect is not None
     return isinstance(outcome, Returned) and all(
         same(outcome.value[name], expected) for name, expected in case.expect.items()
@@ -167,6 +185,12 @@ def meets(case: Case, outcome: Outcome) -> bool:
 def _guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
+    for statement in all_statements(node.body):
+        match statement:
+            case Branch(arms=arms):
+                found |= {arm.when.index for arm in arms}
+            case Loop(where=where, condition=condition, stop_when=stop_when):
+                found |= {each.index for each in (where, condition, stop_when) if each is not None}
     return found | {each.where.index for each in node.expressions() if isinstance(each, For) and each.where is not None}
 
 
@@ -183,11 +207,11 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
 def _steps_by_expression(node: Node) -> dict[int, str]:
     """The step that each expression of the body belongs to."""
     places: dict[int, str] = {}
-    for statement in node.body:
-        if isinstance(statement, Step):
-            waiting = [statement.value]
-            while waiting:
-                expression = waiting.pop()
-                places[expression.index] = statement.name
-                waiting.extend(children(expression))
+    for statement in all_statements(node.body):
+        if isinstance(statement, Return | Raise | Require):
+            continue
+        # Of a statement inside another the inner one has the last word: it comes after the one around it.
+        for root in expressions_of((statement,)):
+            for expression in walk(root):
+                places[expression.index] = statement.name.lstrip("_")
     return places

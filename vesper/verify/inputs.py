@@ -9,15 +9,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, floor
 
 from vesper.ir.nodes import Literal, Node
 from vesper.kernels.decimal import EXACT
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Value
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
 from vesper.verify.boundaries import BoundarySeeker
 from vesper.verify.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.scalars import ScalarSource
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
@@ -25,7 +27,12 @@ _TAME_SHARE = 0.6
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
 _HOSTILE: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
-    Decimal("NaN"), Decimal("Infinity"), Decimal("-0.00"), Decimal("1E+3"), Decimal("1E+1000"),
+    Decimal("NaN"), Decimal("Infinity"), Decimal("-0.00"), Decimal("1E+3"), Decimal("1E+1000"), 2**53 + 1,
+    float("nan"), float("inf"), "NaN", "nan", "AP8=", "AP8", "2023-02-29", "2024-02-29", "2024-02-29T12:30:00",
+    "2024-02-29T12:30:00.5+02:00", "0001-01-01T00:00:00+01:00", "90s", "P1M", "P3652060D", date(2024, 2, 29),
+    datetime(2024, 2, 29), datetime(2024, 2, 29, 12, tzinfo=timezone(timedelta(hours=2))),  # noqa: DTZ001
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), timedelta(days=3_652_060), timedelta(seconds=-1),
+    bytearray(b"x"), [float("nan")], {"a": [b"x"]}, {1: 1}, {"a": Decimal("1E+1000")}, ["\ud800"],
 )  # fmt: skip
 
 
@@ -37,11 +44,14 @@ class Edges:
     integers: tuple[int, ...]
     strings: tuple[str, ...]
     lengths: tuple[int, ...]
+    others: tuple[Value, ...] = ()
+    """Literals of the other types, as they stand."""
 
 
 def find_edges(node: Node) -> Edges:
     decimals, integers, strings = {Decimal(0), Decimal(1)}, {0, 1, MIN_INTEGER, MAX_INTEGER}, {""}
     literals = [each.value for each in node.expressions() if isinstance(each, Literal)]
+    others: list[Value] = []
     for each in _parts([*literals, *(each.value for each in node.constants)]):
         if isinstance(each, Decimal):
             decimals.add(each)
@@ -49,14 +59,20 @@ def find_edges(node: Node) -> Edges:
             strings.add(each)
         elif isinstance(each, int) and not isinstance(each, bool):
             integers.add(each)
+        elif each is not None:
+            others.append(each)
     lengths = {0, 1} | {each for each in integers if 0 <= each <= 64}
-    return Edges(tuple(sorted(decimals)), tuple(sorted(integers)), tuple(sorted(strings)), tuple(sorted(lengths)))
+    return Edges(
+        tuple(sorted(decimals)), tuple(sorted(integers)), tuple(sorted(strings)), tuple(sorted(lengths)), tuple(others)
+    )
 
 
 def _parts(values: Iterable[Value]) -> Iterator[Value]:
     """The scalars in values, however deep."""
     for value in values:
         match value:
+            case Json():
+                yield from _parts([plain(value)])
             case list() | frozenset():
                 yield from _parts(value)
             case dict():
@@ -74,6 +90,7 @@ class InputGenerator:
         self._edges = find_edges(node)
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
         self._random = random.Random(seed)
+        self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
         self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
         self._is_tame = True
 
@@ -81,7 +98,7 @@ class InputGenerator:
         # Tame inputs get past the contracts, where most of a node is; wild ones try the edges of everything.
         self._is_tame = self._random.random() < _TAME_SHARE
         inputs: dict[str, object] = {
-            each.name: self._value(each.name, each.type)
+            each.name: self._scalars.as_text(self._value(each.name, each.type))
             for each in self._node.inputs
             if each.default is None or self._random.random() < 0.9
         }
@@ -90,6 +107,12 @@ class InputGenerator:
         if self._random.randrange(_WRONG_SHARE) == 0:
             self._spoil(inputs)
         return inputs
+
+    def draw_value(self, type_: Type, seed: str) -> object:
+        """A value of a type, for what an effect answers; it depends on the seed alone."""
+        self._random.seed(seed)
+        self._is_tame = self._random.random() < _TAME_SHARE
+        return self._value("", type_)
 
     def _spoil(self, inputs: dict[str, object]) -> None:
         names = [*inputs, "no_such_input"]
@@ -139,8 +162,10 @@ class InputGenerator:
                 return {self._value(name, key): self._value(name, value) for _ in range(self._count())}
             case Record(fields):
                 return {field: self._value(field, each) for field, each in fields}
-            case _:
+            case _ if type_ == STRING:
                 return self._string(name)
+            case _:
+                return self._scalars.draw(type_, self._is_tame, self._numbers.get(name, Bounds()))
 
     def _count(self) -> int:
         """How many items: none, one, a few, and now and then many."""

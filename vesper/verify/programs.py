@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.programs_expressions import Expressions
 from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
 from vesper.verify.programs_text import (
@@ -30,6 +30,7 @@ _NAMES = (
     "amount", "balance", "total", "rate", "items", "lines", "prices", "flags", "note", "who", "class", "len", "decimal",
     "mark", "match", "import", "success", "d_0", "length", "at", "contains", "frozenset", "checked", "self", "type",
     "none", "sorted", "k", "v", "x", "y", "z", "text_length", "range", "raise", "result", "node", "outputs", "inputs",
+    "float", "bytes", "date", "json", "timedelta", "json_cast",
 )  # fmt: skip
 _ALSO_MEMBERS = ("status", "kind", "open")
 """Names that are members of enums too; only for types that never stand where an enum is expected."""
@@ -38,6 +39,7 @@ _TYPE_NAMES = ("Line", "Order", "Decimal", "Any", "Record0", "TypedDict")
 _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
     INTEGER: ("{min: 0}", "{min: -5}", "{max: 1000}", "{max: 9223372036854775807}", "positive", "non_negative"),
     DECIMAL: ("{min: 0}", "{min: -0.50}", "{max: 100000.00}", "positive", "non_negative"),
+    FLOAT: ("{min: 0}", "{min: -1e3}", "{max: 1e308}", "positive"),
     STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
 }
 

@@ -15,7 +15,9 @@ from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
+    FLOAT,
     INTEGER,
+    STRING,
     ArrayOf,
     Enum,
     Function,
@@ -183,7 +185,7 @@ class Expressions(Forms):
         for spec, bindings in found:
             params = [substitute(declared_type(text), bindings) for _, text in spec.params]
             share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
-            if spec.operator is not None:
+            if spec.operator == "IS NULL" or spec.operator in LEVELS:
                 yield 2 * share / len(found), partial(self._by_operator, spec.operator, params, type_, scope, depth)
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, params, type_, scope, depth)
@@ -225,7 +227,9 @@ class Expressions(Forms):
         if text is None:
             raise NoWay
         level = LEVELS["unary -"] if text.startswith("-") else LEVELS["unary -"] + 1
-        return Term(type_, (text,), level, is_open=type_ != BOOLEAN)
+        return Term(
+            type_, (text,), level, is_open=isinstance(type_, Enum) or type_ in (INTEGER, DECIMAL, FLOAT, STRING)
+        )
 
     def _by_operator(self, operator: str, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
         if operator == "IS NULL":

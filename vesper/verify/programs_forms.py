@@ -16,6 +16,7 @@ from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
     INTEGER,
+    JSON,
     NULL,
     STRING,
     ArrayOf,
@@ -27,6 +28,7 @@ from vesper.spec.types import (
     is_key,
 )
 from vesper.verify.programs_terms import COMPARISON, LOOSEST, TIGHTEST, NoWay, Scope, Term, held, infix
+from vesper.verify.programs_types import type_text
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _LOCALS = ("it", "each", "n", "key", "entry", "item", "value", "record", "line", "sum", "lambda", "i", "acc", "total2")
@@ -54,6 +56,7 @@ class Forms:
         yield 0.8, partial(self._or_else, type_, scope, depth, hint)
         yield 0.25, partial(self._index, type_, scope, depth)
         yield 0.6, partial(self._field, type_, scope, depth)
+        yield 0.3, partial(self._cast, type_, scope, depth)
         if type_ == BOOLEAN:
             for word in ("AND", "OR", "=>"):
                 yield 1.0, partial(self._logical, word, scope, depth)
@@ -73,6 +76,13 @@ class Forms:
             case Record():
                 yield 4.0, partial(self.record_literal, type_, scope, depth, hint)
                 yield 2.0, partial(self._with, type_, scope, depth)
+
+    def _cast(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Mostly of a json that was made of such a value: nearly nothing else has the right form."""
+        value = self.expression(JSON, scope, depth)
+        if self.random.random() < 0.8:
+            value = Term(JSON, ("to_json(", self.expression(type_, scope, depth), ")"))
+        return Term(type_, ("CAST(", value, f" AS {type_text(type_)})"))
 
     # -- conditions -------------------------------------------------------------------------------
 

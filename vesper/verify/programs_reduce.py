@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, OptionalOf, Type
+from vesper.spec.types import BOOLEAN, BYTES, DECIMAL, FLOAT, INTEGER, JSON, STRING, OptionalOf, Type
 from vesper.verify.programs_terms import TIGHTEST, Term
 from vesper.verify.programs_text import Draft, DrawnCompute, DrawnStep, DrawnTable, Written
 
@@ -21,6 +21,9 @@ _SIMPLEST: dict[Type, tuple[str, ...]] = {
     INTEGER: ("0", "1"),
     DECIMAL: ("0.0", "1.0"),
     STRING: ("''", "'a'"),
+    FLOAT: ("0e0", "1e0"),
+    BYTES: ("parse_hex('')", "parse_hex('61')"),
+    JSON: ("parse_json('0')",),
 }
 
 

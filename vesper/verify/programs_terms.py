@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from vesper.spec.operators import OPERATOR_LEVELS
-from vesper.spec.types import DECIMAL, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import DECIMAL, FLOAT, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 Path: TypeAlias = tuple[str, tuple[str, ...]]
 Facts: TypeAlias = frozenset[Path]
@@ -76,9 +76,9 @@ def hint_from(type_: Type) -> Type | None:
     """What an operand of this type says about a literal on the other side; a collection says it of its members."""
     match type_:
         case ArrayOf(inner) | SetOf(inner) | MapOf(inner, _):
-            return inner if isinstance(inner, Enum) or inner == DECIMAL else None
+            return inner if isinstance(inner, Enum) or inner in (DECIMAL, FLOAT) else None
         case _:
-            return type_ if isinstance(type_, Enum) or type_ == DECIMAL else None
+            return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None
 
 
 @dataclass(frozen=True, slots=True)

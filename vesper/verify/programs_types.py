@@ -9,11 +9,18 @@ import random
 import re
 from collections.abc import Callable, Mapping
 
+from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
     BOOLEAN,
+    BYTES,
+    DATE,
     DECIMAL,
+    DURATION,
+    FLOAT,
     INTEGER,
+    JSON,
     STRING,
+    TIMESTAMP,
     ArrayOf,
     Enum,
     MapOf,
@@ -26,9 +33,10 @@ from vesper.spec.types import (
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 from vesper.syntax.tokens import WORDS
 
-SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING)
-"""The primitive types that nodes have today; one more needs its literals in `_LITERALS`."""
-_KEYS: tuple[Type, ...] = (STRING, INTEGER, BOOLEAN)
+SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, JSON)
+"""The primitive types; each has its literals in `_LITERALS`."""
+_COMMON: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING)
+_KEYS: tuple[Type, ...] = (STRING, STRING, INTEGER, INTEGER, BOOLEAN, BYTES, DATE, TIMESTAMP)
 _MEMBERS = (
     "low", "high", "open", "closed", "status", "kind", "NO", "on", "A", "x1", "input", "null", "IN", "true",
     "two words", "é", "it's", 'a "b"', "#1", "- x", "a: b", "0", "None",
@@ -42,6 +50,20 @@ _DECIMALS = (
 _STRINGS = (
     "", "", "a", "b", "ab", "A", "USD", "é", "e\u0301", "😀", "it's", 'say "x"', "a: b", " #", "{", "- ", " a ", "\\n",
     "null", "true", "0", "%", "\t", "\x7f", "\u0085", "\u2028", "\ufeff", "\x01", "\U0010ffff", "zz",
+)  # fmt: skip
+_FLOATS = (
+    "0e0", "1e0", "1.5e0", "2.5e-1", "1e-1", "1e16", "1e-5", "9007199254740993e0", "5e-324", "1.7976931348623157e308",
+)  # fmt: skip
+_BYTES = ("", "00", "61", "6162", "ff", "c3a9", "00ff00ff")
+_DATES = ("0001-01-01", "1970-01-01", "2023-02-28", "2024-02-29", "9999-12-31")
+_TIMESTAMPS = (
+    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-02-29T12:30:00Z", "2024-02-29t10:30:00.5+02:00",
+    "9999-12-31T23:59:59.999999Z",
+)  # fmt: skip
+_DURATIONS = ("PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "P3652059D", "-P3652059D")
+_JSONS = (
+    "null", "true", "0", "1.50", "-0.5", "1e3", '""', '"a"', '"2024-02-29"', "[]", "{}", '{"a":1,"b":[null,"x"]}',
+    '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}',
 )  # fmt: skip
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -85,7 +107,7 @@ class TypeSource:
     def type(self, depth: int = 3) -> Type:
         pick = self.random.random()
         if depth <= 0 or pick < 0.4:
-            return self.random.choice(SCALARS)
+            return self.random.choice(_COMMON if self.random.random() < 0.6 else SCALARS)
         if pick < 0.5:
             return self.enum()
         if pick < 0.62 and self.records:
@@ -112,8 +134,10 @@ class TypeSource:
         """A scalar as an expression writes it, given what its place says; None where it cannot be written."""
         if type_ == DECIMAL and hint == DECIMAL and self.random.random() < 0.5:
             return self._signed(str(self.random.choice(_INTEGERS)))
-        if type_ == INTEGER and hint == DECIMAL:
-            return None  # it would be read as a decimal
+        if type_ == FLOAT and hint == FLOAT and self.random.random() < 0.5:
+            return self._signed(self.random.choice((*map(str, _INTEGERS), *_DECIMALS)))
+        if (type_ == INTEGER and hint == DECIMAL) or (type_ in (INTEGER, DECIMAL) and hint == FLOAT):
+            return None  # it would be read as what its place says
         if isinstance(type_, Enum):
             member = self.random.choice(type_.members)
             if hint != type_:
@@ -123,7 +147,7 @@ class TypeSource:
         if type_ == STRING and isinstance(hint, Enum):
             return None
         write = _LITERALS.get(type_)
-        return None if write is None else write(self)
+        return None if write is None or not _can_call(_CALLS.get(type_)) else write(self)
 
     def _boolean(self) -> str:
         return self.random.choice(("true", "false"))
@@ -142,6 +166,24 @@ class TypeSource:
     def _string(self) -> str:
         text = self.random.choice(_STRINGS)
         return f'"{text}"' if "'" in text or ('"' not in text and self.random.random() < 0.3) else f"'{text}'"
+
+    def _float(self) -> str:
+        return self._signed(self.random.choice(_FLOATS))
+
+    def _bytes(self) -> str:
+        return f"parse_hex('{self.random.choice(_BYTES)}')"
+
+    def _date(self) -> str:
+        return f"date('{self.random.choice(_DATES)}')"
+
+    def _timestamp(self) -> str:
+        return f"timestamp('{self.random.choice(_TIMESTAMPS)}')"
+
+    def _duration(self) -> str:
+        return f"duration('{self.random.choice(_DURATIONS)}')"
+
+    def _json(self) -> str:
+        return f"parse_json('{self.random.choice(_JSONS)}')"
 
     # -- literals in YAML -------------------------------------------------------------------------
 
@@ -164,6 +206,8 @@ class TypeSource:
                 return yaml_quoted(self.random.choice(_STRINGS))
             case _ if type_ == INTEGER:
                 return str(self.random.choice((*_INTEGERS, *_NEGATIVES)))
+            case _ if type_ in _TEXTS:
+                return yaml_quoted(self.random.choice(_TEXTS[type_]))
             case _:
                 return _LITERALS[type_](self)
 
@@ -176,7 +220,7 @@ class TypeSource:
             return self.random.choice((["true"], ["false", "true"], []))
         if key == INTEGER:
             return [str(each) for each in {self.random.choice((*_INTEGERS, *_NEGATIVES)) for _ in range(self._count())}]
-        texts = key.members if isinstance(key, Enum) else _STRINGS
+        texts = key.members if isinstance(key, Enum) else _TEXTS.get(key, _STRINGS)
         found = dict.fromkeys(self.random.choice(texts) for _ in range(self._count()))
         return [yaml_quoted(each) for each in found]
 
@@ -186,7 +230,34 @@ _LITERALS: Mapping[Type, Callable[[TypeSource], str]] = {
     INTEGER: TypeSource._integer,
     DECIMAL: TypeSource._decimal,
     STRING: TypeSource._string,
+    FLOAT: TypeSource._float,
+    BYTES: TypeSource._bytes,
+    TIMESTAMP: TypeSource._timestamp,
+    DATE: TypeSource._date,
+    DURATION: TypeSource._duration,
+    JSON: TypeSource._json,
 }
+_CALLS: Mapping[Type, str] = {
+    BYTES: "parse_hex",
+    TIMESTAMP: "timestamp",
+    DATE: "date",
+    DURATION: "duration",
+    JSON: "parse_json",
+}
+"""Types whose literals in expressions are calls."""
+_TEXTS: Mapping[Type, tuple[str, ...]] = {
+    FLOAT: (*_FLOATS, "0.5", "1", "-0.0", "NaN", "Infinity", "-Infinity"),
+    BYTES: ("", "AA==", "YQ==", "YWI=", "/w==", "w6k=", "AP8A/w=="),
+    TIMESTAMP: _TIMESTAMPS,
+    DATE: _DATES,
+    DURATION: _DURATIONS,
+    JSON: _JSONS,
+}
+"""What stands in a literal slot of these types. Of keys each text is another value."""
+
+
+def _can_call(function: str | None) -> bool:
+    return function is None or any(spec.function == function for spec in IMPLEMENTED.values())
 
 
 def yaml_quoted(text: str) -> str:

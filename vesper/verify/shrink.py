@@ -7,9 +7,14 @@ every input in turn is replaced by the simplest value that keeps the failure, un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from math import isfinite, trunc
 
 from vesper.ir.nodes import Node
+from vesper.spec.numbers import float_text
+from vesper.spec.times import duration_text
 from vesper.spec.types import Enum
 from vesper.spec.values import decimal_text
 
@@ -59,6 +64,14 @@ def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[obj
         case Decimal():
             if value.is_finite():
                 yield from _simpler_decimals(value)
+        case float():
+            yield from (each for each in _simpler_floats(value) if _float_size(each) < _float_size(value))
+        case bytes():
+            yield from (each for each in _simpler_bytes(value) if _bytes_size(each) < _bytes_size(value))
+        case datetime() | date():
+            yield from _simpler_days(value)
+        case timedelta():
+            yield from (each for each in _simpler_lengths(value) if _length_size(each) < _length_size(value))
         case str() if members:
             yield from members[: members.index(value)] if value in members else members
         case str():
@@ -83,6 +96,50 @@ def _simpler_lists(value: list[object]) -> Iterator[list[object]]:
     for index, item in enumerate(value):
         yield value[:index] + value[index + 1 :]
         yield from ([*value[:index], simpler, *value[index + 1 :]] for simpler in simpler_values(item))
+
+
+def _float_size(number: float) -> tuple[int, float, int]:
+    """Fewer digits first, then the smaller number, then the positive one; what is not finite last."""
+    text = float_text(number)
+    return len(text), abs(number) if isfinite(number) else 0.0, int(text.startswith("-"))
+
+
+def _simpler_floats(value: float) -> Iterator[float]:
+    yield from (0.0, 1.0)
+    if isfinite(value):
+        yield from (abs(value), float(trunc(value)), *(round(value, places) for places in range(4)), value / 2)
+
+
+def _bytes_size(value: bytes) -> tuple[int, bytes]:
+    return len(value), value
+
+
+def _simpler_bytes(value: bytes) -> Iterator[bytes]:
+    half = len(value) // 2
+    yield from (b"", value[:half], value[half:], value[1:], value[:-1], bytes(len(value)), b"a" * len(value))
+
+
+_PLAIN_DAY = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0, "day": 1, "month": 1, "year": 2000}
+
+
+def _simpler_days(value: date) -> Iterator[date]:
+    """The first day of 2000 at midnight is as simple as it gets; then one field after the other as it is there."""
+    fields = {name: plain for name, plain in _PLAIN_DAY.items() if getattr(value, name, plain) != plain}
+    if not fields:
+        return
+    yield value.replace(**fields)
+    for name, plain in fields.items():
+        with suppress(ValueError):  # 29 February is in no other year
+            yield value.replace(**{name: plain})
+
+
+def _length_size(length: timedelta) -> tuple[int, timedelta, int]:
+    return len(duration_text(length)), abs(length), int(length < timedelta(0))
+
+
+def _simpler_lengths(value: timedelta) -> Iterator[timedelta]:
+    yield from (timedelta(0), timedelta(seconds=1), abs(value), timedelta(days=value.days))
+    yield from (timedelta(days=value.days, seconds=value.seconds), timedelta(seconds=value.seconds))
 
 
 def _size(number: int) -> tuple[int, int]:

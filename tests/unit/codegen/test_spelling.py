@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow, integer_range
-from vesper.codegen.spelling import BY_ORDER, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.spelling import BY_ORDER, BY_TYPE, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
 from vesper.ir import nodes as ir
 from vesper.kernels.decimal import EXACT, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
+from vesper.spec.json_value import parse_json
 from vesper.spec.operations import IMPLEMENTED, OPERATIONS
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
@@ -35,6 +36,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "decimal": EDGE_DECIMALS,
     "string": st.text(max_size=3),
     "boolean": st.booleans(),
+    "float": st.floats(),
+    "bytes": st.binary(max_size=3),
+    "json": st.sampled_from(["1", "1.0", "true", "null", "[1]", '{"a":1,"b":2}', '{"b":2,"a":1.0}']).map(parse_json),
     "E": st.sampled_from(["red", "green"]),
     "T": st.sampled_from(["a", "b"]),
     "set<T>": st.frozensets(st.sampled_from(["a", "b", "c"])),
@@ -85,7 +89,7 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> object:
 @pytest.mark.parametrize("op", IMPLEMENTED)
 def test_every_operation_has_a_kernel_with_its_parameters(op: str) -> None:
     signature = inspect.signature(kernel(op))
-    declared = ["declared"] if op in BY_ORDER else []
+    declared = ["declared"] if op in BY_ORDER else ["of"] if op in BY_TYPE else []
     assert list(signature.parameters) == [name for name, _ in OPERATIONS[op].params] + declared
 
 

@@ -221,9 +221,9 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0103": Explanation(
         text=(
-            "Integers have 64 bits; decimals have at most 1,000 digits and 1,000 places. A number is written out in "
-            "digits, without exponent and without underscores, so that what is on the page is the exact value. Write "
-            "all the digits, or bring the number within the bounds."
+            "Integers have 64 bits; decimals have at most 1,000 digits and 1,000 places. An exponent makes a number a "
+            "float, and no float is past 1.8e308. There are no underscores, so that what is on the page is the exact "
+            "value. Write all the digits, or bring the number within the bounds."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"

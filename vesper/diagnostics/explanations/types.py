@@ -95,4 +95,43 @@ TYPES: Final[dict[str, Explanation]] = {
             "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP2006": Explanation(
+        text=(
+            "SQL in a node is a literal that is read when the node is checked: one statement, plain tables, named "
+            "columns and `:name` parameters. So it is known which tables are read and written before anything runs, "
+            "and nothing that was not seen here reaches a database. Change the statement as the message says."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: DELETE FROM users\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+        ),
+    ),
+    "VSP2007": Explanation(
+        text=(
+            "Values reach SQL only as parameters: `:name` in the statement, and the same name under `bind` with an "
+            "expression. Both must name exactly the same parameters. Add or rename one of the two."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    returns: array<string>\n  - "
+            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
+            "[database.read.users]\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    bind: {team: ids[0]}\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
+        ),
+    ),
 }

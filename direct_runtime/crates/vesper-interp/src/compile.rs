@@ -372,12 +372,20 @@ impl<'a> Compiler<'a> {
             *slots.get_mut(place).ok_or(CompileFault("too many arguments"))? = operand;
         }
         let mut args_then_names = operands.ok_or(CompileFault("an operation without arguments"))?;
-        for (number, parameter) in op.signature().named.iter().enumerate() {
-            let names = self.names_of_members(op, args, *parameter)?;
+        let signature = op.signature();
+        for (number, parameter) in signature.named.iter().enumerate() {
+            let names = self.names_of_members(index, op, args, *parameter)?;
             let place = args.len() + number;
             *args_then_names
                 .get_mut(place)
                 .ok_or(CompileFault("too many arguments"))? = names;
+        }
+        for (number, parameter) in signature.typed.iter().enumerate() {
+            let ty = self.type_argument(index, op, args, *parameter)?.clone();
+            let place = args.len() + signature.named.len() + number;
+            *args_then_names
+                .get_mut(place)
+                .ok_or(CompileFault("too many arguments"))? = self.constant(Value::Type(ty))?;
         }
         let args = args_then_names;
         self.emit(Instruction::Call {
@@ -389,12 +397,37 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The names of the members of the enum that a type parameter stands for, which an argument has as its type.
-    fn names_of_members(&mut self, op: Op, args: &[ExpressionIndex], parameter: usize) -> Compiled<Operand> {
-        let mut params = op.signature().params.iter();
-        let place = params.position(|(_, pattern)| *pattern == TypePattern::Parameter(parameter));
-        let arg = place.and_then(|place| args.get(place)).ok_or(MISSING)?;
-        let ty = &self.node.expression(*arg).ok_or(MISSING)?.ty;
+    /// The type that a type parameter stands for in a call: that of an argument or, if none has it, of the call.
+    fn type_argument(
+        &self,
+        call: ExpressionIndex,
+        op: Op,
+        args: &[ExpressionIndex],
+        parameter: usize,
+    ) -> Compiled<&'a Type> {
+        let signature = op.signature();
+        let wanted = TypePattern::Parameter(parameter);
+        let place = signature
+            .params
+            .iter()
+            .position(|(_, pattern)| *pattern == wanted);
+        let typed = match place {
+            Some(place) => *args.get(place).ok_or(MISSING)?,
+            None if signature.returns == wanted => call,
+            None => return Err(MISSING),
+        };
+        Ok(&self.node.expression(typed).ok_or(MISSING)?.ty)
+    }
+
+    /// The names of the members of the enum that a type parameter stands for.
+    fn names_of_members(
+        &mut self,
+        call: ExpressionIndex,
+        op: Op,
+        args: &[ExpressionIndex],
+        parameter: usize,
+    ) -> Compiled<Operand> {
+        let ty = self.type_argument(call, op, args, parameter)?;
         let (Type::Enum(of), Some(address)) = (ty, ty.address()) else {
             return Err(MISSING);
         };

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use vesper_ir::decimal::ParseDecimalError;
-use vesper_ir::{Decimal, Type, Value};
+use vesper_ir::limits::{BYTES_LENGTH, TEXT_LENGTH};
+use vesper_ir::time::TimeError;
+use vesper_ir::{Decimal, Type, Value, base64, float, time};
 
 /// What a caller gave for an input.
 #[derive(Debug)]
@@ -16,15 +18,25 @@ pub enum Given<'a> {
     WideInteger(Option<Decimal>),
     /// The text of a number of the caller's own decimal type, which may be no number or infinite.
     DecimalText(&'a str),
+    Float(f64),
     Text(&'a str),
     /// A string with a lone surrogate: no Unicode text.
     BrokenText,
-    /// Anything else, a float in particular.
+    Bytes(&'a [u8]),
+    /// A moment, in microseconds since the beginning of 1970 in UTC; maybe outside the years.
+    Moment(i128),
+    /// A day and a time of which nobody knows where.
+    NaiveMoment,
+    /// A day, since 1970-01-01; maybe outside the years.
+    Day(i64),
+    /// A length of time, in microseconds; maybe too long.
+    Length(i128),
+    /// Anything else.
     Other,
 }
 
-/// What is wrong with an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is wrong with an input. In the order of the table in docs/spec/values.md: of several kinds the first counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProblemKind {
     Missing,
     Unknown,
@@ -34,6 +46,8 @@ pub enum ProblemKind {
     NotAMember,
     /// Two members of a set, or two keys of a map, are equal.
     Duplicate,
+    /// A JSON value has more levels than one may have.
+    TooDeep,
 }
 
 impl ProblemKind {
@@ -47,14 +61,18 @@ impl ProblemKind {
             Self::Malformed => "malformed",
             Self::NotAMember => "not_a_member",
             Self::Duplicate => "duplicate",
+            Self::TooDeep => "too_deep",
         }
     }
 }
 
-/// The most code points of a string.
-const MAX_TEXT: usize = 10_000_000;
+/// True for a text of more code points than a string may have.
+pub fn is_too_long(text: &str) -> bool {
+    // No text has more code points than bytes, and counting those is quick.
+    text.len() > TEXT_LENGTH && text.chars().count() > TEXT_LENGTH
+}
 
-/// The value of a type without parts.
+/// The value of a type without parts. Of JSON, which has them, only the caller knows the forms.
 pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
     match (ty, given) {
         (Type::Boolean, Given::Boolean(value)) => Ok(Value::Boolean(value)),
@@ -69,16 +87,68 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
             Err(ParseDecimalError::OutOfRange) => Err(ProblemKind::OutOfRange),
             Err(ParseDecimalError::Malformed) => Err(ProblemKind::Malformed),
         },
-        // No text has more code points than bytes, and counting those is quick.
-        (Type::Text, Given::Text(text)) if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT => {
-            Err(ProblemKind::OutOfRange)
+        (Type::Float, Given::Float(value)) => Ok(Value::Float(value)),
+        // SEMANTICS: an integer that no float has exactly is not rounded in silence.
+        (Type::Float, Given::Integer(value)) => exact_float(Some(Decimal::from(value))),
+        (Type::Float, Given::WideInteger(value)) => exact_float(value),
+        (Type::Float, Given::Text(text)) => {
+            float::named(text).map(Value::Float).ok_or(ProblemKind::Malformed)
         }
+        (Type::Text, Given::Text(text)) if is_too_long(text) => Err(ProblemKind::OutOfRange),
         (Type::Text, Given::Text(text)) => Ok(Value::Text(Arc::from(text))),
-        (Type::Decimal | Type::Text, Given::BrokenText) => Err(ProblemKind::Malformed),
+        (Type::Bytes, Given::Bytes(bytes)) => to_bytes(Arc::from(bytes)),
+        (Type::Bytes, Given::Text(text)) => match base64::parse(text) {
+            Some(bytes) => to_bytes(Arc::from(bytes)),
+            None => Err(ProblemKind::Malformed),
+        },
+        (Type::Timestamp, Given::Moment(microseconds)) => time::timestamp(microseconds)
+            .map(Value::Timestamp)
+            .map_err(time_problem),
+        (Type::Timestamp, Given::Text(text)) => time::parse_timestamp(text)
+            .map(Value::Timestamp)
+            .map_err(time_problem),
+        (Type::Date, Given::Day(days)) => time::date(days).map(Value::Date).map_err(time_problem),
+        (Type::Date, Given::Text(text)) => time::parse_date(text).map(Value::Date).map_err(time_problem),
+        (Type::Duration, Given::Length(microseconds)) => time::duration(microseconds)
+            .map(Value::Duration)
+            .map_err(time_problem),
+        (Type::Duration, Given::Text(text)) => time::parse_duration(text)
+            .map(Value::Duration)
+            .map_err(time_problem),
+        (
+            Type::Decimal
+            | Type::Float
+            | Type::Text
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Date
+            | Type::Duration,
+            Given::BrokenText,
+        )
+        | (Type::Timestamp, Given::NaiveMoment) => Err(ProblemKind::Malformed),
         (Type::Enum(of), Given::Text(text)) => {
             of.member(text).map(Value::Member).ok_or(ProblemKind::NotAMember)
         }
         (Type::Enum(_), Given::BrokenText) => Err(ProblemKind::NotAMember),
         _ => Err(ProblemKind::WrongType),
+    }
+}
+
+fn exact_float(value: Option<Decimal>) -> Result<Value, ProblemKind> {
+    let exact = value.and_then(|value| float::exactly(&value));
+    exact.map(Value::Float).ok_or(ProblemKind::OutOfRange)
+}
+
+fn to_bytes(bytes: Arc<[u8]>) -> Result<Value, ProblemKind> {
+    if bytes.len() > BYTES_LENGTH {
+        return Err(ProblemKind::OutOfRange);
+    }
+    Ok(Value::Bytes(bytes))
+}
+
+fn time_problem(error: TimeError) -> ProblemKind {
+    match error {
+        TimeError::Malformed => ProblemKind::Malformed,
+        TimeError::OutOfRange => ProblemKind::OutOfRange,
     }
 }

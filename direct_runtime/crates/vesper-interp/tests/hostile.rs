@@ -167,6 +167,12 @@ fn sample(ty: &Type) -> Value {
         Type::Boolean => Value::Boolean(true),
         Type::Integer => Value::Integer(40),
         Type::Decimal => Value::Decimal(Decimal::parse("120.50").unwrap()),
+        Type::Float => Value::Float(-1.5),
+        Type::Bytes => Value::Bytes(Arc::from(*b"\x00\xff")),
+        Type::Timestamp => Value::Timestamp(-1),
+        Type::Date => Value::Date(-1),
+        Type::Duration => Value::Duration(-1),
+        Type::Json => Value::Json(Arc::new(vesper_ir::Json::Null)),
         Type::Text => Value::Text("DE".into()),
         Type::Enum(_) => Value::Member(Member(0)),
         Type::Set(of) => {

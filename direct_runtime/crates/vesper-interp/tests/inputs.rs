@@ -75,3 +75,91 @@ fn decimals_are_written_out() {
         }
     }
 }
+
+#[test]
+fn floats_bytes_and_times_take_their_forms() {
+    let float = "\"float\"";
+    assert_eq!(problem(float, Given::Float(f64::NAN)), None);
+    assert_eq!(problem(float, Given::Integer(1 << 53)), None);
+    assert_eq!(problem(float, Given::Integer((1 << 53) + 1)), Some(OutOfRange));
+    assert_eq!(problem(float, Given::Integer(i64::MIN)), None);
+    assert_eq!(problem(float, Given::Integer(i64::MAX)), Some(OutOfRange));
+    assert_eq!(
+        problem(float, Given::WideInteger(Decimal::parse("1E+22").ok())),
+        None
+    );
+    assert_eq!(
+        problem(float, Given::WideInteger(Decimal::parse("1E+23").ok())),
+        Some(OutOfRange)
+    );
+    assert_eq!(
+        problem(float, Given::WideInteger(Decimal::parse("1E+400").ok())),
+        Some(OutOfRange)
+    );
+    assert_eq!(problem(float, Given::WideInteger(None)), Some(OutOfRange));
+    assert_eq!(problem(float, Given::Text("-Infinity")), None);
+    assert_eq!(problem(float, Given::Text("1.0")), Some(Malformed));
+    assert_eq!(problem(float, Given::BrokenText), Some(Malformed));
+    assert_eq!(problem(float, Given::Boolean(true)), Some(WrongType));
+    assert_eq!(problem(float, Given::DecimalText("1")), Some(WrongType));
+    assert_eq!(problem("\"decimal\"", Given::Float(1.0)), Some(WrongType));
+    assert_eq!(problem("\"integer\"", Given::Float(1.0)), Some(WrongType));
+
+    let bytes = "\"bytes\"";
+    assert_eq!(problem(bytes, Given::Bytes(b"")), None);
+    assert_eq!(
+        problem(bytes, Given::Bytes(&vec![0; 10_000_001])),
+        Some(OutOfRange)
+    );
+    assert_eq!(problem(bytes, Given::Text("AP8=")), None);
+    assert_eq!(problem(bytes, Given::Text("AP8")), Some(Malformed));
+    assert_eq!(
+        problem(bytes, Given::Text(&"AAAA".repeat(3_333_334))),
+        Some(OutOfRange)
+    );
+    assert_eq!(problem(bytes, Given::BrokenText), Some(Malformed));
+    assert_eq!(problem("\"string\"", Given::Bytes(b"")), Some(WrongType));
+
+    let timestamp = "\"timestamp\"";
+    assert_eq!(problem(timestamp, Given::Moment(-62_135_596_800_000_000)), None);
+    assert_eq!(
+        problem(timestamp, Given::Moment(-62_135_596_800_000_001)),
+        Some(OutOfRange)
+    );
+    assert_eq!(
+        problem(timestamp, Given::Moment(253_402_300_800_000_000)),
+        Some(OutOfRange)
+    );
+    assert_eq!(problem(timestamp, Given::NaiveMoment), Some(Malformed));
+    assert_eq!(problem(timestamp, Given::Day(0)), Some(WrongType));
+    assert_eq!(problem(timestamp, Given::Integer(0)), Some(WrongType));
+    assert_eq!(
+        problem(timestamp, Given::Text("2024-01-01T00:00:00")),
+        Some(Malformed)
+    );
+    assert_eq!(
+        problem(timestamp, Given::Text("0001-01-01T00:00:00+01:00")),
+        Some(OutOfRange)
+    );
+
+    let date = "\"date\"";
+    assert_eq!(problem(date, Given::Day(0)), None);
+    assert_eq!(problem(date, Given::Moment(0)), Some(WrongType));
+    assert_eq!(problem(date, Given::NaiveMoment), Some(WrongType));
+    assert_eq!(problem(date, Given::Text("2024-02-30")), Some(Malformed));
+
+    let duration = "\"duration\"";
+    assert_eq!(
+        problem(duration, Given::Length(-3_652_059 * 86_400_000_000)),
+        None
+    );
+    assert_eq!(
+        problem(duration, Given::Length(3_652_059 * 86_400_000_000 + 1)),
+        Some(OutOfRange)
+    );
+    assert_eq!(problem(duration, Given::Length(i128::MAX)), Some(OutOfRange));
+    assert_eq!(problem(duration, Given::Text("1h30m")), None);
+    assert_eq!(problem(duration, Given::Text("1M")), Some(Malformed));
+    assert_eq!(problem(duration, Given::Text("4000000d")), Some(OutOfRange));
+    assert_eq!(problem(duration, Given::Integer(1)), Some(WrongType));
+}

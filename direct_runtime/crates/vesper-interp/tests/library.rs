@@ -95,7 +95,9 @@ fn an_enum_as_argument_is_exactly_the_declared_one() {
     let of_arrays = call("array.sort", json!([array]), json!([input("xs"), order]));
     let refused = refusal(arrays.clone(), arrays, of_arrays);
     assert!(
-        refused.contains("wants string, integer, decimal, boolean or an enum"),
+        refused.contains(
+            "wants string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum"
+        ),
         "{refused}"
     );
 }

@@ -12,6 +12,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 
 pub use allocate::{AllocateError, allocate};
 pub use quotient::DivideError;
+pub(crate) use text::pieces;
 
 mod allocate;
 mod power;
@@ -278,6 +279,12 @@ impl Decimal {
             Form::Big(big) if big.coefficient.sign() == Sign::Minus => -1,
             Form::Big(_) => 1,
         }
+    }
+
+    /// The nearest float, ties to even; infinite past the largest.
+    pub fn to_float(&self) -> f64 {
+        // Rust reads at most 2,000 digits, and rounds once. What is a decimal's text is a float's too.
+        self.to_string().parse().unwrap_or(f64::NAN)
     }
 
     /// True when the two have the same text: number and scale.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
+use crate::json::{self, Json};
 use crate::node::RawValue;
 use crate::types::{EnumType, MapType, RecordType, Type};
 use crate::value::{Map, Member, OwnedKey, Set, Value};
+use crate::{base64, float, time};
 
 /// The value, if the JSON is the form that values.md gives for the type; otherwise what is wrong with it.
 ///
@@ -16,6 +18,34 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
         (Type::Integer, RawValue::Integer(value)) => Ok(Value::Integer(*value)),
         (Type::Text, RawValue::Text(text)) => Ok(Value::Text(Arc::clone(text))),
         (Type::Decimal, RawValue::Text(text)) => plain_decimal(text).map(Value::Decimal),
+        (Type::Float, RawValue::Text(text)) => spelled(text, float::parse, |value| float::text(*value))
+            .map(Value::Float)
+            .ok_or_else(|| misspelled(text, "a float as its text is written")),
+        (Type::Bytes, RawValue::Text(text)) => base64::parse(text)
+            .map(|bytes| Value::Bytes(Arc::from(bytes)))
+            .ok_or_else(|| misspelled(text, "base64")),
+        (Type::Timestamp, RawValue::Text(text)) => spelled(
+            text,
+            |text| time::parse_timestamp(text).ok(),
+            |value| time::timestamp_text(*value),
+        )
+        .map(Value::Timestamp)
+        .ok_or_else(|| misspelled(text, "a timestamp as its text is written")),
+        (Type::Date, RawValue::Text(text)) => time::parse_date(text)
+            .map(Value::Date)
+            .map_err(|_| misspelled(text, "a date")),
+        (Type::Duration, RawValue::Text(text)) => spelled(
+            text,
+            |text| time::parse_duration(text).ok(),
+            |value| time::duration_text(*value),
+        )
+        .map(Value::Duration)
+        .ok_or_else(|| misspelled(text, "a duration as its text is written")),
+        (Type::Json, RawValue::Text(text)) => {
+            spelled(text, |text| json::parse(text).ok(), Json::literal_text)
+                .map(|value| Value::Json(Arc::new(value)))
+                .ok_or_else(|| misspelled(text, "JSON text in its one spelling"))
+        }
         (Type::Enum(of), RawValue::Text(text)) => member(of, text).map(Value::Member),
         (Type::Optional(_), RawValue::Null) => Ok(Value::Null),
         (Type::Optional(of), raw) => fit(of, raw),
@@ -30,6 +60,19 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
         (Type::Record(of), RawValue::Object(entries)) => record(of, entries),
         (ty, raw) => Err(format!("{} is not the form of {ty}", describe(raw))),
     }
+}
+
+/// What the text spells, if it is the one spelling of that.
+fn spelled<T>(
+    text: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+    write: impl FnOnce(&T) -> String,
+) -> Option<T> {
+    read(text).filter(|value| write(value) == text)
+}
+
+fn misspelled(text: &str, what: &str) -> String {
+    format!("`{}` is not {what}", shown(text))
 }
 
 /// SEMANTICS: inputs may spell a decimal in many ways, the IR in one: else one value would have two hashes.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::limits::TYPE_DEPTH;
-use crate::types::{EnumType, EnumTypeError, Field, MapType, RecordType, RecordTypeError, Type};
+use crate::types::{EnumType, EnumTypeError, Field, KEY_TYPES, MapType, RecordType, RecordTypeError, Type};
 
 /// A type by its kind and the addresses of its parts; addresses are those of interned types, which live as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +42,12 @@ fn id(ty: &Type) -> Id {
         Type::Map(_) => 7,
         Type::Optional(_) => 8,
         Type::Record(_) => 9,
+        Type::Float => 10,
+        Type::Bytes => 11,
+        Type::Timestamp => 12,
+        Type::Date => 13,
+        Type::Duration => 14,
+        Type::Json => 15,
     };
     Id(kind, ty.address().unwrap_or(0))
 }
@@ -60,15 +66,15 @@ impl Types {
         }
         let of = Arc::new(of);
         self.enums.insert(Arc::clone(&of));
-        Ok(Type::Enum(of))
+        let ty = Type::Enum(of);
+        self.depths.insert(id(&ty), 1);
+        Ok(ty)
     }
 
     /// The set of these.
     pub fn set(&mut self, of: &Type) -> Result<Type, String> {
         if !of.is_key() {
-            return Err(format!(
-                "a set holds string, integer, boolean or an enum, not {of}"
-            ));
+            return Err(format!("a set holds {KEY_TYPES}, not {of}"));
         }
         self.compose(Shape::Set(id(of)), &[of], || Type::Set(Arc::new(of.clone())))
     }
@@ -81,9 +87,7 @@ impl Types {
     /// The map from these to those.
     pub fn map(&mut self, key: &Type, value: &Type) -> Result<Type, String> {
         if !key.is_key() {
-            return Err(format!(
-                "the key of a map is string, integer, boolean or an enum, not {key}"
-            ));
+            return Err(format!("the key of a map is {KEY_TYPES}, not {key}"));
         }
         self.compose(Shape::Map(id(key), id(value)), &[key, value], || {
             let (key, value) = (key.clone(), value.clone());
@@ -141,10 +145,20 @@ impl Types {
                 let of = self.adopt(of)?;
                 self.optional(&of)
             }
-            // No operation makes these.
-            Type::Boolean | Type::Integer | Type::Decimal | Type::Text | Type::Enum(_) | Type::Record(_) => {
-                Ok(ty.clone())
-            }
+            // One that an operation declares.
+            Type::Enum(of) => self.enumeration(of.members().to_vec()),
+            // Without parts; and no operation makes a record that is not there yet.
+            Type::Boolean
+            | Type::Integer
+            | Type::Decimal
+            | Type::Float
+            | Type::Text
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Date
+            | Type::Duration
+            | Type::Json
+            | Type::Record(_) => Ok(ty.clone()),
         }
     }
 

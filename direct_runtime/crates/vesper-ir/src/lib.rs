@@ -3,16 +3,20 @@
 //! `canonical` reads tokens, `decode` shapes them into a document, `verify` turns a document into a [`Node`] in which
 //! every name is resolved and every expression has a type. The crates above see only that last form.
 
+pub mod base64;
 pub mod canonical;
 pub mod decimal;
 pub mod decode;
 pub mod effect;
 mod fit;
+pub mod float;
 pub mod flow;
 mod generated;
 pub mod intern;
+pub mod json;
 pub mod limits;
 pub mod node;
+pub mod time;
 pub mod types;
 pub mod value;
 mod verify;
@@ -27,6 +31,7 @@ pub use generated::effects::*;
 pub use generated::errors::*;
 pub use generated::kernels::*;
 pub use generated::ops::*;
+pub use json::Json;
 pub use node::Node;
 pub use types::{EnumType, MapType, RecordType, Signature, Type};
 pub use value::{Key, KeyKind, Map, Member, OwnedKey, Set, Value};

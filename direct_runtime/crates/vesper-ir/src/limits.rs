@@ -21,6 +21,8 @@ pub const CALL_DEPTH: usize = 32;
 pub const DEPTH: u16 = 512;
 /// The most code points of a string.
 pub const TEXT_LENGTH: usize = 10_000_000;
+/// The most bytes of a value of type `bytes`.
+pub const BYTES_LENGTH: usize = 10_000_000;
 /// The most items of an array, a set or a map.
 pub const ITEMS: usize = 1_000_000;
 /// The longest name, in bytes.
@@ -28,6 +30,6 @@ pub const NAME_BYTES: usize = 128;
 /// The longest string literal, in bytes.
 pub const LITERAL_BYTES: usize = 64 * 1024;
 /// How deep types may nest; one without parts has depth 1.
-pub const TYPE_DEPTH: u8 = 16;
+pub const TYPE_DEPTH: u8 = 32;
 /// How deep the brackets of a value may nest: a map has two for its one level of type.
 pub const VALUE_DEPTH: u8 = 2 * TYPE_DEPTH;

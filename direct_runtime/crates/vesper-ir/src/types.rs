@@ -13,7 +13,13 @@ pub enum Type {
     Boolean,
     Integer,
     Decimal,
+    Float,
     Text,
+    Bytes,
+    Timestamp,
+    Date,
+    Duration,
+    Json,
     Enum(Arc<EnumType>),
     Set(Arc<Type>),
     Array(Arc<Type>),
@@ -41,7 +47,13 @@ impl PartialEq for Type {
             (Self::Boolean, Self::Boolean)
             | (Self::Integer, Self::Integer)
             | (Self::Decimal, Self::Decimal)
-            | (Self::Text, Self::Text) => true,
+            | (Self::Float, Self::Float)
+            | (Self::Text, Self::Text)
+            | (Self::Bytes, Self::Bytes)
+            | (Self::Timestamp, Self::Timestamp)
+            | (Self::Date, Self::Date)
+            | (Self::Duration, Self::Duration)
+            | (Self::Json, Self::Json) => true,
             (Self::Enum(left), Self::Enum(right)) => shared(left, right),
             (Self::Set(left), Self::Set(right))
             | (Self::Array(left), Self::Array(right))
@@ -220,7 +232,13 @@ impl Type {
             Self::Boolean => formatter.write_str("boolean"),
             Self::Integer => formatter.write_str("integer"),
             Self::Decimal => formatter.write_str("decimal"),
+            Self::Float => formatter.write_str("float"),
             Self::Text => formatter.write_str("string"),
+            Self::Bytes => formatter.write_str("bytes"),
+            Self::Timestamp => formatter.write_str("timestamp"),
+            Self::Date => formatter.write_str("date"),
+            Self::Duration => formatter.write_str("duration"),
+            Self::Json => formatter.write_str("json"),
             Self::Enum(of) => {
                 let shown: Vec<&str> = of.members.iter().take(PARTS_SHOWN).map(AsRef::as_ref).collect();
                 write!(formatter, "enum[{}", shown.join(", "))?;
@@ -255,16 +273,19 @@ impl Type {
     }
 }
 
+/// The types that keys have, for a message.
+pub(crate) const KEY_TYPES: &str = "string, integer, boolean, bytes, date, timestamp or an enum";
+
 /// What a type argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Any type.
     Any,
-    /// Something a set may hold: string, integer, boolean or an enum.
+    /// Something a set may hold: string, integer, boolean, bytes, date, timestamp or an enum.
     Key,
-    /// Something that can be sorted: the keys, and decimal.
+    /// Something that can be sorted: the keys, and decimal, float and duration.
     Ordered,
-    /// Integer or decimal.
+    /// Integer, decimal or float.
     Number,
     /// Any enum.
     Enum,
@@ -276,8 +297,8 @@ impl Bound {
         match self {
             Self::Any => true,
             Self::Key => of.is_key(),
-            Self::Ordered => of.is_key() || matches!(of, Type::Decimal),
-            Self::Number => matches!(of, Type::Integer | Type::Decimal),
+            Self::Ordered => of.is_key() || matches!(of, Type::Decimal | Type::Float | Type::Duration),
+            Self::Number => matches!(of, Type::Integer | Type::Decimal | Type::Float),
             Self::Enum => matches!(of, Type::Enum(_)),
         }
     }
@@ -287,9 +308,11 @@ impl fmt::Display for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Any => "a type",
-            Self::Key => "string, integer, boolean or an enum",
-            Self::Ordered => "string, integer, decimal, boolean or an enum",
-            Self::Number => "integer or decimal",
+            Self::Key => KEY_TYPES,
+            Self::Ordered => {
+                "string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum"
+            }
+            Self::Number => "integer, decimal or float",
             Self::Enum => "an enum",
         })
     }
@@ -307,6 +330,9 @@ impl Type {
             Self::Boolean => Some(KeyKind::Boolean),
             Self::Integer => Some(KeyKind::Integer),
             Self::Text => Some(KeyKind::Text),
+            Self::Bytes => Some(KeyKind::Bytes),
+            Self::Timestamp => Some(KeyKind::Timestamp),
+            Self::Date => Some(KeyKind::Date),
             Self::Enum(_) => Some(KeyKind::Member),
             _ => None,
         }
@@ -316,7 +342,16 @@ impl Type {
     /// with the same address are equal.
     pub fn address(&self) -> Option<usize> {
         Some(match self {
-            Self::Boolean | Self::Integer | Self::Decimal | Self::Text => return None,
+            Self::Boolean
+            | Self::Integer
+            | Self::Decimal
+            | Self::Float
+            | Self::Text
+            | Self::Bytes
+            | Self::Timestamp
+            | Self::Date
+            | Self::Duration
+            | Self::Json => return None,
             Self::Enum(of) => Arc::as_ptr(of).addr(),
             Self::Set(of) | Self::Array(of) | Self::Optional(of) => Arc::as_ptr(of).addr(),
             Self::Map(of) => Arc::as_ptr(of).addr(),
@@ -331,7 +366,13 @@ pub enum TypePattern {
     Boolean,
     Integer,
     Decimal,
+    Float,
     Text,
+    Bytes,
+    Timestamp,
+    Date,
+    Duration,
+    Json,
     Parameter(usize),
     /// The enum of these members.
     EnumOf(&'static [&'static str]),
@@ -348,7 +389,13 @@ impl TypePattern {
             Self::Boolean => Type::Boolean,
             Self::Integer => Type::Integer,
             Self::Decimal => Type::Decimal,
+            Self::Float => Type::Float,
             Self::Text => Type::Text,
+            Self::Bytes => Type::Bytes,
+            Self::Timestamp => Type::Timestamp,
+            Self::Date => Type::Date,
+            Self::Duration => Type::Duration,
+            Self::Json => Type::Json,
             Self::Parameter(place) => of.get(*place)?.clone(),
             Self::EnumOf(members) => {
                 let members = members.iter().map(|member| Arc::from(*member)).collect();
@@ -383,4 +430,7 @@ pub struct Signature {
     /// Type parameters whose members' names the kernel is given, after its arguments: a member is a place in its
     /// enum, and only the type knows what it is called.
     pub named: &'static [usize],
+    /// Type parameters that the kernel is given as they are, after those names: json does not tell what it is to be
+    /// cast to, nor a record what its fields are called.
+    pub typed: &'static [usize],
 }

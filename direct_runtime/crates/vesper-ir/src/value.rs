@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
+use crate::float;
+use crate::json::Json;
+use crate::types::Type;
 
 mod order;
 mod sets;
+
+pub use order::NanSearch;
 
 /// A value of some type. Which enum a member belongs to and what the fields of a record are called is known from the
 /// type, never from the value.
@@ -14,7 +19,16 @@ pub enum Value {
     Boolean(bool),
     Integer(i64),
     Decimal(Decimal),
+    Float(f64),
     Text(Arc<str>),
+    Bytes(Arc<[u8]>),
+    /// Microseconds since the beginning of 1970 in UTC; within the years 1 to 9999.
+    Timestamp(i64),
+    /// Days since 1970-01-01; within the years 1 to 9999.
+    Date(i32),
+    /// Microseconds; at most 3,652,059 days of them.
+    Duration(i64),
+    Json(Arc<Json>),
     Member(Member),
     Set(Arc<Set>),
     Array(Arc<[Value]>),
@@ -23,6 +37,8 @@ pub enum Value {
     Record(Arc<[Value]>),
     /// An optional without a value. One that has a value is that value: no optional is of an optional.
     Null,
+    /// No value of the language: what a kernel is given where it asks for a type (`Signature::typed`).
+    Type(Type),
 }
 
 /// A member of an enum, by its place in the declaration.
@@ -37,6 +53,9 @@ pub enum Set {
     Boolean(Vec<bool>),
     Integer(Vec<i64>),
     Text(Vec<Arc<str>>),
+    Bytes(Vec<Arc<[u8]>>),
+    Timestamp(Vec<i64>),
+    Date(Vec<i32>),
     Member(Vec<Member>),
 }
 
@@ -47,12 +66,15 @@ pub struct Map {
     values: Vec<Value>,
 }
 
-/// The four kinds of value that sets hold and that keys are.
+/// The kinds of value that sets hold and that keys are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     Boolean,
     Integer,
     Text,
+    Bytes,
+    Timestamp,
+    Date,
     Member,
 }
 
@@ -62,16 +84,22 @@ pub enum Key<'a> {
     Boolean(bool),
     Integer(i64),
     Text(&'a str),
+    Bytes(&'a [u8]),
+    Timestamp(i64),
+    Date(i32),
     Member(Member),
 }
 
 /// A key on its own. Within one type the derived order is that of docs/spec/values.md: Rust orders `str` by UTF-8
-/// bytes, which is the order of code points.
+/// bytes, which is the order of code points, and bytes as unsigned numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnedKey {
     Boolean(bool),
     Integer(i64),
     Text(Arc<str>),
+    Bytes(Arc<[u8]>),
+    Timestamp(i64),
+    Date(i32),
     Member(Member),
 }
 
@@ -82,6 +110,9 @@ impl Key<'_> {
             Self::Boolean(_) => KeyKind::Boolean,
             Self::Integer(_) => KeyKind::Integer,
             Self::Text(_) => KeyKind::Text,
+            Self::Bytes(_) => KeyKind::Bytes,
+            Self::Timestamp(_) => KeyKind::Timestamp,
+            Self::Date(_) => KeyKind::Date,
             Self::Member(_) => KeyKind::Member,
         }
     }
@@ -93,6 +124,9 @@ impl From<OwnedKey> for Value {
             OwnedKey::Boolean(value) => Self::Boolean(value),
             OwnedKey::Integer(value) => Self::Integer(value),
             OwnedKey::Text(value) => Self::Text(value),
+            OwnedKey::Bytes(value) => Self::Bytes(value),
+            OwnedKey::Timestamp(value) => Self::Timestamp(value),
+            OwnedKey::Date(value) => Self::Date(value),
             OwnedKey::Member(value) => Self::Member(value),
         }
     }
@@ -101,53 +135,32 @@ impl From<OwnedKey> for Value {
 impl Set {
     /// The set of these keys, put in order, repeats left out; nothing where one is of another kind.
     pub fn from_keys(kind: KeyKind, keys: impl Iterator<Item = OwnedKey>) -> Option<Self> {
-        fn sorted<T: Ord>(members: Option<Vec<T>>) -> Option<Vec<T>> {
-            let mut members = members?;
+        fn sorted<T: Ord>(members: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+            let mut members: Vec<T> = members.collect::<Option<_>>()?;
             members.sort();
             members.dedup();
             Some(members)
         }
+        macro_rules! of_kind {
+            ($kind:ident) => {
+                sorted(keys.map(|key| {
+                    if let OwnedKey::$kind(it) = key {
+                        Some(it)
+                    } else {
+                        None
+                    }
+                }))
+                .map(Self::$kind)
+            };
+        }
         match kind {
-            KeyKind::Boolean => {
-                let keys = keys.map(|key| {
-                    if let OwnedKey::Boolean(it) = key {
-                        Some(it)
-                    } else {
-                        None
-                    }
-                });
-                sorted(keys.collect()).map(Self::Boolean)
-            }
-            KeyKind::Integer => {
-                let keys = keys.map(|key| {
-                    if let OwnedKey::Integer(it) = key {
-                        Some(it)
-                    } else {
-                        None
-                    }
-                });
-                sorted(keys.collect()).map(Self::Integer)
-            }
-            KeyKind::Text => {
-                let keys = keys.map(|key| {
-                    if let OwnedKey::Text(it) = key {
-                        Some(it)
-                    } else {
-                        None
-                    }
-                });
-                sorted(keys.collect()).map(Self::Text)
-            }
-            KeyKind::Member => {
-                let keys = keys.map(|key| {
-                    if let OwnedKey::Member(it) = key {
-                        Some(it)
-                    } else {
-                        None
-                    }
-                });
-                sorted(keys.collect()).map(Self::Member)
-            }
+            KeyKind::Boolean => of_kind!(Boolean),
+            KeyKind::Integer => of_kind!(Integer),
+            KeyKind::Text => of_kind!(Text),
+            KeyKind::Bytes => of_kind!(Bytes),
+            KeyKind::Timestamp => of_kind!(Timestamp),
+            KeyKind::Date => of_kind!(Date),
+            KeyKind::Member => of_kind!(Member),
         }
     }
 
@@ -155,8 +168,10 @@ impl Set {
     pub fn len(&self) -> usize {
         match self {
             Self::Boolean(members) => members.len(),
-            Self::Integer(members) => members.len(),
+            Self::Integer(members) | Self::Timestamp(members) => members.len(),
             Self::Text(members) => members.len(),
+            Self::Bytes(members) => members.len(),
+            Self::Date(members) => members.len(),
             Self::Member(members) => members.len(),
         }
     }
@@ -172,6 +187,9 @@ impl Set {
             Self::Boolean(members) => members.get(place).copied().map(Value::Boolean),
             Self::Integer(members) => members.get(place).copied().map(Value::Integer),
             Self::Text(members) => members.get(place).cloned().map(Value::Text),
+            Self::Bytes(members) => members.get(place).cloned().map(Value::Bytes),
+            Self::Timestamp(members) => members.get(place).copied().map(Value::Timestamp),
+            Self::Date(members) => members.get(place).copied().map(Value::Date),
             Self::Member(members) => members.get(place).copied().map(Value::Member),
         }
     }
@@ -182,6 +200,9 @@ impl Set {
             Self::Boolean(members) => members.get(place).copied().map(Key::Boolean),
             Self::Integer(members) => members.get(place).copied().map(Key::Integer),
             Self::Text(members) => members.get(place).map(|member| Key::Text(member)),
+            Self::Bytes(members) => members.get(place).map(|member| Key::Bytes(member)),
+            Self::Timestamp(members) => members.get(place).copied().map(Key::Timestamp),
+            Self::Date(members) => members.get(place).copied().map(Key::Date),
             Self::Member(members) => members.get(place).copied().map(Key::Member),
         }
     }
@@ -195,10 +216,16 @@ impl Set {
     pub fn find(&self, key: Key<'_>) -> Option<usize> {
         match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).ok(),
-            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).ok(),
+            (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
+                members.binary_search(&key).ok()
+            }
             (Key::Text(key), Self::Text(members)) => {
                 members.binary_search_by(|member| member.as_ref().cmp(key)).ok()
             }
+            (Key::Bytes(key), Self::Bytes(members)) => {
+                members.binary_search_by(|member| member.as_ref().cmp(key)).ok()
+            }
+            (Key::Date(key), Self::Date(members)) => members.binary_search(&key).ok(),
             (Key::Member(key), Self::Member(members)) => members.binary_search(&key).ok(),
             _ => None,
         }
@@ -230,6 +257,26 @@ impl Map {
     }
 }
 
+/// When numbers agree.
+struct Agreement {
+    decimals: fn(&Decimal, &Decimal) -> bool,
+    floats: fn(f64, f64) -> bool,
+    json: fn(&Json, &Json) -> bool,
+}
+
+const EQUAL: Agreement = Agreement {
+    decimals: |left, right| left.compare(right).is_eq(),
+    // SEMANTICS: as IEEE 754 has it, where NaN compares with nothing.
+    floats: |left, right| left.partial_cmp(&right).is_some_and(std::cmp::Ordering::is_eq),
+    json: Json::is_equal,
+};
+
+const IDENTICAL: Agreement = Agreement {
+    decimals: Decimal::is_identical,
+    floats: float::is_identical,
+    json: Json::is_identical,
+};
+
 impl Value {
     /// The value as a key, unless it is of a type that keys do not have.
     #[inline]
@@ -238,6 +285,9 @@ impl Value {
             Self::Boolean(value) => Some(Key::Boolean(*value)),
             Self::Integer(value) => Some(Key::Integer(*value)),
             Self::Text(value) => Some(Key::Text(value)),
+            Self::Bytes(value) => Some(Key::Bytes(value)),
+            Self::Timestamp(value) => Some(Key::Timestamp(*value)),
+            Self::Date(value) => Some(Key::Date(*value)),
             Self::Member(value) => Some(Key::Member(*value)),
             _ => None,
         }
@@ -250,6 +300,9 @@ impl Value {
             Self::Boolean(value) => Some(OwnedKey::Boolean(*value)),
             Self::Integer(value) => Some(OwnedKey::Integer(*value)),
             Self::Text(value) => Some(OwnedKey::Text(Arc::clone(value))),
+            Self::Bytes(value) => Some(OwnedKey::Bytes(Arc::clone(value))),
+            Self::Timestamp(value) => Some(OwnedKey::Timestamp(*value)),
+            Self::Date(value) => Some(OwnedKey::Date(*value)),
             Self::Member(value) => Some(OwnedKey::Member(*value)),
             _ => None,
         }
@@ -270,27 +323,33 @@ impl Value {
         value.unwrap_or(Self::Null)
     }
 
-    /// Equality as the language has it: decimals by number, parts by their own equality.
+    /// Equality as the language has it: numbers by value, so that NaN equals nothing; parts by their own equality.
     pub fn is_equal(&self, other: &Self) -> bool {
-        self.agrees(other, |left, right| left.compare(right).is_eq())
+        self.agrees(other, &EQUAL)
     }
 
-    /// True when engines may not tell the two apart: decimals by text, everything else by equality.
+    /// True when engines may not tell the two apart: numbers by text, everything else by equality.
     pub fn is_identical(&self, other: &Self) -> bool {
-        self.agrees(other, Decimal::is_identical)
+        self.agrees(other, &IDENTICAL)
     }
 
     /// Goes as deep as the type does, which is limited.
-    fn agrees(&self, other: &Self, decimals: fn(&Decimal, &Decimal) -> bool) -> bool {
+    fn agrees(&self, other: &Self, by: &Agreement) -> bool {
         let all_agree = |left: &[Value], right: &[Value]| {
             let mut pairs = left.iter().zip(right);
-            left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, decimals))
+            left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, by))
         };
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
-            (Self::Integer(left), Self::Integer(right)) => left == right,
-            (Self::Decimal(left), Self::Decimal(right)) => decimals(left, right),
+            (Self::Integer(left), Self::Integer(right))
+            | (Self::Timestamp(left), Self::Timestamp(right))
+            | (Self::Duration(left), Self::Duration(right)) => left == right,
+            (Self::Decimal(left), Self::Decimal(right)) => (by.decimals)(left, right),
+            (Self::Float(left), Self::Float(right)) => (by.floats)(*left, *right),
+            (Self::Json(left), Self::Json(right)) => (by.json)(left, right),
             (Self::Text(left), Self::Text(right)) => left == right,
+            (Self::Bytes(left), Self::Bytes(right)) => left == right,
+            (Self::Date(left), Self::Date(right)) => left == right,
             (Self::Member(left), Self::Member(right)) => left == right,
             (Self::Set(left), Self::Set(right)) => left == right,
             (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right)) => {

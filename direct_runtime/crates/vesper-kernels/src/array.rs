@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vesper_ir::limits::ITEMS;
+use vesper_ir::value::NanSearch;
 use vesper_ir::{ArrayKernels, ErrorCode, Set, SortOrder, Value};
 
 use crate::{Native, count, within_items};
@@ -134,7 +135,12 @@ impl ArrayKernels for Native {
         };
         // Stable, so that the first of equal ones stays the first.
         places.sort_by(arrange);
-        places.dedup_by(|later, first| arrange(later, first).is_eq());
+        // SEMANTICS: what has a NaN in it equals nothing, and all of it stays.
+        let mut nans = NanSearch::default();
+        places.dedup_by(|later, first| {
+            let is_repeated = arrange(later, first).is_eq();
+            is_repeated && !values.get(*first).is_some_and(|value| nans.is_in(value))
+        });
         places.sort_unstable();
         places
             .into_iter()

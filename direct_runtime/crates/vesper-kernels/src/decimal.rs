@@ -128,6 +128,11 @@ impl DecimalKernels for Native {
     }
 
     #[inline]
+    fn decimal_to_float(&self, value: &Decimal) -> f64 {
+        value.to_float()
+    }
+
+    #[inline]
     fn decimal_abs(&self, value: &Decimal) -> Decimal {
         value.abs()
     }

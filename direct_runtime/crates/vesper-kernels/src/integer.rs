@@ -136,6 +136,15 @@ impl IntegerKernels for Native {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "to the nearest, ties to even, as Rust does it"
+    )]
+    fn integer_to_float(&self, value: i64) -> f64 {
+        value as f64
+    }
+
+    #[inline]
     fn integer_text(&self, value: i64) -> Arc<str> {
         Arc::from(value.to_string())
     }

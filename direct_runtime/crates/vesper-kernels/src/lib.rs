@@ -8,9 +8,12 @@ use vesper_ir::limits::ITEMS;
 
 mod array;
 mod boolean;
+mod bytes;
 mod decimal;
 mod enumeration;
+mod float;
 mod integer;
+mod json;
 mod map;
 mod optional;
 mod set;

@@ -13,6 +13,7 @@ use vesper_ir::{Map, MapType, OwnedKey, RecordType, Set, Type, Value};
 
 use crate::convert::to_scalar;
 use crate::gather::gather;
+use crate::json::to_json;
 use crate::names::Names;
 use crate::problems::{Path, Problems};
 
@@ -29,27 +30,27 @@ pub(crate) struct Conversion<'a> {
 type Converted = PyResult<Option<Value>>;
 
 /// The two forms of an array.
-enum Sequence<'a, 'py> {
+pub(crate) enum Sequence<'a, 'py> {
     List(&'a Bound<'py, PyList>),
     Tuple(&'a Bound<'py, PyTuple>),
 }
 
 impl<'a, 'py> Sequence<'a, 'py> {
-    fn new(object: &'a Bound<'py, PyAny>) -> Option<Self> {
+    pub(crate) fn new(object: &'a Bound<'py, PyAny>) -> Option<Self> {
         if let Ok(list) = object.cast::<PyList>() {
             return Some(Self::List(list));
         }
         object.cast::<PyTuple>().ok().map(Self::Tuple)
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::List(list) => list.len(),
             Self::Tuple(tuple) => tuple.len(),
         }
     }
 
-    fn get(&self, place: usize) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn get(&self, place: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::List(list) => list.get_item(place),
             Self::Tuple(tuple) => tuple.get_item(place),
@@ -66,12 +67,23 @@ impl Conversion<'_> {
     /// The value of an object, for a place of this type. Goes as deep as the type does, which is limited.
     pub(crate) fn value(&mut self, ty: &Type, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
         match ty {
-            Type::Boolean | Type::Integer | Type::Decimal | Type::Text | Type::Enum(_) => {
-                Ok(match to_scalar(ty, object)? {
-                    Ok(value) => Some(value),
-                    Err(kind) => self.refuse(path, kind),
-                })
-            }
+            Type::Boolean
+            | Type::Integer
+            | Type::Decimal
+            | Type::Float
+            | Type::Text
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Date
+            | Type::Duration
+            | Type::Enum(_) => Ok(match to_scalar(ty, object)? {
+                Ok(value) => Some(value),
+                Err(kind) => self.refuse(path, kind),
+            }),
+            Type::Json => Ok(match to_json(object)? {
+                Ok(value) => Some(Value::Json(Arc::new(value))),
+                Err(kind) => self.refuse(path, kind),
+            }),
             Type::Optional(_) if object.is_none() => Ok(Some(Value::Null)),
             Type::Optional(of) => self.value(of, object, path),
             Type::Array(of) => Ok(self

@@ -4,17 +4,22 @@
 //! their layout (`PyLong_Check` and the like) and, for `Decimal`, by the real type; values are read through the C API
 //! or through functions taken from the base type.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    IntoPyDict, PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString, PyType,
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
+    PyString, PyType,
 };
 use vesper_interp::inputs::{Given, ProblemKind, convert};
 use vesper_ir::{Decimal, Type, Value};
 
+use crate::json::json_object;
 use crate::names::Names;
+use crate::times::{date_object, duration_object, length_given, moment_given, timestamp_object};
 
 /// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
 const DECIMAL_BITS: u64 = 3_322;
@@ -45,35 +50,74 @@ pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result
         return Ok(convert(ty, Given::Boolean(object.cast::<PyBool>()?.is_true())));
     }
     if object.is_instance_of::<PyInt>() {
-        return Ok(convert(ty, integer_given(ty, object.cast::<PyInt>()?)?));
+        let is_wide = matches!(ty, Type::Decimal | Type::Float);
+        return Ok(convert(ty, integer_given(object.cast::<PyInt>()?, is_wide)?));
     }
     if object.is_instance_of::<PyString>() {
         // Fails only for lone surrogates, which have no UTF-8 form.
         let text = object.cast::<PyString>()?;
         return Ok(convert(ty, text.to_str().map_or(Given::BrokenText, Given::Text)));
     }
-    if matches!(ty, Type::Decimal) && !object.is_exact_instance_of::<PyFloat>() {
-        let decimal = decimal_type(object.py())?;
-        let class = object.get_type();
-        // Not `isinstance`: an object may claim any `__class__`.
-        if class.is(&decimal.class) || class.is_subclass(decimal.class.bind(object.py()))? {
-            let text = decimal
-                .to_text
-                .bind(object.py())
-                .call1((object,))?
-                .cast_into::<PyString>()?;
-            return Ok(convert(ty, Given::DecimalText(text.to_str()?)));
-        }
-    }
-    Ok(convert(ty, Given::Other))
+    let given = match ty {
+        Type::Decimal => match decimal_text(object)? {
+            Some(text) => return Ok(convert(ty, Given::DecimalText(text.to_str()?))),
+            None => Given::Other,
+        },
+        Type::Float => match object.cast::<PyFloat>() {
+            Ok(number) => Given::Float(number.value()),
+            Err(_) => Given::Other,
+        },
+        Type::Bytes => match bytes_of(object)? {
+            Some(bytes) => return Ok(convert(ty, Given::Bytes(&bytes))),
+            None => Given::Other,
+        },
+        Type::Timestamp | Type::Date => moment_given(object)?.unwrap_or(Given::Other),
+        Type::Duration => length_given(object).unwrap_or(Given::Other),
+        _ => Given::Other,
+    };
+    Ok(convert(ty, given))
 }
 
-fn integer_given(ty: &Type, integer: &Bound<'_, PyInt>) -> PyResult<Given<'static>> {
+/// The text of a `Decimal`; nothing for other objects.
+pub(crate) fn decimal_text<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
+    let decimal = decimal_type(object.py())?;
+    let class = object.get_type();
+    // Not `isinstance`: an object may claim any `__class__`.
+    if !class.is(&decimal.class) && !class.is_subclass(decimal.class.bind(object.py()))? {
+        return Ok(None);
+    }
+    let text = decimal.to_text.bind(object.py()).call1((object,))?;
+    Ok(Some(text.cast_into::<PyString>()?))
+}
+
+/// A `Decimal` of this number.
+pub(crate) fn decimal_object<'py>(py: Python<'py>, number: &Decimal) -> PyResult<Bound<'py, PyAny>> {
+    decimal_type(py)?.class.bind(py).call1((number.to_string(),))
+}
+
+/// The bytes of a `bytes`, `bytearray` or `memoryview`; nothing for other objects.
+fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Some(Cow::Borrowed(bytes.as_bytes())));
+    }
+    if let Ok(bytes) = object.cast::<PyByteArray>() {
+        return Ok(Some(Cow::Owned(bytes.to_vec())));
+    }
+    if object.is_instance_of::<PyMemoryView>() {
+        // A view may skip bytes and have several dimensions; Python puts it in a row.
+        let row = object.call_method0(intern!(object.py(), "tobytes"))?;
+        return Ok(Some(Cow::Owned(row.cast::<PyBytes>()?.as_bytes().to_vec())));
+    }
+    Ok(None)
+}
+
+/// An integer; one outside 64 bits with its digits only where they are wanted.
+pub(crate) fn integer_given(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResult<Given<'static>> {
     // Reads the digits of the object itself: `__index__` is called only on objects that are no integers.
     if let Ok(value) = integer.extract::<i64>() {
         return Ok(Given::Integer(value));
     }
-    if !matches!(ty, Type::Decimal) {
+    if !is_wide {
         return Ok(Given::WideInteger(None));
     }
     let py = integer.py();
@@ -108,8 +152,16 @@ pub(crate) fn to_python<'py>(
         (Type::Optional(of), value) if value.as_optional().is_some() => to_python(py, names, of, value)?,
         (_, Value::Boolean(value)) => PyBool::new(py, *value).to_owned().into_any(),
         (_, Value::Integer(value)) => value.into_pyobject(py)?.into_any(),
-        (_, Value::Decimal(value)) => decimal_type(py)?.class.bind(py).call1((value.to_string(),))?,
+        (_, Value::Decimal(value)) => decimal_object(py, value)?,
+        // There is one NaN, whatever bits an operation left in it.
+        (_, Value::Float(value)) if value.is_nan() => PyFloat::new(py, f64::NAN).into_any(),
+        (_, Value::Float(value)) => PyFloat::new(py, *value).into_any(),
         (_, Value::Text(value)) => PyString::new(py, value).into_any(),
+        (_, Value::Bytes(value)) => PyBytes::new(py, value).into_any(),
+        (_, Value::Timestamp(value)) => timestamp_object(py, *value)?,
+        (_, Value::Date(value)) => date_object(py, *value)?,
+        (_, Value::Duration(value)) => duration_object(py, *value)?,
+        (_, Value::Json(value)) => json_object(py, value)?,
         (ty, Value::Member(member)) => match names.of(ty).get(member.0 as usize) {
             Some(name) => name.bind(py).clone().into_any(),
             None => return Err(mistyped()),

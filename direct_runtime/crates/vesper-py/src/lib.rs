@@ -1,18 +1,19 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
-//! `convert` and `composed` carry values over the boundary, `program` loads and calls nodes, `execution` is one
-//! that waits for effects, `guard` keeps a panic from
-//! crossing into Python. No meaning lives here.
+//! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
+//! is one that waits for effects, `guard` keeps a panic from crossing into Python. No meaning lives here.
 
 mod composed;
 mod convert;
 mod execution;
 mod gather;
 mod guard;
+mod json;
 mod names;
 mod outcome;
 mod problems;
 mod program;
+mod times;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

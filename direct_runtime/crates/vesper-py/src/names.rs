@@ -51,7 +51,8 @@ impl Names {
                     self.add(py, &field.ty);
                 }
             }
-            Type::Boolean | Type::Integer | Type::Decimal | Type::Text | Type::Enum(_) => {}
+            // Without parts.
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use vesper_interp::inputs::ProblemKind;
-use vesper_ir::{OwnedKey, Type};
+use vesper_ir::{OwnedKey, Type, base64, time};
 
 /// Where a value stands in the inputs; each step refers to the one before.
 #[derive(Clone, Copy)]
@@ -46,6 +46,11 @@ impl Path<'_> {
                     (OwnedKey::Boolean(key), _) => out.extend_from_slice(key.to_string().as_bytes()),
                     (OwnedKey::Integer(key), _) => out.extend_from_slice(key.to_string().as_bytes()),
                     (OwnedKey::Text(key), _) => quote(key, out),
+                    (OwnedKey::Bytes(key), _) => out.extend_from_slice(base64::text(key).as_bytes()),
+                    (OwnedKey::Timestamp(key), _) => {
+                        out.extend_from_slice(time::timestamp_text(*key).as_bytes());
+                    }
+                    (OwnedKey::Date(key), _) => out.extend_from_slice(time::date_text(*key).as_bytes()),
                     (OwnedKey::Member(key), Type::Enum(of)) => {
                         quote(of.name(*key).map_or("", |name| name), out);
                     }

@@ -118,6 +118,13 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
         Value::Boolean(value) => value.to_string(),
         Value::Integer(value) => value.to_string(),
         Value::Decimal(value) => value.to_string(),
+        Value::Float(value) => vesper_ir::float::text(*value),
+        Value::Bytes(value) => vesper_ir::base64::text(value),
+        Value::Timestamp(value) => vesper_ir::time::timestamp_text(*value),
+        Value::Date(value) => vesper_ir::time::date_text(*value),
+        Value::Duration(value) => vesper_ir::time::duration_text(*value),
+        Value::Json(value) => value.text(),
+        Value::Type(of) => panic!("{of} is no value"),
         Value::Text(value) => format!("{value:?}"),
         Value::Member(member) => match ty {
             Type::Enum(of) => of.name(*member).unwrap().to_string(),

@@ -10,12 +10,17 @@ use num_bigint::BigInt;
 use super::{Decimal, Form, MAX_DIGITS, MAX_SCALE, ParseDecimalError};
 
 /// The pieces of a text that follows the grammar.
-struct Pieces<'a> {
-    is_negative: bool,
-    whole: &'a [u8],
-    fraction: &'a [u8],
+pub(crate) struct Pieces<'a> {
+    pub(crate) is_negative: bool,
+    pub(crate) whole: &'a [u8],
+    pub(crate) fraction: &'a [u8],
     /// Held at the ends of `i64` where the text says more: such a number is out of range either way, or zero.
-    exponent: i64,
+    pub(crate) exponent: i64,
+}
+
+/// The pieces of a text, if it follows the grammar.
+pub(crate) fn pieces(text: &str) -> Option<Pieces<'_>> {
+    split(text.as_bytes())
 }
 
 pub(super) fn parse(text: &str) -> Result<Decimal, ParseDecimalError> {

@@ -78,7 +78,13 @@ fn plain(reader: &mut Reader<'_>) -> Result<Type, Rejected> {
         "boolean" => Ok(Type::Boolean),
         "integer" => Ok(Type::Integer),
         "decimal" => Ok(Type::Decimal),
+        "float" => Ok(Type::Float),
         "string" => Ok(Type::Text),
+        "bytes" => Ok(Type::Bytes),
+        "timestamp" => Ok(Type::Timestamp),
+        "date" => Ok(Type::Date),
+        "duration" => Ok(Type::Duration),
+        "json" => Ok(Type::Json),
         other => Err(reader.refuse(format_args!("`{}` is not a type", other.escape_debug()))),
     }
 }

@@ -2,6 +2,40 @@
 
 use crate::value::Member;
 
+/// `enum[null, boolean, number, string, array, object]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonKind {
+    Null,
+    Boolean,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl JsonKind {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &["null", "boolean", "number", "string", "array", "object"];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Null,
+            1 => Self::Boolean,
+            2 => Self::Number,
+            3 => Self::String,
+            4 => Self::Array,
+            5 => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
 /// `enum[half_even, half_up, half_down, up, down, floor, ceiling]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundingMode {
@@ -39,6 +73,11 @@ impl RoundingMode {
             _ => return None,
         })
     }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
 }
 
 /// `enum[ascending, descending]`.
@@ -59,5 +98,10 @@ impl SortOrder {
             1 => Self::Descending,
             _ => return None,
         })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
     }
 }

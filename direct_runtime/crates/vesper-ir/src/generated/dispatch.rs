@@ -27,7 +27,7 @@ impl From<ErrorCode> for CallError {
 ///
 /// There are always `MAX_ARITY` arguments, so that a call needs no list of its own length; those past the
 /// operation's own are not looked at. After the arguments come the names of members that `Signature::named`
-/// asks for, each an array of strings.
+/// asks for, each an array of strings, and then the types that `Signature::typed` asks for.
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
@@ -221,6 +221,103 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.boolean_text(*value);
             Ok(Value::Text(result))
         }
+        Op::BytesEqual => {
+            let [Value::Bytes(left), Value::Bytes(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::BytesNotEqual => {
+            let [Value::Bytes(left), Value::Bytes(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::BytesLength => {
+            let [Value::Bytes(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_length(value);
+            Ok(Value::Integer(result))
+        }
+        Op::BytesAt => {
+            let [Value::Bytes(value), Value::Integer(index), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_at(value, *index)?;
+            Ok(Value::Integer(result))
+        }
+        Op::BytesSlice => {
+            let [
+                Value::Bytes(value),
+                Value::Integer(start),
+                Value::Integer(end),
+                ..,
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_slice(value, *start, *end)?;
+            Ok(Value::Bytes(result))
+        }
+        Op::BytesConcat => {
+            let [Value::Bytes(left), Value::Bytes(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_concat(left, right)?;
+            Ok(Value::Bytes(result))
+        }
+        Op::BytesHex => {
+            let [Value::Bytes(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_hex(value)?;
+            Ok(Value::Text(result))
+        }
+        Op::BytesParseHex => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_parse_hex(value)?;
+            Ok(Value::Bytes(result))
+        }
+        Op::BytesBase64 => {
+            let [Value::Bytes(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_base64(value)?;
+            Ok(Value::Text(result))
+        }
+        Op::BytesParseBase64 => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_parse_base64(value)?;
+            Ok(Value::Bytes(result))
+        }
+        Op::BytesUtf8 => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_utf8(value)?;
+            Ok(Value::Bytes(result))
+        }
+        Op::BytesParseUtf8 => {
+            let [Value::Bytes(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_parse_utf8(value)?;
+            Ok(Value::Text(result))
+        }
+        Op::BytesSha256 => {
+            let [Value::Bytes(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.bytes_sha256(value);
+            Ok(Value::Bytes(result))
+        }
         Op::DecimalFromInteger => {
             let [Value::Integer(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -365,6 +462,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.decimal_to_integer(value)?;
             Ok(Value::Integer(result))
         }
+        Op::DecimalToFloat => {
+            let [Value::Decimal(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_to_float(value);
+            Ok(Value::Float(result))
+        }
         Op::DecimalAbs => {
             let [Value::Decimal(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -441,6 +545,174 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.enum_text(*value, members_of_e);
             Ok(Value::Text(result))
+        }
+        Op::FloatAdd => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_add(*left, *right);
+            Ok(Value::Float(result))
+        }
+        Op::FloatSubtract => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_subtract(*left, *right);
+            Ok(Value::Float(result))
+        }
+        Op::FloatMultiply => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_multiply(*left, *right);
+            Ok(Value::Float(result))
+        }
+        Op::FloatDivide => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_divide(*left, *right);
+            Ok(Value::Float(result))
+        }
+        Op::FloatNegate => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_negate(*value);
+            Ok(Value::Float(result))
+        }
+        Op::FloatEqual => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatNotEqual => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatLess => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatLessOrEqual => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatGreater => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatGreaterOrEqual => {
+            let [Value::Float(left), Value::Float(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatAbs => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_abs(*value);
+            Ok(Value::Float(result))
+        }
+        Op::FloatSqrt => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_sqrt(*value);
+            Ok(Value::Float(result))
+        }
+        Op::FloatFloor => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_floor(*value)?;
+            Ok(Value::Integer(result))
+        }
+        Op::FloatCeil => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_ceil(*value)?;
+            Ok(Value::Integer(result))
+        }
+        Op::FloatTrunc => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_trunc(*value)?;
+            Ok(Value::Integer(result))
+        }
+        Op::FloatToInteger => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_to_integer(*value)?;
+            Ok(Value::Integer(result))
+        }
+        Op::FloatToDecimal => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_to_decimal(*value)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::FloatText => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::FloatParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_parse(value)?;
+            Ok(Value::Float(result))
+        }
+        Op::FloatIsNan => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_is_nan(*value);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatIsFinite => {
+            let [Value::Float(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_is_finite(*value);
+            Ok(Value::Boolean(result))
+        }
+        Op::FloatSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_sum(values);
+            Ok(Value::Float(result))
+        }
+        Op::FloatAvg => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.float_avg(values)?;
+            Ok(Value::Float(result))
         }
         Op::IntegerAdd => {
             let [Value::Integer(left), Value::Integer(right), ..] = args else {
@@ -568,6 +840,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.integer_pow(*base, *exponent)?;
             Ok(Value::Integer(result))
         }
+        Op::IntegerToFloat => {
+            let [Value::Integer(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_to_float(*value);
+            Ok(Value::Float(result))
+        }
         Op::IntegerText => {
             let [Value::Integer(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -630,6 +909,83 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.integer_bit_count(*value);
             Ok(Value::Integer(result))
+        }
+        Op::JsonEqual => {
+            let [Value::Json(left), Value::Json(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::JsonNotEqual => {
+            let [Value::Json(left), Value::Json(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::JsonKind => {
+            let [Value::Json(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_kind(value);
+            Ok(Value::Member(result.member()))
+        }
+        Op::JsonGet => {
+            let [Value::Json(value), Value::Text(path), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_get(value, path)?;
+            Ok(Value::from_optional(result))
+        }
+        Op::JsonHas => {
+            let [Value::Json(value), Value::Text(path), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_has(value, path)?;
+            Ok(Value::Boolean(result))
+        }
+        Op::JsonField => {
+            let [Value::Json(value), Value::Text(key), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_field(value, key)?;
+            Ok(Value::Json(result))
+        }
+        Op::JsonItem => {
+            let [Value::Json(value), Value::Integer(index), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_item(value, *index)?;
+            Ok(Value::Json(result))
+        }
+        Op::JsonCast => {
+            let [Value::Json(value), Value::Type(type_t), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_cast(value, type_t)?;
+            Ok(result)
+        }
+        Op::JsonFromValue => {
+            let [value, Value::Type(type_t), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_from_value(value, type_t)?;
+            Ok(Value::Json(result))
+        }
+        Op::JsonParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_parse(value)?;
+            Ok(Value::Json(result))
+        }
+        Op::JsonText => {
+            let [Value::Json(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.json_text(value);
+            Ok(Value::Text(result))
         }
         Op::MapLength => {
             let [Value::Map(entries), ..] = args else {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::choices::{RoundingMode, SortOrder};
+use super::choices::{JsonKind, RoundingMode, SortOrder};
 use super::errors::ErrorCode;
 use crate::decimal::Decimal;
+use crate::json::Json;
+use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
 /// Everything that can be called: one trait a family, one method an operation.
@@ -12,9 +14,12 @@ pub trait Kernels
 where
     Self: ArrayKernels,
     Self: BooleanKernels,
+    Self: BytesKernels,
     Self: DecimalKernels,
     Self: EnumKernels,
+    Self: FloatKernels,
     Self: IntegerKernels,
+    Self: JsonKernels,
     Self: MapKernels,
     Self: OptionalKernels,
     Self: SetKernels,
@@ -27,9 +32,12 @@ impl<K> Kernels for K
 where
     K: ArrayKernels,
     K: BooleanKernels,
+    K: BytesKernels,
     K: DecimalKernels,
     K: EnumKernels,
+    K: FloatKernels,
     K: IntegerKernels,
+    K: JsonKernels,
     K: MapKernels,
     K: OptionalKernels,
     K: SetKernels,
@@ -144,6 +152,66 @@ pub trait BooleanKernels {
     fn boolean_text(&self, value: bool) -> Arc<str>;
 }
 
+/// The operations of the `bytes` family.
+pub trait BytesKernels {
+    /// True when both have the same bytes.
+    fn bytes_equal(&self, left: &[u8], right: &[u8]) -> bool;
+
+    /// The opposite of equal.
+    fn bytes_not_equal(&self, left: &[u8], right: &[u8]) -> bool;
+
+    /// The number of bytes.
+    fn bytes_length(&self, value: &[u8]) -> i64;
+
+    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    ///
+    /// Fails with `index_out_of_range`.
+    fn bytes_at(&self, value: &[u8], index: i64) -> Result<i64, ErrorCode>;
+
+    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    ///
+    /// Fails with `invalid_argument`.
+    fn bytes_slice(&self, value: &[u8], start: i64, end: i64) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The left bytes followed by the right ones.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_concat(&self, left: &[u8], right: &[u8]) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// Two lower-case hexadecimal digits for each byte.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_hex(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_hex(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_base64(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// Reads exactly what `base64` writes.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_base64(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The UTF-8 form of the string.
+    ///
+    /// Fails with `too_large`.
+    fn bytes_utf8(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
+
+    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    ///
+    /// Fails with `bad_format`.
+    fn bytes_parse_utf8(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
+
+    /// The SHA-256 digest, 32 bytes.
+    fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
+}
+
 /// The operations of the `decimal` family.
 pub trait DecimalKernels {
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
@@ -226,6 +294,9 @@ pub trait DecimalKernels {
     /// Fails with `not_whole`, `integer_overflow`.
     fn decimal_to_integer(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
+    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    fn decimal_to_float(&self, value: &Decimal) -> f64;
+
     /// The distance from zero; the scale is kept.
     fn decimal_abs(&self, value: &Decimal) -> Decimal;
 
@@ -267,6 +338,95 @@ pub trait EnumKernels {
 
     /// The name of the member.
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str>;
+}
+
+/// The operations of the `float` family.
+pub trait FloatKernels {
+    /// Adds, as IEEE 754 does.
+    fn float_add(&self, left: f64, right: f64) -> f64;
+
+    /// Subtracts, as IEEE 754 does.
+    fn float_subtract(&self, left: f64, right: f64) -> f64;
+
+    /// Multiplies, as IEEE 754 does.
+    fn float_multiply(&self, left: f64, right: f64) -> f64;
+
+    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    fn float_divide(&self, left: f64, right: f64) -> f64;
+
+    /// Changes the sign, of zero and of the infinities too.
+    fn float_negate(&self, value: f64) -> f64;
+
+    /// True when the numbers are equal; NaN equals nothing.
+    fn float_equal(&self, left: f64, right: f64) -> bool;
+
+    /// The opposite of equal.
+    fn float_not_equal(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is less than the right one; false where either is NaN.
+    fn float_less(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is at most the right one; false where either is NaN.
+    fn float_less_or_equal(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is greater than the right one; false where either is NaN.
+    fn float_greater(&self, left: f64, right: f64) -> bool;
+
+    /// True when the left float is at least the right one; false where either is NaN.
+    fn float_greater_or_equal(&self, left: f64, right: f64) -> bool;
+
+    /// The distance from zero.
+    fn float_abs(&self, value: f64) -> f64;
+
+    /// The square root, rounded to the nearest float; NaN for a negative number.
+    fn float_sqrt(&self, value: f64) -> f64;
+
+    /// The greatest integer that is not greater.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_floor(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The least integer that is not less.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_ceil(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The integer without the fraction: rounded toward zero.
+    ///
+    /// Fails with `not_finite`, `integer_overflow`.
+    fn float_trunc(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The same number as an integer; a number with a fraction fails.
+    ///
+    /// Fails with `not_finite`, `not_whole`, `integer_overflow`.
+    fn float_to_integer(&self, value: f64) -> Result<i64, ErrorCode>;
+
+    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    ///
+    /// Fails with `not_finite`.
+    fn float_to_decimal(&self, value: f64) -> Result<Decimal, ErrorCode>;
+
+    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    fn float_text(&self, value: f64) -> Arc<str>;
+
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    ///
+    /// Fails with `bad_format`.
+    fn float_parse(&self, value: &str) -> Result<f64, ErrorCode>;
+
+    /// True for NaN.
+    fn float_is_nan(&self, value: f64) -> bool;
+
+    /// True for what is neither NaN nor an infinity.
+    fn float_is_finite(&self, value: f64) -> bool;
+
+    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    fn float_sum(&self, values: &[Value]) -> f64;
+
+    /// The sum divided by the count.
+    ///
+    /// Fails with `empty_collection`.
+    fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode>;
 }
 
 /// The operations of the `integer` family.
@@ -347,6 +507,9 @@ pub trait IntegerKernels {
     /// Fails with `invalid_argument`, `integer_overflow`.
     fn integer_pow(&self, base: i64, exponent: i64) -> Result<i64, ErrorCode>;
 
+    /// The nearest float; of two that are equally near, the one with an even last bit.
+    fn integer_to_float(&self, value: i64) -> f64;
+
     /// Decimal digits, with `-` in front of a negative number.
     fn integer_text(&self, value: i64) -> Arc<str>;
 
@@ -379,6 +542,56 @@ pub trait IntegerKernels {
 
     /// How many of the 64 bits of the two's complement are 1.
     fn integer_bit_count(&self, value: i64) -> i64;
+}
+
+/// The operations of the `json` family.
+pub trait JsonKernels {
+    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    fn json_equal(&self, left: &Json, right: &Json) -> bool;
+
+    /// The opposite of equal.
+    fn json_not_equal(&self, left: &Json, right: &Json) -> bool;
+
+    /// What the value is.
+    fn json_kind(&self, value: &Json) -> JsonKind;
+
+    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    ///
+    /// Fails with `invalid_argument`.
+    fn json_get(&self, value: &Json, path: &str) -> Result<Option<Value>, ErrorCode>;
+
+    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    ///
+    /// Fails with `invalid_argument`.
+    fn json_has(&self, value: &Json, path: &str) -> Result<bool, ErrorCode>;
+
+    /// The value of a key of an object; `j[k]` is the same.
+    ///
+    /// Fails with `bad_cast`, `missing_key`.
+    fn json_field(&self, value: &Json, key: &str) -> Result<Arc<Json>, ErrorCode>;
+
+    /// The item of an array; `j[i]` is the same.
+    ///
+    /// Fails with `bad_cast`, `index_out_of_range`.
+    fn json_item(&self, value: &Json, index: i64) -> Result<Arc<Json>, ErrorCode>;
+
+    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    ///
+    /// Fails with `bad_cast`.
+    fn json_cast(&self, value: &Json, type_t: &Type) -> Result<Value, ErrorCode>;
+
+    /// The JSON form of a value.
+    ///
+    /// Fails with `too_large`.
+    fn json_from_value(&self, value: &Value, type_t: &Type) -> Result<Arc<Json>, ErrorCode>;
+
+    /// Reads one JSON text (RFC 8259).
+    ///
+    /// Fails with `bad_format`, `too_large`.
+    fn json_parse(&self, value: &str) -> Result<Arc<Json>, ErrorCode>;
+
+    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    fn json_text(&self, value: &Json) -> Arc<str>;
 }
 
 /// The operations of the `map` family.

@@ -53,6 +53,32 @@ pub enum Op {
     BooleanNotEqual,
     /// `true` or `false`.
     BooleanText,
+    /// True when both have the same bytes.
+    BytesEqual,
+    /// The opposite of equal.
+    BytesNotEqual,
+    /// The number of bytes.
+    BytesLength,
+    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    BytesAt,
+    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    BytesSlice,
+    /// The left bytes followed by the right ones.
+    BytesConcat,
+    /// Two lower-case hexadecimal digits for each byte.
+    BytesHex,
+    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    BytesParseHex,
+    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    BytesBase64,
+    /// Reads exactly what `base64` writes.
+    BytesParseBase64,
+    /// The UTF-8 form of the string.
+    BytesUtf8,
+    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    BytesParseUtf8,
+    /// The SHA-256 digest, 32 bytes.
+    BytesSha256,
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     DecimalFromInteger,
     /// Adds exactly; the scale of the result is the larger of the two.
@@ -89,6 +115,8 @@ pub enum Op {
     DecimalTrunc,
     /// The same number as an integer. A number with a fraction fails: round it first, in the way you mean.
     DecimalToInteger,
+    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    DecimalToFloat,
     /// The distance from zero; the scale is kept.
     DecimalAbs,
     /// -1, 0 or 1.
@@ -111,6 +139,54 @@ pub enum Op {
     EnumNotEqual,
     /// The name of the member.
     EnumText,
+    /// Adds, as IEEE 754 does.
+    FloatAdd,
+    /// Subtracts, as IEEE 754 does.
+    FloatSubtract,
+    /// Multiplies, as IEEE 754 does.
+    FloatMultiply,
+    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    FloatDivide,
+    /// Changes the sign, of zero and of the infinities too.
+    FloatNegate,
+    /// True when the numbers are equal; NaN equals nothing.
+    FloatEqual,
+    /// The opposite of equal.
+    FloatNotEqual,
+    /// True when the left float is less than the right one; false where either is NaN.
+    FloatLess,
+    /// True when the left float is at most the right one; false where either is NaN.
+    FloatLessOrEqual,
+    /// True when the left float is greater than the right one; false where either is NaN.
+    FloatGreater,
+    /// True when the left float is at least the right one; false where either is NaN.
+    FloatGreaterOrEqual,
+    /// The distance from zero.
+    FloatAbs,
+    /// The square root, rounded to the nearest float; NaN for a negative number.
+    FloatSqrt,
+    /// The greatest integer that is not greater.
+    FloatFloor,
+    /// The least integer that is not less.
+    FloatCeil,
+    /// The integer without the fraction: rounded toward zero.
+    FloatTrunc,
+    /// The same number as an integer; a number with a fraction fails.
+    FloatToInteger,
+    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    FloatToDecimal,
+    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    FloatText,
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    FloatParse,
+    /// True for NaN.
+    FloatIsNan,
+    /// True for what is neither NaN nor an infinity.
+    FloatIsFinite,
+    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    FloatSum,
+    /// The sum divided by the count.
+    FloatAvg,
     /// Adds two integers.
     IntegerAdd,
     /// Subtracts the right integer from the left one.
@@ -147,6 +223,8 @@ pub enum Op {
     IntegerSign,
     /// The base multiplied by itself; the 0th power of every integer is 1.
     IntegerPow,
+    /// The nearest float; of two that are equally near, the one with an even last bit.
+    IntegerToFloat,
     /// Decimal digits, with `-` in front of a negative number.
     IntegerText,
     /// Reads an optional sign and ASCII digits, with nothing around them.
@@ -165,6 +243,28 @@ pub enum Op {
     IntegerShiftRight,
     /// How many of the 64 bits of the two's complement are 1.
     IntegerBitCount,
+    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    JsonEqual,
+    /// The opposite of equal.
+    JsonNotEqual,
+    /// What the value is.
+    JsonKind,
+    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    JsonGet,
+    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    JsonHas,
+    /// The value of a key of an object; `j[k]` is the same.
+    JsonField,
+    /// The item of an array; `j[i]` is the same.
+    JsonItem,
+    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    JsonCast,
+    /// The JSON form of a value.
+    JsonFromValue,
+    /// Reads one JSON text (RFC 8259).
+    JsonParse,
+    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    JsonText,
     /// How many entries there are.
     MapLength,
     /// The value with this key; `m[k]` is the same.
@@ -309,6 +409,19 @@ impl Op {
         Op::BooleanEqual,
         Op::BooleanNotEqual,
         Op::BooleanText,
+        Op::BytesEqual,
+        Op::BytesNotEqual,
+        Op::BytesLength,
+        Op::BytesAt,
+        Op::BytesSlice,
+        Op::BytesConcat,
+        Op::BytesHex,
+        Op::BytesParseHex,
+        Op::BytesBase64,
+        Op::BytesParseBase64,
+        Op::BytesUtf8,
+        Op::BytesParseUtf8,
+        Op::BytesSha256,
         Op::DecimalFromInteger,
         Op::DecimalAdd,
         Op::DecimalSubtract,
@@ -327,6 +440,7 @@ impl Op {
         Op::DecimalCeil,
         Op::DecimalTrunc,
         Op::DecimalToInteger,
+        Op::DecimalToFloat,
         Op::DecimalAbs,
         Op::DecimalSign,
         Op::DecimalPow,
@@ -338,6 +452,30 @@ impl Op {
         Op::EnumEqual,
         Op::EnumNotEqual,
         Op::EnumText,
+        Op::FloatAdd,
+        Op::FloatSubtract,
+        Op::FloatMultiply,
+        Op::FloatDivide,
+        Op::FloatNegate,
+        Op::FloatEqual,
+        Op::FloatNotEqual,
+        Op::FloatLess,
+        Op::FloatLessOrEqual,
+        Op::FloatGreater,
+        Op::FloatGreaterOrEqual,
+        Op::FloatAbs,
+        Op::FloatSqrt,
+        Op::FloatFloor,
+        Op::FloatCeil,
+        Op::FloatTrunc,
+        Op::FloatToInteger,
+        Op::FloatToDecimal,
+        Op::FloatText,
+        Op::FloatParse,
+        Op::FloatIsNan,
+        Op::FloatIsFinite,
+        Op::FloatSum,
+        Op::FloatAvg,
         Op::IntegerAdd,
         Op::IntegerSubtract,
         Op::IntegerMultiply,
@@ -356,6 +494,7 @@ impl Op {
         Op::IntegerAbs,
         Op::IntegerSign,
         Op::IntegerPow,
+        Op::IntegerToFloat,
         Op::IntegerText,
         Op::IntegerParse,
         Op::IntegerBitAnd,
@@ -365,6 +504,17 @@ impl Op {
         Op::IntegerShiftLeft,
         Op::IntegerShiftRight,
         Op::IntegerBitCount,
+        Op::JsonEqual,
+        Op::JsonNotEqual,
+        Op::JsonKind,
+        Op::JsonGet,
+        Op::JsonHas,
+        Op::JsonField,
+        Op::JsonItem,
+        Op::JsonCast,
+        Op::JsonFromValue,
+        Op::JsonParse,
+        Op::JsonText,
         Op::MapLength,
         Op::MapAt,
         Op::MapGet,
@@ -452,6 +602,19 @@ impl Op {
             Op::BooleanEqual => "boolean.equal",
             Op::BooleanNotEqual => "boolean.not_equal",
             Op::BooleanText => "boolean.text",
+            Op::BytesEqual => "bytes.equal",
+            Op::BytesNotEqual => "bytes.not_equal",
+            Op::BytesLength => "bytes.length",
+            Op::BytesAt => "bytes.at",
+            Op::BytesSlice => "bytes.slice",
+            Op::BytesConcat => "bytes.concat",
+            Op::BytesHex => "bytes.hex",
+            Op::BytesParseHex => "bytes.parse_hex",
+            Op::BytesBase64 => "bytes.base64",
+            Op::BytesParseBase64 => "bytes.parse_base64",
+            Op::BytesUtf8 => "bytes.utf8",
+            Op::BytesParseUtf8 => "bytes.parse_utf8",
+            Op::BytesSha256 => "bytes.sha256",
             Op::DecimalFromInteger => "decimal.from_integer",
             Op::DecimalAdd => "decimal.add",
             Op::DecimalSubtract => "decimal.subtract",
@@ -470,6 +633,7 @@ impl Op {
             Op::DecimalCeil => "decimal.ceil",
             Op::DecimalTrunc => "decimal.trunc",
             Op::DecimalToInteger => "decimal.to_integer",
+            Op::DecimalToFloat => "decimal.to_float",
             Op::DecimalAbs => "decimal.abs",
             Op::DecimalSign => "decimal.sign",
             Op::DecimalPow => "decimal.pow",
@@ -481,6 +645,30 @@ impl Op {
             Op::EnumEqual => "enum.equal",
             Op::EnumNotEqual => "enum.not_equal",
             Op::EnumText => "enum.text",
+            Op::FloatAdd => "float.add",
+            Op::FloatSubtract => "float.subtract",
+            Op::FloatMultiply => "float.multiply",
+            Op::FloatDivide => "float.divide",
+            Op::FloatNegate => "float.negate",
+            Op::FloatEqual => "float.equal",
+            Op::FloatNotEqual => "float.not_equal",
+            Op::FloatLess => "float.less",
+            Op::FloatLessOrEqual => "float.less_or_equal",
+            Op::FloatGreater => "float.greater",
+            Op::FloatGreaterOrEqual => "float.greater_or_equal",
+            Op::FloatAbs => "float.abs",
+            Op::FloatSqrt => "float.sqrt",
+            Op::FloatFloor => "float.floor",
+            Op::FloatCeil => "float.ceil",
+            Op::FloatTrunc => "float.trunc",
+            Op::FloatToInteger => "float.to_integer",
+            Op::FloatToDecimal => "float.to_decimal",
+            Op::FloatText => "float.text",
+            Op::FloatParse => "float.parse",
+            Op::FloatIsNan => "float.is_nan",
+            Op::FloatIsFinite => "float.is_finite",
+            Op::FloatSum => "float.sum",
+            Op::FloatAvg => "float.avg",
             Op::IntegerAdd => "integer.add",
             Op::IntegerSubtract => "integer.subtract",
             Op::IntegerMultiply => "integer.multiply",
@@ -499,6 +687,7 @@ impl Op {
             Op::IntegerAbs => "integer.abs",
             Op::IntegerSign => "integer.sign",
             Op::IntegerPow => "integer.pow",
+            Op::IntegerToFloat => "integer.to_float",
             Op::IntegerText => "integer.text",
             Op::IntegerParse => "integer.parse",
             Op::IntegerBitAnd => "integer.bit_and",
@@ -508,6 +697,17 @@ impl Op {
             Op::IntegerShiftLeft => "integer.shift_left",
             Op::IntegerShiftRight => "integer.shift_right",
             Op::IntegerBitCount => "integer.bit_count",
+            Op::JsonEqual => "json.equal",
+            Op::JsonNotEqual => "json.not_equal",
+            Op::JsonKind => "json.kind",
+            Op::JsonGet => "json.get",
+            Op::JsonHas => "json.has",
+            Op::JsonField => "json.field",
+            Op::JsonItem => "json.item",
+            Op::JsonCast => "json.cast",
+            Op::JsonFromValue => "json.from_value",
+            Op::JsonParse => "json.parse",
+            Op::JsonText => "json.text",
             Op::MapLength => "map.length",
             Op::MapAt => "map.at",
             Op::MapGet => "map.get",
@@ -596,6 +796,19 @@ impl Op {
             "boolean.equal" => Op::BooleanEqual,
             "boolean.not_equal" => Op::BooleanNotEqual,
             "boolean.text" => Op::BooleanText,
+            "bytes.equal" => Op::BytesEqual,
+            "bytes.not_equal" => Op::BytesNotEqual,
+            "bytes.length" => Op::BytesLength,
+            "bytes.at" => Op::BytesAt,
+            "bytes.slice" => Op::BytesSlice,
+            "bytes.concat" => Op::BytesConcat,
+            "bytes.hex" => Op::BytesHex,
+            "bytes.parse_hex" => Op::BytesParseHex,
+            "bytes.base64" => Op::BytesBase64,
+            "bytes.parse_base64" => Op::BytesParseBase64,
+            "bytes.utf8" => Op::BytesUtf8,
+            "bytes.parse_utf8" => Op::BytesParseUtf8,
+            "bytes.sha256" => Op::BytesSha256,
             "decimal.from_integer" => Op::DecimalFromInteger,
             "decimal.add" => Op::DecimalAdd,
             "decimal.subtract" => Op::DecimalSubtract,
@@ -614,6 +827,7 @@ impl Op {
             "decimal.ceil" => Op::DecimalCeil,
             "decimal.trunc" => Op::DecimalTrunc,
             "decimal.to_integer" => Op::DecimalToInteger,
+            "decimal.to_float" => Op::DecimalToFloat,
             "decimal.abs" => Op::DecimalAbs,
             "decimal.sign" => Op::DecimalSign,
             "decimal.pow" => Op::DecimalPow,
@@ -625,6 +839,30 @@ impl Op {
             "enum.equal" => Op::EnumEqual,
             "enum.not_equal" => Op::EnumNotEqual,
             "enum.text" => Op::EnumText,
+            "float.add" => Op::FloatAdd,
+            "float.subtract" => Op::FloatSubtract,
+            "float.multiply" => Op::FloatMultiply,
+            "float.divide" => Op::FloatDivide,
+            "float.negate" => Op::FloatNegate,
+            "float.equal" => Op::FloatEqual,
+            "float.not_equal" => Op::FloatNotEqual,
+            "float.less" => Op::FloatLess,
+            "float.less_or_equal" => Op::FloatLessOrEqual,
+            "float.greater" => Op::FloatGreater,
+            "float.greater_or_equal" => Op::FloatGreaterOrEqual,
+            "float.abs" => Op::FloatAbs,
+            "float.sqrt" => Op::FloatSqrt,
+            "float.floor" => Op::FloatFloor,
+            "float.ceil" => Op::FloatCeil,
+            "float.trunc" => Op::FloatTrunc,
+            "float.to_integer" => Op::FloatToInteger,
+            "float.to_decimal" => Op::FloatToDecimal,
+            "float.text" => Op::FloatText,
+            "float.parse" => Op::FloatParse,
+            "float.is_nan" => Op::FloatIsNan,
+            "float.is_finite" => Op::FloatIsFinite,
+            "float.sum" => Op::FloatSum,
+            "float.avg" => Op::FloatAvg,
             "integer.add" => Op::IntegerAdd,
             "integer.subtract" => Op::IntegerSubtract,
             "integer.multiply" => Op::IntegerMultiply,
@@ -643,6 +881,7 @@ impl Op {
             "integer.abs" => Op::IntegerAbs,
             "integer.sign" => Op::IntegerSign,
             "integer.pow" => Op::IntegerPow,
+            "integer.to_float" => Op::IntegerToFloat,
             "integer.text" => Op::IntegerText,
             "integer.parse" => Op::IntegerParse,
             "integer.bit_and" => Op::IntegerBitAnd,
@@ -652,6 +891,17 @@ impl Op {
             "integer.shift_left" => Op::IntegerShiftLeft,
             "integer.shift_right" => Op::IntegerShiftRight,
             "integer.bit_count" => Op::IntegerBitCount,
+            "json.equal" => Op::JsonEqual,
+            "json.not_equal" => Op::JsonNotEqual,
+            "json.kind" => Op::JsonKind,
+            "json.get" => Op::JsonGet,
+            "json.has" => Op::JsonHas,
+            "json.field" => Op::JsonField,
+            "json.item" => Op::JsonItem,
+            "json.cast" => Op::JsonCast,
+            "json.from_value" => Op::JsonFromValue,
+            "json.parse" => Op::JsonParse,
+            "json.text" => Op::JsonText,
             "map.length" => Op::MapLength,
             "map.at" => Op::MapAt,
             "map.get" => Op::MapGet,

@@ -1,9 +1,11 @@
 //! The order of values.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Value;
+use crate::float;
 
 impl Value {
     /// The order of docs/spec/types.md, by which values are sorted; nothing for values of two types and for those of a
@@ -12,19 +14,22 @@ impl Value {
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Decimal(left), Self::Decimal(right)) => Some(left.compare(right)),
+            (Self::Float(left), Self::Float(right)) => Some(float::total_order(*left, *right)),
+            (Self::Duration(left), Self::Duration(right)) => Some(left.cmp(right)),
             // One long string may be there many times.
             (Self::Text(left), Self::Text(right)) if Arc::ptr_eq(left, right) => Some(Ordering::Equal),
             _ => Some(self.as_key()?.cmp(&other.as_key()?)),
         }
     }
 
-    /// An order of all values of a type, ordered ones or not, in which exactly the equal ones are equal: for finding
-    /// those without comparing each with each. It shows nowhere in the language.
+    /// An order of all values of a type, ordered ones or not, in which exactly the equal ones are equal, and those with
+    /// a NaN at the same place, which equal nothing: for finding equal ones without comparing each with each. It shows
+    /// nowhere in the language.
     ///
     /// Goes as deep as the type does, which is limited.
     pub fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // So may one long array. What it holds equals itself, as long as there is no NaN.
+            // So may one long array.
             (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right))
                 if Arc::ptr_eq(left, right) =>
             {
@@ -40,12 +45,36 @@ impl Value {
                 let keys = left.keys().arrange(right.keys());
                 keys.then_with(|| arrange_all(left.values(), right.values()))
             }
+            (Self::Float(left), Self::Float(right)) => float::equality_order(*left, *right),
+            (Self::Json(left), Self::Json(right)) => left.arrange(right),
             (Self::Null, Self::Null) => Ordering::Equal,
             (Self::Null, _) => Ordering::Less,
             (_, Self::Null) => Ordering::Greater,
             // Values of two types do not meet.
             _ => self.compare(other).unwrap_or(Ordering::Equal),
         }
+    }
+}
+
+/// Looks for values that do not equal themselves, into each shared part once.
+#[derive(Debug, Default)]
+pub struct NanSearch(HashMap<usize, bool>);
+
+impl NanSearch {
+    /// True when the value is a NaN or has one in it. Goes as deep as the type does, which is limited.
+    pub fn is_in(&mut self, value: &Value) -> bool {
+        let (address, parts) = match value {
+            Value::Float(value) => return value.is_nan(),
+            Value::Array(parts) | Value::Record(parts) => (parts.as_ptr().addr(), parts.as_ref()),
+            Value::Map(map) => (Arc::as_ptr(map).addr(), map.values()),
+            _ => return false,
+        };
+        if let Some(known) = self.0.get(&address) {
+            return *known;
+        }
+        let found = parts.iter().any(|part| self.is_in(part));
+        self.0.insert(address, found);
+        found
     }
 }
 

@@ -90,8 +90,12 @@ impl Set {
     pub(super) fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
-            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Integer(left), Self::Integer(right)) | (Self::Timestamp(left), Self::Timestamp(right)) => {
+                left.cmp(right)
+            }
             (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Bytes(left), Self::Bytes(right)) => left.cmp(right),
+            (Self::Date(left), Self::Date(right)) => left.cmp(right),
             (Self::Member(left), Self::Member(right)) => left.cmp(right),
             // One of them is empty, or they are of two types and do not meet.
             _ => self.len().cmp(&other.len()),
@@ -103,6 +107,9 @@ impl Set {
             (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combined(left, right, kept)),
             (Self::Integer(left), Self::Integer(right)) => Self::Integer(combined(left, right, kept)),
             (Self::Text(left), Self::Text(right)) => Self::Text(combined(left, right, kept)),
+            (Self::Bytes(left), Self::Bytes(right)) => Self::Bytes(combined(left, right, kept)),
+            (Self::Timestamp(left), Self::Timestamp(right)) => Self::Timestamp(combined(left, right, kept)),
+            (Self::Date(left), Self::Date(right)) => Self::Date(combined(left, right, kept)),
             (Self::Member(left), Self::Member(right)) => Self::Member(combined(left, right, kept)),
             // One of them is empty, and does not know of what kind.
             _ if self.is_empty() && kept.only_right => other.clone(),
@@ -139,11 +146,18 @@ impl Set {
     fn inserted(&self, key: Key<'_>) -> Option<(Self, usize)> {
         let place = match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).err()?,
-            (Key::Integer(key), Self::Integer(members)) => members.binary_search(&key).err()?,
+            (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
+                members.binary_search(&key).err()?
+            }
             (Key::Text(key), Self::Text(members)) => {
                 let found = members.binary_search_by(|member| member.as_ref().cmp(key));
                 found.err()?
             }
+            (Key::Bytes(key), Self::Bytes(members)) => {
+                let found = members.binary_search_by(|member| member.as_ref().cmp(key));
+                found.err()?
+            }
+            (Key::Date(key), Self::Date(members)) => members.binary_search(&key).err()?,
             (Key::Member(key), Self::Member(members)) => members.binary_search(&key).err()?,
             // An empty set of another kind.
             _ => 0,
@@ -152,10 +166,16 @@ impl Set {
             (Key::Boolean(key), Self::Boolean(members)) => Self::Boolean(with(members, place, key)),
             (Key::Integer(key), Self::Integer(members)) => Self::Integer(with(members, place, key)),
             (Key::Text(key), Self::Text(members)) => Self::Text(with(members, place, Arc::from(key))),
+            (Key::Bytes(key), Self::Bytes(members)) => Self::Bytes(with(members, place, Arc::from(key))),
+            (Key::Timestamp(key), Self::Timestamp(members)) => Self::Timestamp(with(members, place, key)),
+            (Key::Date(key), Self::Date(members)) => Self::Date(with(members, place, key)),
             (Key::Member(key), Self::Member(members)) => Self::Member(with(members, place, key)),
             (Key::Boolean(key), _) => Self::Boolean(vec![key]),
             (Key::Integer(key), _) => Self::Integer(vec![key]),
             (Key::Text(key), _) => Self::Text(vec![Arc::from(key)]),
+            (Key::Bytes(key), _) => Self::Bytes(vec![Arc::from(key)]),
+            (Key::Timestamp(key), _) => Self::Timestamp(vec![key]),
+            (Key::Date(key), _) => Self::Date(vec![key]),
             (Key::Member(key), _) => Self::Member(vec![key]),
         };
         Some((set, place))
@@ -166,6 +186,9 @@ impl Set {
             Self::Boolean(members) => Self::Boolean(without(members, place)),
             Self::Integer(members) => Self::Integer(without(members, place)),
             Self::Text(members) => Self::Text(without(members, place)),
+            Self::Bytes(members) => Self::Bytes(without(members, place)),
+            Self::Timestamp(members) => Self::Timestamp(without(members, place)),
+            Self::Date(members) => Self::Date(without(members, place)),
             Self::Member(members) => Self::Member(without(members, place)),
         }
     }

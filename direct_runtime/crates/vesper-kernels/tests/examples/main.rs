@@ -10,7 +10,9 @@
 use std::sync::Arc;
 
 use vesper_ir::decode::decode_type;
-use vesper_ir::{CallError, Decimal, ErrorCode, MAX_ARITY, Map, Op, Set, Type, Value, dispatch};
+use vesper_ir::{
+    CallError, Decimal, ErrorCode, MAX_ARITY, Map, Op, Set, Type, Value, base64, dispatch, json, time,
+};
 use vesper_kernels::Native;
 
 mod table;
@@ -28,9 +30,11 @@ pub(crate) struct Example {
 pub(crate) enum Given {
     Boolean(bool),
     Integer(i64),
+    Float(&'static str),
     Null,
     Text(&'static str),
     List(&'static [Given]),
+    Fields(&'static [(&'static str, Given)]),
 }
 
 pub(crate) enum Expected {
@@ -43,7 +47,14 @@ fn value(ty: &Type, given: &Given) -> Value {
         (Type::Boolean, Given::Boolean(value)) => Value::Boolean(*value),
         (Type::Integer, Given::Integer(value)) => Value::Integer(*value),
         (Type::Decimal, Given::Text(text)) => Value::Decimal(Decimal::parse(text).unwrap()),
+        // As Python spells them: `nan`, `-inf`, `1e-05`.
+        (Type::Float, Given::Float(text)) => Value::Float(text.parse().unwrap()),
         (Type::Text, Given::Text(text)) => Value::Text(Arc::from(*text)),
+        (Type::Bytes, Given::Text(text)) => Value::Bytes(Arc::from(base64::parse(text).unwrap())),
+        (Type::Timestamp, Given::Text(text)) => Value::Timestamp(time::parse_timestamp(text).unwrap()),
+        (Type::Date, Given::Text(text)) => Value::Date(time::parse_date(text).unwrap()),
+        (Type::Duration, Given::Text(text)) => Value::Duration(time::parse_duration(text).unwrap()),
+        (Type::Json, Given::Text(text)) => Value::Json(Arc::new(json::parse(text).unwrap())),
         (Type::Enum(of), Given::Text(text)) => Value::Member(of.member(text).unwrap()),
         (Type::Set(of), Given::List(items)) => {
             let members = items.iter().map(|item| value(of, item).to_key().unwrap());
@@ -62,9 +73,22 @@ fn value(ty: &Type, given: &Given) -> Value {
                 Map::from_entries(of.key.key_kind().unwrap(), entries).unwrap(),
             ))
         }
+        (Type::Record(of), Given::Fields(fields)) => {
+            assert_eq!(of.fields().len(), fields.len());
+            let pairs = of.fields().iter().zip(*fields);
+            Value::Record(pairs.map(|(field, (_, given))| value(&field.ty, given)).collect())
+        }
         (Type::Optional(_), Given::Null) => Value::Null,
         (Type::Optional(of), given) => value(of, given),
         _ => panic!("{given:?} is not a {ty}"),
+    }
+}
+
+/// The examples compare what they show, and of a JSON number they show the value.
+fn is_as_shown(result: &Value, expected: &Value) -> bool {
+    match (result, expected) {
+        (Value::Json(result), Value::Json(expected)) => result.is_equal(expected),
+        _ => result.is_identical(expected),
     }
 }
 
@@ -85,7 +109,11 @@ fn every_example_holds() {
             Type::Enum(of) => Value::Array(of.members().iter().cloned().map(Value::Text).collect()),
             other => panic!("{other} is not an enum"),
         });
-        let args: Vec<Value> = args.into_iter().chain(named).collect();
+        let typed = signature
+            .typed
+            .iter()
+            .map(|place| Value::Type(of[*place].clone()));
+        let args: Vec<Value> = args.into_iter().chain(named).chain(typed).collect();
         let mut slots = [&args[0]; MAX_ARITY];
         for (slot, arg) in slots.iter_mut().zip(&args) {
             *slot = arg;
@@ -96,7 +124,7 @@ fn every_example_holds() {
             (Expected::Returns(expected), Ok(result)) => {
                 let expected = value(&signature.returns.instantiate(&of).unwrap(), expected);
                 assert!(
-                    result.is_identical(&expected),
+                    is_as_shown(&result, &expected),
                     "{name}{:?}: {result:?}, not {expected:?}",
                     example.args
                 );

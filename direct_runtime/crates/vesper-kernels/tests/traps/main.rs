@@ -1,15 +1,23 @@
 //! Where Rust, Python or a tired reader would do something else than the specification says; and arguments that are
 //! there to make an engine hang.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vesper_ir::{Decimal, RoundingMode, Value};
 
+mod bytes;
 mod collections;
 mod decimals;
+mod floats;
 mod integers;
+mod jsons;
 mod texts;
 
 const MODES: [RoundingMode; 7] = [

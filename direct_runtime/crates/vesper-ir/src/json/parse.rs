@@ -1,0 +1,258 @@
+//! Reads JSON text (RFC 8259) strictly, without recursion: a text may nest as deep as it is long.
+
+use std::sync::Arc;
+
+use super::{Json, MAX_DEPTH, Object};
+use crate::decimal::Decimal;
+use crate::limits::ITEMS;
+
+/// Why a text has no JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseJsonError {
+    Malformed,
+    /// It is JSON, but deeper or longer than a value may be.
+    TooLarge,
+}
+
+/// An array or object that is not closed yet.
+enum Open {
+    Array(Vec<Json>),
+    Object(Vec<(Arc<str>, Json)>, Arc<str>),
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    open: Vec<Open>,
+    /// Something was over a limit. Reading goes on, because what comes may be no JSON at all, and that counts first.
+    is_too_large: bool,
+}
+
+/// The one value that the text spells, with white space around it.
+pub fn parse(text: &str) -> Result<Json, ParseJsonError> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        open: Vec::new(),
+        is_too_large: false,
+    };
+    let value = parser.document().ok_or(ParseJsonError::Malformed)?;
+    if parser.is_too_large {
+        return Err(ParseJsonError::TooLarge);
+    }
+    Ok(value)
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Takes this byte if it comes next.
+    fn take(&mut self, byte: u8) -> Option<()> {
+        if self.peek() != Some(byte) {
+            return None;
+        }
+        self.at += 1;
+        Some(())
+    }
+
+    fn white_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn document(&mut self) -> Option<Json> {
+        loop {
+            // A value begins here; brackets are opened until one is there whole.
+            self.white_space();
+            let mut value = match self.peek()? {
+                b'[' => {
+                    self.at += 1;
+                    self.white_space();
+                    if self.take(b']').is_none() {
+                        self.open.push(Open::Array(Vec::new()));
+                        continue;
+                    }
+                    self.closed(Json::Array(Arc::from([])), 1)
+                }
+                b'{' => {
+                    self.at += 1;
+                    self.white_space();
+                    if self.take(b'}').is_none() {
+                        let key = self.key()?;
+                        self.open.push(Open::Object(Vec::new(), key));
+                        continue;
+                    }
+                    self.closed(Json::Object(Object::new(Vec::new())?), 1)
+                }
+                _ => self.scalar()?,
+            };
+            // It goes into what is open, which may then be whole itself.
+            loop {
+                self.white_space();
+                match self.open.pop() {
+                    None if self.at == self.text.len() => return Some(value),
+                    None => return None,
+                    Some(Open::Array(mut items)) => {
+                        items.push(value);
+                        if self.take(b',').is_some() {
+                            self.open.push(Open::Array(items));
+                            break;
+                        }
+                        self.take(b']')?;
+                        let length = items.len();
+                        value = self.closed(Json::Array(Arc::from(items)), length);
+                    }
+                    Some(Open::Object(mut entries, key)) => {
+                        entries.push((key, value));
+                        if self.take(b',').is_some() {
+                            self.white_space();
+                            let key = self.key()?;
+                            self.open.push(Open::Object(entries, key));
+                            break;
+                        }
+                        self.take(b'}')?;
+                        let length = entries.len();
+                        value = self.closed(Json::Object(Object::new(entries)?), length);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A collection that is whole, unless it is over a limit: then something small stands for it.
+    fn closed(&mut self, value: Json, length: usize) -> Json {
+        // What is still open is around this one.
+        if self.open.len() < MAX_DEPTH && length <= ITEMS {
+            return value;
+        }
+        self.is_too_large = true;
+        Json::Null
+    }
+
+    fn key(&mut self) -> Option<Arc<str>> {
+        let key = self.string()?;
+        self.white_space();
+        self.take(b':')?;
+        Some(key)
+    }
+
+    fn scalar(&mut self) -> Option<Json> {
+        let rest = self.text.get(self.at..)?;
+        let words = [
+            ("null", Json::Null),
+            ("true", Json::Boolean(true)),
+            ("false", Json::Boolean(false)),
+        ];
+        for (word, value) in words {
+            if rest.starts_with(word) {
+                self.at += word.len();
+                return Some(value);
+            }
+        }
+        if self.peek()? == b'"' {
+            return self.string().map(Json::Text);
+        }
+        let length = number_length(rest.as_bytes())?;
+        self.at += length;
+        // A number over the limits of a decimal is refused like one that is misspelled.
+        Decimal::parse(rest.get(..length)?).ok().map(Json::Number)
+    }
+
+    fn string(&mut self) -> Option<Arc<str>> {
+        self.take(b'"')?;
+        let mut found = String::new();
+        loop {
+            let rest = self.text.get(self.at..)?;
+            let plain = rest
+                .bytes()
+                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
+                .count();
+            found.push_str(rest.get(..plain)?);
+            self.at += plain;
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(Arc::from(found));
+                }
+                b'\\' => found.push(self.escape()?),
+                // SEMANTICS: a control character must be escaped.
+                _ => return None,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<char> {
+        self.take(b'\\')?;
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(match byte {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let unit = self.four_digits()?;
+                if !(0xd800..0xdc00).contains(&unit) {
+                    // Nothing for the second half of a pair, which is alone here.
+                    return char::from_u32(unit);
+                }
+                self.take(b'\\')?;
+                self.take(b'u')?;
+                let second = self.four_digits()?;
+                if !(0xdc00..0xe000).contains(&second) {
+                    return None;
+                }
+                char::from_u32(0x1_0000 + ((unit - 0xd800) << 10) + (second - 0xdc00))?
+            }
+            _ => return None,
+        })
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4)?;
+        let mut unit = 0;
+        for digit in digits {
+            unit = unit * 16 + char::from(*digit).to_digit(16)?;
+        }
+        self.at += 4;
+        Some(unit)
+    }
+}
+
+/// How long the number is that the text begins with: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+fn number_length(text: &[u8]) -> Option<usize> {
+    let digits = |from: usize| {
+        let rest = text.get(from..).unwrap_or(&[]);
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let mut at = usize::from(text.first() == Some(&b'-'));
+    at += match (text.get(at)?, digits(at)) {
+        (b'0', _) => 1,
+        (_, 0) => return None,
+        (_, count) => count,
+    };
+    if text.get(at) == Some(&b'.') {
+        let count = digits(at + 1);
+        if count == 0 {
+            return None;
+        }
+        at += 1 + count;
+    }
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        at += usize::from(matches!(text.get(at), Some(b'+' | b'-')));
+        let count = digits(at);
+        if count == 0 {
+            return None;
+        }
+        at += count;
+    }
+    Some(at)
+}

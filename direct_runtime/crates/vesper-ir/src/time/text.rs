@@ -1,0 +1,239 @@
+//! The grammars of docs/spec/time.md, and no others.
+
+use std::fmt::Write as _;
+
+use super::{Civil, DAY, SECOND, TimeError, duration, split_timestamp, timestamp};
+
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+/// More of anything than this is over every limit; held there, sums of a few do not overflow 128 bits.
+const MANY: i128 = 1_000_000_000_000_000_000_000_000;
+
+type Parsed<T> = Result<T, TimeError>;
+
+/// What is left of a text.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
+    /// Takes one of these bytes.
+    fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        if !bytes.contains(first) {
+            return None;
+        }
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn expect(&mut self, bytes: &[u8]) -> Parsed<u8> {
+        self.one_of(bytes).ok_or(TimeError::Malformed)
+    }
+
+    /// Takes all the bytes that are so.
+    fn while_true(&mut self, is_so: impl Fn(&u8) -> bool) -> &'a [u8] {
+        let length = self.0.iter().take_while(|byte| is_so(byte)).count();
+        let (taken, rest) = self.0.split_at_checked(length).unwrap_or((self.0, &[]));
+        self.0 = rest;
+        taken
+    }
+
+    fn digits(&mut self) -> &'a [u8] {
+        self.while_true(u8::is_ascii_digit)
+    }
+
+    /// A number of exactly so many digits.
+    fn number(&mut self, digits: usize) -> Parsed<i32> {
+        let (taken, rest) = self.0.split_at_checked(digits).ok_or(TimeError::Malformed)?;
+        if !taken.iter().all(u8::is_ascii_digit) {
+            return Err(TimeError::Malformed);
+        }
+        self.0 = rest;
+        Ok(taken
+            .iter()
+            .fold(0, |sum, digit| sum * 10 + i32::from(digit - b'0')))
+    }
+
+    /// A number of two digits, up to this one.
+    fn part(&mut self, largest: i32) -> Parsed<i64> {
+        match self.number(2)? {
+            number if number <= largest => Ok(i64::from(number)),
+            _ => Err(TimeError::Malformed),
+        }
+    }
+
+    /// The digits after a point, as microseconds: at most so many, of which those past the sixth are 0.
+    fn fraction(&mut self, most: usize) -> Parsed<i64> {
+        let digits = self.digits();
+        if digits.is_empty() || digits.len() > most {
+            return Err(TimeError::Malformed);
+        }
+        let (kept, rest) = digits.split_at_checked(6).unwrap_or((digits, &[]));
+        if rest.iter().any(|digit| *digit != b'0') {
+            return Err(TimeError::Malformed);
+        }
+        let padded = kept.iter().copied().chain(std::iter::repeat(b'0')).take(6);
+        Ok(padded.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+    }
+
+    fn day(&mut self) -> Parsed<i32> {
+        let year = self.number(4)?;
+        self.expect(b"-")?;
+        let month = self.number(2)?;
+        self.expect(b"-")?;
+        let day = self.number(2)?;
+        let civil = Civil::new(year, month, day).ok_or(TimeError::Malformed)?;
+        Ok(civil.to_date())
+    }
+
+    fn end(&self) -> Parsed<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(TimeError::Malformed)
+    }
+}
+
+/// `2024-02-29`
+pub fn parse_date(text: &str) -> Parsed<i32> {
+    let mut rest = Rest(text.as_bytes());
+    let date = rest.day()?;
+    rest.end()?;
+    Ok(date)
+}
+
+/// `2024-02-29T12:30:00.5+02:00`
+pub fn parse_timestamp(text: &str) -> Parsed<i64> {
+    let mut rest = Rest(text.as_bytes());
+    let days = rest.day()?;
+    rest.expect(b"Tt ")?;
+    let mut time = rest.part(23)? * HOUR;
+    rest.expect(b":")?;
+    time += rest.part(59)? * MINUTE;
+    rest.expect(b":")?;
+    time += rest.part(59)? * SECOND;
+    if rest.one_of(b".").is_some() {
+        time += rest.fraction(9)?;
+    }
+    let offset = match rest.expect(b"Zz+-")? {
+        sign @ (b'+' | b'-') => {
+            let hours = rest.part(23)? * HOUR;
+            rest.expect(b":")?;
+            let offset = hours + rest.part(59)? * MINUTE;
+            if sign == b'-' { -offset } else { offset }
+        }
+        _ => 0,
+    };
+    rest.end()?;
+    timestamp(i128::from(days) * i128::from(DAY) + i128::from(time - offset))
+}
+
+/// The units of the two forms of a duration, in the order in which they may stand; those of the first form after the
+/// days stand behind a `T`.
+const ISO_DAYS: &[(&[u8], i64)] = &[(b"D", DAY)];
+const ISO_TIME: &[(&[u8], i64)] = &[(b"H", HOUR), (b"M", MINUTE), (b"S", SECOND)];
+const SHORT: &[(&[u8], i64)] = &[
+    (b"d", DAY),
+    (b"h", HOUR),
+    (b"m", MINUTE),
+    (b"s", SECOND),
+    (b"ms", 1_000),
+    (b"us", 1),
+];
+
+/// `-P1DT2H`, `1h30m`
+pub fn parse_duration(text: &str) -> Parsed<i64> {
+    let mut rest = Rest(text.as_bytes());
+    let is_negative = rest.one_of(b"+-") == Some(b'-');
+    let length = if rest.one_of(b"P").is_some() {
+        let days = parts(&mut rest, ISO_DAYS)?;
+        let time = match rest.one_of(b"T") {
+            None => None,
+            Some(_) => Some(parts(&mut rest, ISO_TIME)?.ok_or(TimeError::Malformed)?),
+        };
+        match (days, time) {
+            (None, None) => return Err(TimeError::Malformed),
+            (days, time) => days.unwrap_or(0) + time.unwrap_or(0),
+        }
+    } else {
+        parts(&mut rest, SHORT)?.ok_or(TimeError::Malformed)?
+    };
+    rest.end()?;
+    duration(if is_negative { -length } else { length })
+}
+
+/// The sum of numbers with these units, each at most once and in this order; nothing where there is no number.
+fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
+    let mut left = units.iter();
+    let mut sum = None;
+    while rest.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+        let number = rest.digits().iter().fold(0_i128, |sum, digit| {
+            // Held, not wrapped: a number may have any number of digits.
+            (sum * 10 + i128::from(digit - b'0')).min(MANY)
+        });
+        let fraction = match rest.one_of(b".") {
+            None => None,
+            Some(_) => Some(rest.fraction(6)?),
+        };
+        // All the letters, so that `ms` is not `m` with something behind it; but `T` begins the next part.
+        let name = rest.while_true(|byte| byte.is_ascii_alphabetic() && *byte != b'T');
+        let (_, unit) = left.find(|(unit, _)| *unit == name).ok_or(TimeError::Malformed)?;
+        if fraction.is_some() && *unit != SECOND {
+            return Err(TimeError::Malformed);
+        }
+        let length = number * i128::from(*unit) + i128::from(fraction.unwrap_or(0));
+        sum = Some(sum.unwrap_or(0) + length);
+    }
+    Ok(sum)
+}
+
+/// The one text of a date.
+pub fn date_text(date: i32) -> String {
+    let Civil { year, month, day } = Civil::from_date(date);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The one text of a timestamp.
+pub fn timestamp_text(timestamp: i64) -> String {
+    let (date, time) = split_timestamp(timestamp);
+    let (hour, minute, second) = (time / HOUR, time / MINUTE % 60, time / SECOND % 60);
+    let day = date_text(date);
+    match time % SECOND {
+        0 => format!("{day}T{hour:02}:{minute:02}:{second:02}Z"),
+        fraction => format!("{day}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z"),
+    }
+}
+
+/// The one text of a duration.
+pub fn duration_text(duration: i64) -> String {
+    if duration == 0 {
+        return "PT0S".to_owned();
+    }
+    let mut text = String::from(if duration < 0 { "-P" } else { "P" });
+    let length = duration.unsigned_abs();
+    let in_unit = |unit: i64| length / unit.unsigned_abs();
+    let time = [(in_unit(HOUR) % 24, 'H'), (in_unit(MINUTE) % 60, 'M')];
+    let (seconds, fraction) = (in_unit(SECOND) % 60, length % SECOND.unsigned_abs());
+    // Writing to a string cannot fail.
+    if in_unit(DAY) > 0 {
+        let _ = write!(text, "{}D", in_unit(DAY));
+    }
+    if !length.is_multiple_of(DAY.unsigned_abs()) {
+        text.push('T');
+    }
+    for (number, unit) in time {
+        if number > 0 {
+            let _ = write!(text, "{number}{unit}");
+        }
+    }
+    if fraction > 0 {
+        let fraction = format!("{fraction:06}");
+        let _ = write!(text, "{seconds}.{}S", fraction.trim_end_matches('0'));
+    } else if seconds > 0 {
+        let _ = write!(text, "{seconds}S");
+    }
+    text
+}

@@ -1,0 +1,104 @@
+//! The JSON form of a value, as docs/spec/values.md gives it for its type.
+
+use std::sync::Arc;
+
+use vesper_ir::json::{MAX_DEPTH, Object};
+use vesper_ir::limits::TEXT_LENGTH;
+use vesper_ir::{Decimal, ErrorCode, Json, Map, MapType, RecordType, Type, Value, base64, float, time};
+
+type Formed = Result<Json, ErrorCode>;
+
+/// The JSON form; the error is that it would be larger or deeper than JSON may be.
+pub(super) fn json_form(value: &Value, ty: &Type) -> Formed {
+    form(value, ty, MAX_DEPTH)
+}
+
+/// The form of a value that may have so many levels. Goes as deep as the type does, which is limited.
+fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
+    // What verification rules out has no form; it becomes null.
+    Ok(match (ty, value) {
+        (Type::Optional(_), Value::Null) => Json::Null,
+        (Type::Optional(of), value) => form(value, of, levels)?,
+        (_, Value::Boolean(value)) => Json::Boolean(*value),
+        (_, Value::Integer(value)) => Json::Number(Decimal::from(*value)),
+        (_, Value::Decimal(value)) => text(value.to_string()),
+        (_, Value::Float(value)) => float_form(*value),
+        (_, Value::Text(value)) => Json::Text(Arc::clone(value)),
+        (_, Value::Bytes(bytes)) if base64::text_length(bytes.len()) > TEXT_LENGTH => {
+            return Err(ErrorCode::TooLarge);
+        }
+        (_, Value::Bytes(bytes)) => text(base64::text(bytes)),
+        (_, Value::Timestamp(value)) => text(time::timestamp_text(*value)),
+        (_, Value::Date(value)) => text(time::date_text(*value)),
+        (_, Value::Duration(value)) => text(time::duration_text(*value)),
+        (_, Value::Json(value)) if value.depth() > levels => return Err(ErrorCode::TooLarge),
+        (_, Value::Json(value)) => value.as_ref().clone(),
+        (Type::Enum(of), Value::Member(member)) => Json::Text(of.name(*member).cloned().unwrap_or_default()),
+        (Type::Array(of), Value::Array(items)) => {
+            let below = level(levels)?;
+            let items = items.iter().map(|item| form(item, of, below));
+            Json::Array(items.collect::<Result<_, _>>()?)
+        }
+        (Type::Set(of), Value::Set(members)) => {
+            let below = level(levels)?;
+            let members = members.iter().map(|member| form(&member, of, below));
+            Json::Array(members.collect::<Result<_, _>>()?)
+        }
+        (Type::Map(of), Value::Map(map)) => map_form(map, of, levels)?,
+        (Type::Record(of), Value::Record(fields)) => record_form(fields, of, levels)?,
+        _ => Json::Null,
+    })
+}
+
+/// How many levels are left inside a bracket.
+fn level(levels: usize) -> Result<usize, ErrorCode> {
+    levels.checked_sub(1).ok_or(ErrorCode::TooLarge)
+}
+
+fn text(text: String) -> Json {
+    Json::Text(Arc::from(text))
+}
+
+/// A number as the text of the float spells it; the floats that are no numbers are strings.
+fn float_form(value: f64) -> Json {
+    let spelled = float::text(value);
+    match Decimal::parse(&spelled) {
+        Ok(number) => Json::Number(number),
+        Err(_) => text(spelled),
+    }
+}
+
+fn map_form(map: &Map, of: &MapType, levels: usize) -> Formed {
+    let below = level(levels)?;
+    let mut entries = Vec::new();
+    let mut pairs = Vec::new();
+    for (key, value) in map.keys().iter().zip(map.values()) {
+        if matches!(of.key, Type::Text | Type::Enum(_)) {
+            if let Json::Text(key) = form(&key, &of.key, below)? {
+                entries.push((key, form(value, &of.value, below)?));
+            }
+        } else {
+            let inside = level(below)?;
+            let pair = [form(&key, &of.key, inside)?, form(value, &of.value, inside)?];
+            pairs.push(Json::Array(Arc::from(pair)));
+        }
+    }
+    Ok(match of.key {
+        Type::Text | Type::Enum(_) => object(entries),
+        _ => Json::Array(Arc::from(pairs)),
+    })
+}
+
+fn record_form(fields: &[Value], of: &RecordType, levels: usize) -> Formed {
+    let below = level(levels)?;
+    let mut entries = Vec::with_capacity(fields.len());
+    for (field, value) in of.fields().iter().zip(fields) {
+        entries.push((Arc::clone(&field.name), form(value, &field.ty, below)?));
+    }
+    Ok(object(entries))
+}
+
+/// Keys of a map and names of fields are each there once.
+fn object(entries: Vec<(Arc<str>, Json)>) -> Json {
+    Object::new(entries).map_or(Json::Null, Json::Object)
+}

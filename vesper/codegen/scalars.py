@@ -1,0 +1,72 @@
+"""Scalar values as Python writes them: `date(2024, 2, 29)`, `1.5`, `"text"`."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+
+import libcst as cst
+
+from vesper.spec.numbers import float_text
+from vesper.spec.values import Json, Value, scalar_text
+
+
+def string_literal(text: str) -> str:
+    """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
+    quoted = "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+    return f'"{quoted}"'
+
+
+def scalar_literal(value: Value) -> cst.BaseExpression | None:
+    """The Python expression of a float, bytes, a time or a json; None for anything else."""
+    match value:
+        case float():
+            return _float(value)
+        case bytes():
+            return cst.SimpleString(f"b{_bytes_text(value)}")
+        case datetime():
+            parts = [value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond]
+            while len(parts) > 3 and parts[-1] == 0:
+                parts.pop()
+            utc = cst.Arg(cst.Name("UTC"), keyword=cst.Name("tzinfo"), equal=_EQUAL)
+            return cst.Call(cst.Name("datetime"), [*map(_number, parts), utc])
+        case date():
+            return cst.Call(cst.Name("date"), [_number(value.year), _number(value.month), _number(value.day)])
+        case timedelta():
+            return _duration(value)
+        case Json():
+            return cst.Call(cst.Name("json_literal"), [cst.Arg(cst.SimpleString(string_literal(scalar_text(value))))])
+        case _:
+            return None
+
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+def _number(value: int) -> cst.Arg:
+    digits = cst.Integer(str(abs(value)))
+    return cst.Arg(digits if value >= 0 else cst.UnaryOperation(cst.Minus(), digits))
+
+
+def _float(value: float) -> cst.BaseExpression:
+    if not math.isfinite(value):
+        return cst.Call(cst.Name("float"), [cst.Arg(cst.SimpleString(string_literal(float_text(value))))])
+    digits = cst.Float(float_text(abs(value)))
+    return cst.UnaryOperation(cst.Minus(), digits) if math.copysign(1, value) < 0 else digits
+
+
+def _bytes_text(value: bytes) -> str:
+    shown = "".join(chr(each) if 32 <= each < 127 and each not in b'"\\' else f"\\x{each:02x}" for each in value)
+    return f'"{shown}"'
+
+
+def _duration(value: timedelta) -> cst.Call:
+    """The length in days, seconds and microseconds, without those that are 0; the sign on each of them."""
+    sign = -1 if value < timedelta(0) else 1
+    size = abs(value)
+    parts = {"days": size.days, "seconds": size.seconds, "microseconds": size.microseconds}
+    given = {name: sign * count for name, count in parts.items() if count} or {"days": 0}
+    arguments = [_number(count).with_changes(keyword=cst.Name(name), equal=_EQUAL) for name, count in given.items()]
+    return cst.Call(cst.Name("timedelta"), arguments)

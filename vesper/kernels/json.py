@@ -1,0 +1,129 @@
+"""Values of type json: looking into them, and to and from other types."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+from vesper.spec.json_forms import json_form, value_of_form
+from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, canonical_text, depth_of, parse_json
+from vesper.spec.types import declared_type
+from vesper.spec.values import ProblemKind, Value, ValueProblem
+
+_POSITION = re.compile(r"0|[1-9][0-9]*")
+_ESCAPED = re.compile(r"(?:[^~]|~[01])*", re.DOTALL)
+_MAX_POSITION_DIGITS = 18
+
+
+@lru_cache(maxsize=1024)
+def json_literal(text: str) -> Json:
+    """A json that a node writes down; generated code asks for it each time it needs it."""
+    return parse_json(text)
+
+
+def equal(left: Json, right: Json) -> bool:
+    return left == right
+
+
+def not_equal(left: Json, right: Json) -> bool:
+    return left != right
+
+
+def kind(value: Json) -> str:
+    match value.content:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case tuple():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "number"
+
+
+class _Nowhere(Exception):
+    """A path that leads to no value."""
+
+
+def _follow(value: Json, path: str) -> Json:
+    content: JsonContent = value.content
+    for part in _parts(path):
+        if isinstance(content, dict) and part in content:
+            content = content[part]
+        elif isinstance(content, tuple) and _POSITION.fullmatch(part) and len(part) <= _MAX_POSITION_DIGITS:
+            if int(part) >= len(content):
+                raise _Nowhere
+            content = content[int(part)]
+        else:
+            raise _Nowhere
+    return Json(content)
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a JSON Pointer, without their escapes."""
+    if (path and not path.startswith("/")) or _ESCAPED.fullmatch(path) is None:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def get(value: Json, path: str) -> Json | None:
+    try:
+        return _follow(value, path)
+    except _Nowhere:
+        return None
+
+
+def has(value: Json, path: str) -> bool:
+    return get(value, path) is not None
+
+
+def field(value: Json, key: str) -> Json:
+    if not isinstance(value.content, dict):
+        raise Raised(ErrorCode.BAD_CAST)
+    if key not in value.content:
+        raise Raised(ErrorCode.MISSING_KEY)
+    return Json(value.content[key])
+
+
+def item(value: Json, index: int) -> Json:
+    if not isinstance(value.content, tuple):
+        raise Raised(ErrorCode.BAD_CAST)
+    # SEMANTICS: Python counts negative indices from the end; here they are out of range.
+    if not 0 <= index < len(value.content):
+        raise Raised(ErrorCode.INDEX_OUT_OF_RANGE)
+    return Json(value.content[index])
+
+
+def cast(value: Json, of: str) -> Any:
+    """The value of the type with this text."""
+    try:
+        return value_of_form(declared_type(of), value.content)
+    except ValueProblem:
+        raise Raised(ErrorCode.BAD_CAST) from None
+
+
+def from_value(value: Value, of: str) -> Json:
+    """The JSON form of a value of the type with this text."""
+    content = json_form(declared_type(of), value)
+    if depth_of(content) > MAX_JSON_DEPTH:
+        raise Raised(ErrorCode.TOO_LARGE)
+    return Json(content)
+
+
+def parse(value: str) -> Json:
+    try:
+        return parse_json(value)
+    except ValueProblem as problem:
+        is_malformed = problem.kind is ProblemKind.MALFORMED
+        raise Raised(ErrorCode.BAD_FORMAT if is_malformed else ErrorCode.TOO_LARGE) from None
+
+
+def text(value: Json) -> str:
+    return canonical_text(value)
