@@ -43,14 +43,15 @@ pub(crate) struct FlowState {
 
 impl Frame {
     /// A run that begins. `registers` holds the inputs, then `now` where the code uses it, and nothing else.
+    #[inline]
     pub(crate) fn new(code: &Code, mut registers: Vec<Value>) -> Self {
         registers.resize(code.registers, Value::Boolean(false));
-        // Neither of these allocates where there is nothing to hold.
+        // Not by `vec!`, which makes a first one even where there is nothing to hold.
         Self {
             registers,
-            loops: vec![LoopState::new(); code.loops],
+            loops: (0..code.loops).map(|_| LoopState::new()).collect(),
             flow: FlowState {
-                failures: vec![None; code.failures],
+                failures: (0..code.failures).map(|_| None).collect(),
                 is_error: false,
             },
             next: 0,

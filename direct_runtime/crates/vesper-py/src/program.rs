@@ -7,8 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use vesper_interp::inputs::ProblemKind;
-use vesper_ir::Value;
-use vesper_ir::decode::decode_type;
+use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
@@ -199,9 +198,7 @@ impl Program {
             return Ok(None);
         }
         let given = given.ok_or_else(|| PyValueError::new_err("the node uses now, and no time was given"))?;
-        let ty = decode_type("\"timestamp\"")
-            .map_err(|rejected| PyRuntimeError::new_err(format!("engine fault: {rejected}")))?;
-        match to_scalar(&ty, given)? {
+        match to_scalar(&Type::Timestamp, given)? {
             Ok(now) => Ok(Some(now)),
             Err(problem) => Err(PyValueError::new_err(format!(
                 "now is a timestamp; what was given is {}",

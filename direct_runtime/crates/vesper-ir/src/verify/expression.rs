@@ -226,7 +226,7 @@ impl<'a> Typing<'a> {
         if scope == Scope::Constraint {
             return Err("`now` does not stand in constraints".to_owned());
         }
-        if ty.to_string() != "timestamp" {
+        if *ty != Type::Timestamp {
             return Err(format!("`now` is a timestamp, not {ty}"));
         }
         self.uses_now = true;
