@@ -1,13 +1,15 @@
-//! Executes bytecode: a loop over instructions and a frame of registers.
+//! Executes bytecode: a loop over instructions and a frame of registers, until the end or until something is needed
+//! from outside.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{CallError, ErrorCode, MAX_ARITY, Value, dispatch};
+use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
+use crate::frame::{Failure, Frame};
 use crate::loops::{LoopState, compare};
 
 /// How an execution ended, from the point where the inputs are values.
@@ -15,9 +17,11 @@ use crate::loops::{LoopState, compare};
 pub enum Outcome {
     /// The outputs, in declared order.
     Returned(Vec<Value>),
-    /// An operation failed.
+    /// The fields of an error that the node declares, in declared order.
+    DeclaredError(Vec<Value>),
+    /// An operation, a request or a called node failed.
     Failed {
-        code: ErrorCode,
+        code: FailureCode,
         expression: ExpressionIndex,
     },
     /// A clause was false.
@@ -26,6 +30,10 @@ pub enum Outcome {
         clause: u32,
         values: Vec<(Mention, Value)>,
     },
+    /// A capability was needed that is not granted.
+    Denied(Arc<str>),
+    /// A limit of the Host was hit.
+    LimitHit(Arc<str>),
     /// The engine broke one of its own rules. This is a bug in the engine, never in the node.
     Fault(&'static str),
 }
@@ -38,9 +46,9 @@ pub struct Mark {
 }
 
 /// A rule of the engine that did not hold; verification and compilation rule these out.
-type Fault = &'static str;
+pub(crate) type Fault = &'static str;
 
-const NO_REGISTER: Fault = "an instruction names a register that does not exist";
+pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
@@ -50,22 +58,44 @@ const NOT_A_KEY: Fault = "a key is not of a type that keys have";
 const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
-/// Runs the code on converted inputs. `frame` holds them and nothing else.
-pub(crate) fn run(code: &Code, frame: Vec<Value>, marks: &mut Vec<Mark>) -> Outcome {
-    execute(code, frame, marks).unwrap_or_else(Outcome::Fault)
+/// Why a run stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Ended(Outcome),
+    /// At the request of this site.
+    Request(u32),
+    /// At the call of this site.
+    Call(u32),
 }
 
+/// Runs the code from where its frame is. Where it stops before the end, the frame says how to go on.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
 )]
-fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<Outcome, Fault> {
-    frame.resize(code.registers, Value::Boolean(false));
+pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> Result<Stop, Fault> {
     let constants = code.constants.as_slice();
-    let registers = frame.as_mut_slice();
-    // Allocates nothing where there are no loops.
-    let mut loops = vec![LoopState::new(); code.loops];
-    let mut next = 0_usize;
+    let Frame {
+        registers,
+        loops,
+        flow,
+        next: place,
+    } = frame;
+    let registers = registers.as_mut_slice();
+    let mut next = *place;
+    // Goes on at a handler of the failure, or ends.
+    macro_rules! fail {
+        ($code:expr, $expression:expr) => {{
+            let failure = Failure {
+                code: FailureCode::from($code),
+                expression: $expression,
+            };
+            match flow.take(code, registers, next - 1, failure)? {
+                Ok(at) => next = at,
+                Err(failure) => return Ok(Stop::Ended(failure.into())),
+            }
+        }};
+    }
     while let Some(instruction) = code.instructions.get(next) {
         next += 1;
         match *instruction {
@@ -81,7 +111,7 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
                 }
                 match dispatch(&Native, op, &values) {
                     Ok(result) => write(registers, out, result)?,
-                    Err(CallError::Failed(code)) => return Ok(Outcome::Failed { code, expression }),
+                    Err(CallError::Failed(failure)) => fail!(failure, expression),
                     Err(CallError::Mistyped(_)) => return Err(MISTYPED),
                 }
             }
@@ -117,9 +147,9 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             }
             Instruction::LoopStart { slot, over } => {
                 let over = read(over, constants, registers)?;
-                state(&mut loops, slot)?.start(over);
+                state(loops, slot)?.start(over);
             }
-            Instruction::LoopNext { slot, item, done } => match state(&mut loops, slot)?.next_item() {
+            Instruction::LoopNext { slot, item, done } => match state(loops, slot)?.next_item() {
                 Some(value) => write(registers, item, value)?,
                 None => next = done as usize,
             },
@@ -128,7 +158,7 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
                 key,
                 value,
                 done,
-            } => match state(&mut loops, slot)?.next_entry() {
+            } => match state(loops, slot)?.next_entry() {
                 Some((of_key, of_value)) => {
                     write(registers, key, of_key)?;
                     write(registers, value, of_value)?;
@@ -137,7 +167,7 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             },
             Instruction::LoopPush { slot, value } => {
                 let value = read(value, constants, registers)?.clone();
-                state(&mut loops, slot)?.push(value);
+                state(loops, slot)?.push(value);
             }
             Instruction::LoopPut {
                 slot,
@@ -147,21 +177,20 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             } => {
                 let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
                 let value = read(value, constants, registers)?.clone();
-                if !state(&mut loops, slot)?.put(key, value) {
-                    let code = ErrorCode::DuplicateKey;
-                    return Ok(Outcome::Failed { code, expression });
+                if !state(loops, slot)?.put(key, value) {
+                    fail!(ErrorCode::DuplicateKey, expression);
                 }
             }
             Instruction::LoopArray { slot, out } => {
-                let array = state(&mut loops, slot)?.finish_array();
+                let array = state(loops, slot)?.finish_array();
                 write(registers, out, array)?;
             }
             Instruction::LoopSet { slot, out, kind } => {
-                let set = state(&mut loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)?;
+                let set = state(loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)?;
                 write(registers, out, set)?;
             }
             Instruction::LoopMap { slot, out, kind } => {
-                let map = state(&mut loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
+                let map = state(loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
                 write(registers, out, map)?;
             }
             Instruction::KeepSmaller { best, value } => {
@@ -172,15 +201,40 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             }
             Instruction::RequireBest { best, expression } => {
                 if let Value::Null = registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
-                    let code = ErrorCode::EmptyCollection;
-                    return Ok(Outcome::Failed { code, expression });
+                    fail!(ErrorCode::EmptyCollection, expression);
                 }
             }
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
-                    return broken(code, clause, registers);
+                    return broken(code, clause, registers).map(Stop::Ended);
                 }
             }
+            Instruction::LoopLimit {
+                count,
+                max,
+                expression,
+            } => {
+                if rounds(registers, count)? >= i64::from(max) {
+                    fail!(ErrorCode::LoopLimit, expression);
+                }
+            }
+            Instruction::LoopCount { count } => {
+                let rounds = rounds(registers, count)?.saturating_add(1);
+                write(registers, count, Value::Integer(rounds))?;
+            }
+            Instruction::Request { site } => {
+                *place = next;
+                return Ok(Stop::Request(site));
+            }
+            Instruction::CallNode { site } => {
+                *place = next;
+                return Ok(Stop::Call(site));
+            }
+            Instruction::FailAgain { slot } => {
+                let failure = flow.held(slot)?;
+                fail!(failure.code, failure.expression);
+            }
+            Instruction::EndWithError => flow.is_error = true,
             Instruction::Mark { expression, value } => {
                 let value = read(value, constants, registers)?.clone();
                 marks.push(Mark {
@@ -190,11 +244,27 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             }
         }
     }
+    if flow.is_error {
+        let fields = code.errors.iter();
+        let fields = fields.map(|field| registers.get(field.0 as usize).cloned().ok_or(NO_REGISTER));
+        return Ok(Stop::Ended(Outcome::DeclaredError(
+            fields.collect::<Result<_, Fault>>()?,
+        )));
+    }
     let mut outputs = Vec::with_capacity(code.returns.len());
     for output in &code.returns {
         outputs.push(read(*output, constants, registers)?.clone());
     }
-    Ok(Outcome::Returned(outputs))
+    Ok(Stop::Ended(Outcome::Returned(outputs)))
+}
+
+/// How many rounds of a loop there were.
+#[inline]
+fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
+    match registers.get(count.0 as usize) {
+        Some(Value::Integer(rounds)) => Ok(*rounds),
+        _ => Err(NO_REGISTER),
+    }
 }
 
 #[inline]
@@ -211,7 +281,7 @@ fn is_true(operand: Operand, constants: &[Value], registers: &[Value]) -> Result
 }
 
 #[inline]
-fn write(registers: &mut [Value], out: Register, value: Value) -> Result<(), Fault> {
+pub(crate) fn write(registers: &mut [Value], out: Register, value: Value) -> Result<(), Fault> {
     *registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)? = value;
     Ok(())
 }

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and support is for all tests"
 )]
 
+#[path = "support/flow.rs"]
+mod flow;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "support/tree.rs"]
@@ -18,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use tree::{call, flatten, input, integer, local};
-use vesper_interp::{Outcome, Program};
-use vesper_ir::{Decimal, Map, Member, Set, Type, Value};
+use vesper_interp::{Advanced, Completion, Outcome, Program};
+use vesper_ir::{Decimal, FailureCode, Map, Member, Set, Type, Value};
 
 const PAYMENT: &[u8] = include_bytes!("../../../fixtures/payment_decision_v1.json");
 
@@ -103,6 +105,58 @@ fn everything() -> Vec<u8> {
     }))
 }
 
+/// A node with every kind of statement but a call.
+fn flowing() -> Vec<u8> {
+    let codes = json!({"enum": ["closed", "timeout"]});
+    let raises = |code: &str| json!({"raise": {"error": [{"name": "error_code", "value": {"literal": {"type": codes, "value": code}}}]}});
+    let body = json!([
+        {"require": {"holds": call("integer.less", &[integer(0), input("x")])}},
+        flow::handled(&flow::asks("first"), json!([
+            flow::gives("http_4xx", integer(4)),
+            {"codes": ["any"], "body": [flow::asks("undo"), {"branch": {
+                "name": "again", "arms": [{"when": {"constant": "yes"}, "body": [raises("closed")]}], "else": [],
+            }}]},
+        ])),
+        {"loop": {
+            "name": "rounds", "locals": [0], "max": 3,
+            "over": {"array": {"of": "integer", "items": [input("x"), integer(2), json!({"step": "first"})]}},
+            "state": [{"local": 1, "name": "n", "value": integer(1)}, {"local": 2, "name": "m", "value": integer(5)}],
+            "where": call("integer.less", &[integer(1), local(0)]),
+            "while": call("integer.less", &[local(1), integer(900)]),
+            "body": [
+                flow::step("each", call("integer.quot", &[local(2), local(0)])),
+                flow::asks("inside"),
+            ],
+            "collect": local(1),
+            "next": [{"local": 1, "value": json!({"step": "inside"})}, {"local": 2, "value": local(1)}],
+            "stop_when": call("integer.less", &[json!({"step": "each"}), local(2)]),
+        }},
+        {"branch": {
+            "name": "last",
+            "arms": [
+                {"when": call("integer.less", &[json!({"step": "first"}), integer(3)]), "body": [raises("timeout")]},
+                {"when": {"constant": "yes"}, "body": [flow::step("inner", input("x"))], "value": {"step": "inner"}},
+            ],
+            "else": [], "otherwise": integer(8),
+            "handlers": [flow::gives("division_by_zero", integer(0))],
+        }},
+        flow::returns(call("integer.add", &[
+            json!({"step": "last"}), json!({"field": {"name": "n", "of": {"step": "rounds"}}}),
+        ])),
+    ]);
+    let node = json!({
+        "type": "workflow", "inputs": [{"name": "x", "type": "integer"}],
+        "outputs": {"success": [{"name": "result", "type": "integer"}], "error": [{"name": "error_code", "type": codes}]},
+        "constants": [{"name": "yes", "type": "boolean", "value": true}],
+        "body": body,
+        "invariants": [{"holds": {"or": [
+            {"call": {"op": "optional.is_null", "args": [{"output": "result"}], "of": ["integer"]}},
+            {"call": {"op": "optional.is_null", "args": [{"error": "error_code"}], "of": [codes]}},
+        ]}}],
+    });
+    support::document(&flow::built(&node))
+}
+
 fn documents() -> [Vec<u8>; 2] {
     [PAYMENT.to_vec(), everything()]
 }
@@ -153,14 +207,83 @@ fn survives(bytes: &[u8]) -> bool {
     let Ok(program) = Program::load(bytes) else {
         return false;
     };
-    let inputs = program.node().inputs.iter().map(|input| sample(&input.ty));
-    let (_, outcome) = program.run_traced(inputs.collect());
-    assert!(
-        !matches!(outcome, Outcome::Fault(_)),
-        "{outcome:?}: {}",
-        String::from_utf8_lossy(bytes)
-    );
+    let inputs: Vec<Value> = program
+        .node()
+        .inputs
+        .iter()
+        .map(|input| sample(&input.ty))
+        .collect();
+    // What is asked for comes, or does not come, in turns.
+    for codes in [
+        &["http_404", "timeout"],
+        &["timeout", ""],
+        &["", "closed"],
+        &["", ""],
+    ] {
+        let mut execution = program.start(inputs.clone(), None, true).unwrap();
+        let mut advanced = execution.advance(None).unwrap();
+        let mut turn = codes.iter().cycle().take(50);
+        let outcome = loop {
+            let request = match advanced {
+                Advanced::Blocked(request) => request,
+                Advanced::Done(outcome, _) => break Some(outcome),
+            };
+            let completion = match turn.next() {
+                None => break None,
+                Some(&"") => Completion::Value(sample(&request.result)),
+                Some(code) => Completion::Failed(FailureCode::new(code)),
+            };
+            advanced = execution.advance(Some((request.id, completion))).unwrap();
+        };
+        assert!(
+            !matches!(outcome, Some(Outcome::Fault(_))),
+            "{outcome:?}: {}",
+            String::from_utf8_lossy(bytes)
+        );
+        if !program.asks() {
+            break;
+        }
+    }
     true
+}
+
+#[test]
+fn damaged_statements_do_no_harm() {
+    let document = flowing();
+    assert!(survives(&document));
+    for length in 0..document.len() {
+        assert!(!survives(&document[..length]));
+    }
+    let mut random = Random(0x0dd_ba11_5eed);
+    let mut still_well_formed = 0_u32;
+    for _ in 0..20_000 {
+        let mut bytes = document.clone();
+        if random.below(2) == 0 {
+            let place = random.below(bytes.len());
+            let alphabet = b"{}[]\",:0123456789-abtnx\\";
+            bytes[place] = alphabet[random.below(alphabet.len())];
+        } else {
+            let (from, to) = (random.below(document.len()), random.below(document.len()));
+            let length = random.below(60).min(document.len() - from);
+            bytes.splice(
+                to..(to + length).min(document.len()),
+                document[from..from + length].iter().copied(),
+            );
+        }
+        still_well_formed += u32::from(survives(&bytes));
+    }
+    let end = document
+        .windows(8)
+        .position(|piece| piece == b"\"source\"")
+        .unwrap();
+    for place in (0..end).filter(|place| document[*place].is_ascii_digit()) {
+        for digit in b'0'..=b'9' {
+            let mut bytes = document.clone();
+            bytes[place] = digit;
+            still_well_formed += u32::from(survives(&bytes));
+        }
+    }
+    assert!(still_well_formed > 100, "{still_well_formed}");
 }
 
 #[test]

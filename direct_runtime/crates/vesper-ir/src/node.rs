@@ -1,7 +1,9 @@
 //! A node, in the two forms it has on the way in: as decoded (names as written) and as verified (places and types).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::flow::{Block, CalledNode, Machine};
 use crate::generated::ops::Op;
 use crate::intern::Types;
 use crate::types::Type;
@@ -24,11 +26,16 @@ pub struct Document {
 /// What the hash covers, field by field as the document has it.
 #[derive(Debug)]
 pub struct Semantics {
-    pub body: Vec<Statement>,
+    pub body: Block,
+    pub calls: Vec<CalledNode>,
     pub constants: Vec<RawConstant>,
     pub constraints: Vec<RawConstraint>,
+    /// The fields of declared errors.
+    pub errors: Vec<Output>,
     pub expressions: Vec<RawExpression>,
     pub inputs: Vec<RawInput>,
+    pub invariants: Vec<ExpressionIndex>,
+    pub machines: Vec<Machine>,
     pub node_id: Arc<str>,
     pub outputs: Vec<Output>,
     pub postconditions: Vec<ExpressionIndex>,
@@ -68,17 +75,6 @@ pub struct RawConstraint {
 }
 
 #[derive(Debug)]
-pub enum Statement {
-    Step {
-        name: Arc<str>,
-        value: ExpressionIndex,
-    },
-    Return {
-        success: Vec<(Arc<str>, ExpressionIndex)>,
-    },
-}
-
-#[derive(Debug)]
 pub enum RawExpression {
     Literal {
         ty: Type,
@@ -88,6 +84,9 @@ pub enum RawExpression {
     Constant(Arc<str>),
     Step(Arc<str>),
     Output(Arc<str>),
+    Error(Arc<str>),
+    Now(Type),
+    Result(Type),
     Call {
         op: String,
         args: Vec<ExpressionIndex>,
@@ -201,7 +200,7 @@ pub struct Source {
 /// Line, column, end line, end column.
 pub type Span = [u32; 4];
 
-/// A verified node: every name is a place, every expression has a type, and all rules of docs/spec/ir.md hold.
+/// A verified node: every name has a place, every expression has a type, and all rules of docs/spec/ir.md hold.
 #[derive(Debug)]
 pub struct Node {
     pub node_id: Arc<str>,
@@ -213,10 +212,20 @@ pub struct Node {
     pub expressions: Vec<Expression>,
     pub constraints: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
+    pub body: Block,
+    /// Everything in the body that has a name, in program order.
     pub steps: Vec<Step>,
-    /// One for each output, in declared order.
-    pub returns: Vec<ExpressionIndex>,
     pub postconditions: Vec<ExpressionIndex>,
+    pub invariants: Vec<ExpressionIndex>,
+    /// The fields of declared errors; the first is `error_code`, an enum. None where the node declares no errors.
+    pub errors: Vec<Output>,
+    pub calls: Vec<CalledNode>,
+    /// True when an expression of it is `now`.
+    pub uses_now: bool,
+    /// The places of steps, by their names.
+    pub(crate) step_places: HashMap<Arc<str>, usize>,
+    /// The places of the locals of loops, by their numbers.
+    pub(crate) loop_locals: HashMap<LocalNumber, usize>,
     /// How many locals there are.
     pub locals: usize,
 }
@@ -244,7 +253,8 @@ pub struct Constant {
 #[derive(Debug)]
 pub struct Step {
     pub name: Arc<str>,
-    pub value: ExpressionIndex,
+    /// The type of its value; nothing for a branch without one.
+    pub ty: Option<Type>,
 }
 
 #[derive(Debug)]
@@ -263,6 +273,12 @@ pub enum ExpressionKind {
     Constant(usize),
     Step(usize),
     Output(usize),
+    /// A field of the declared error.
+    Error(usize),
+    /// The start of the execution.
+    Now,
+    /// What a request or a call gave: it stands in the statement and in no other expression.
+    Result,
     Call {
         op: Op,
         args: Vec<ExpressionIndex>,
@@ -300,5 +316,15 @@ impl Node {
     /// The expression at this place of the table.
     pub fn expression(&self, index: ExpressionIndex) -> Option<&Expression> {
         self.expressions.get(usize::try_from(index).ok()?)
+    }
+
+    /// The place of a step.
+    pub fn step_place(&self, name: &str) -> Option<usize> {
+        self.step_places.get(name).copied()
+    }
+
+    /// The place of a local that a loop introduces.
+    pub fn loop_local(&self, number: LocalNumber) -> Option<usize> {
+        self.loop_locals.get(&number).copied()
     }
 }

@@ -52,7 +52,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn enter_loop(&mut self) -> LoopSlot {
+    pub(super) fn enter_loop(&mut self) -> LoopSlot {
         let slot = LoopSlot(self.loop_top);
         // Slots nest with the expressions, whose depth is limited.
         self.loop_top += 1;
@@ -60,7 +60,7 @@ impl Compiler<'_> {
         slot
     }
 
-    fn type_of(&self, index: ExpressionIndex) -> Compiled<&Type> {
+    pub(super) fn type_of(&self, index: ExpressionIndex) -> Compiled<&Type> {
         Ok(&self.node.expression(index).ok_or(MISSING)?.ty)
     }
 
@@ -84,7 +84,12 @@ impl Compiler<'_> {
     }
 
     /// Binds the locals; gives the jump to the end.
-    fn next_item(&mut self, slot: LoopSlot, item: usize, entry_value: Option<usize>) -> Compiled<usize> {
+    pub(super) fn next_item(
+        &mut self,
+        slot: LoopSlot,
+        item: usize,
+        entry_value: Option<usize>,
+    ) -> Compiled<usize> {
         let key = self.allocate()?;
         self.bind(item, Some(Operand::register(key)))?;
         let Some(local) = entry_value else {

@@ -5,6 +5,7 @@
 //! the scope opens when that operand has its type, and closes at the `let` or `for`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::Rejected;
 use crate::node::{ExpressionIndex, LocalNumber, RawExpression};
@@ -22,12 +23,19 @@ pub(super) struct Locals {
     /// By the operand after which their locals are in scope. Every expression is used once, so there is one at most.
     binders: HashMap<ExpressionIndex, Binder>,
     in_scope: HashMap<LocalNumber, (usize, Type)>,
+    /// The places of what loops introduce.
+    of_loops: HashMap<LocalNumber, usize>,
     count: usize,
 }
 
 impl Locals {
-    /// Finds every `let` and `for` of the table. The source names this many locals, so these are their numbers.
-    pub(super) fn new(expressions: &[RawExpression], named: usize) -> Result<Self, Rejected> {
+    /// Finds every `let` and `for` of the table; the statements named `loop` introduce the other ones. The source
+    /// names this many locals, so these are their numbers.
+    pub(super) fn new(
+        expressions: &[RawExpression],
+        of_loops: &[(Arc<str>, LocalNumber)],
+        named: usize,
+    ) -> Result<Self, Rejected> {
         let mut binders = HashMap::new();
         let mut places: HashMap<LocalNumber, usize> = HashMap::new();
         for (index, expression) in (0..).zip(expressions) {
@@ -66,6 +74,21 @@ impl Locals {
                 },
             );
         }
+        let mut loop_places = HashMap::with_capacity(of_loops.len());
+        for (name, number) in of_loops {
+            if usize::try_from(*number).map_or(true, |number| number >= named) {
+                return Err(Rejected(format!(
+                    "loop `{name}`: the source names {named} locals, and local {number} is not one of them"
+                )));
+            }
+            let place = places.len();
+            if places.insert(*number, place).is_some() {
+                return Err(Rejected(format!(
+                    "loop `{name}`: local {number} is introduced twice"
+                )));
+            }
+            loop_places.insert(*number, place);
+        }
         if places.len() != named {
             return Err(Rejected(format!(
                 "the source names {named} locals, but {} are introduced",
@@ -75,12 +98,30 @@ impl Locals {
         Ok(Self {
             binders,
             in_scope: HashMap::new(),
+            of_loops: loop_places,
             count: places.len(),
         })
     }
 
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// From here on there is this local of a loop.
+    pub(super) fn introduce(&mut self, number: LocalNumber, ty: Type) {
+        if let Some(place) = self.of_loops.get(&number) {
+            self.in_scope.insert(number, (*place, ty));
+        }
+    }
+
+    /// From here on there is this local of a loop no more.
+    pub(super) fn withdraw(&mut self, number: LocalNumber) {
+        self.in_scope.remove(&number);
+    }
+
+    /// The places of what loops introduce, once all is verified.
+    pub(super) fn into_loop_places(self) -> HashMap<LocalNumber, usize> {
+        self.of_loops
     }
 
     /// The place and the type of a local that is in scope.
