@@ -112,7 +112,7 @@ class _NodeChecker:
         )
         check_node_type(document, node, requests, self._bag)
         self._report_errors(node, flow, requests)
-        return None if self._bag.has_errors else node
+        return node
 
     # -- declarations -----------------------------------------------------------------------------
 
