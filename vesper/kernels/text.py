@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import islice
+from urllib.parse import quote
 
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
@@ -175,3 +176,9 @@ def from_code_point(number: int) -> str:
 def code_points(value: str) -> list[int]:
     _refuse_many(len(value))
     return [ord(each) for each in value]
+
+
+def percent_encode(value: str) -> str:
+    encoded = quote(value, safe="")
+    _refuse_long(len(encoded))
+    return encoded

@@ -738,7 +738,10 @@ HANDLER_TRANSITION: Final = Shape(
         "entity",
         "to",
     ),
-    optional=("from",),
+    optional=(
+        "step",
+        "from",
+    ),
 )
 STEPS: Final = {
     "compute": COMPUTE,

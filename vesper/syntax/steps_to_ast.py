@@ -413,7 +413,9 @@ class StepReader(EffectReader):
         if transition is not None:
             action = self._transition(transition)
             if action is not None:
-                steps.append(ast.Step(None, ast.Word("state_machine_transition", key.span), (), action, ()))
+                name = transition.scalar("step")
+                word = None if name is None else self._name(name, "a step")
+                steps.append(ast.Step(word, ast.Word("state_machine_transition", key.span), (), action, ()))
         steps += [step for each in block[1 if compensate is not None else 0 :] if each for step in each.steps]
         ends = [name for name in ("return_error", "return", "value") if entry.get(name) is not None]
         if len(ends) > 1:

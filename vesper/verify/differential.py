@@ -140,7 +140,7 @@ class Verifier:
                     self.report.case_failures.append(CaseFailure(case, name, outcome))
 
     def _compare_on(self, inputs: dict[str, object], number: int) -> None:
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         self.report.executions += 1
         reference = next(iter(answers.values()))
         self._cover(reference)
@@ -152,8 +152,10 @@ class Verifier:
         elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
             self._report_broken(inputs, number, reference.outcome)
 
-    def _answers(self, inputs: Mapping[str, object]) -> dict[str, Done]:
-        seed = f"{self.report.seed} {sorted(inputs.items(), key=str)}"
+    def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
+        # Of the run and not of the inputs: the same inputs meet other answers in another run, and while a difference
+        # is shrunk its answers stay what they were.
+        seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed)
         return {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
 
@@ -166,14 +168,14 @@ class Verifier:
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
 
     def _report_difference(self, inputs: dict[str, object], number: int) -> None:
-        fingerprint = self._fingerprint(inputs)
+        fingerprint = self._fingerprint(inputs, number)
         assert fingerprint is not None
         if fingerprint in self._seen:
             return
         self._seen.add(fingerprint)
-        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate) == fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step = fingerprint
-        self.report.differences.append(Difference(small, number, self._answers(small), place, step))
+        self.report.differences.append(Difference(small, number, self._answers(small, number), place, step))
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
@@ -182,19 +184,19 @@ class Verifier:
             return
         if any(each.index == index for each in self.report.broken):
             return
-        program = next(iter(self._programs.values()))
+        reference = next(iter(self._programs))
 
         def breaks(candidate: dict[str, object]) -> ContractBroken | None:
-            found = program.call(dict(candidate))
+            found = self._answers(candidate, number)[reference].outcome
             same_clause = isinstance(found, ContractBroken) and (found.phase, found.index) == ("postcondition", index)
             return found if isinstance(found, ContractBroken) and same_clause else None
 
         small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
         self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
 
-    def _fingerprint(self, inputs: dict[str, object]) -> tuple[int | None, str | None] | None:
+    def _fingerprint(self, inputs: dict[str, object], number: int) -> tuple[int | None, str | None] | None:
         """Where the engines part on these inputs: the expression and its step; None where they agree."""
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         result = _first_that_differs(answers)
         if not isinstance(result, Disagree):
             return None
