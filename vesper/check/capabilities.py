@@ -42,6 +42,8 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
             also = () if security.span is None else (Label(security.span, "not in this list"),)
             bag.error(Code.MISSING_CAPABILITY, need.span, also=also, capability=need.capability, help=close or help_)
     asks_a_provider = any(need.capability.startswith("network.http_client.") for need in needs)
+    if bag.has_errors:
+        return  # a step that is wrong needs nothing yet
     for word in required:
         if asks_a_provider and word.text.startswith("secrets.read."):
             continue  # the credentials of a provider, which the configuration names

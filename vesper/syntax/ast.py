@@ -394,6 +394,7 @@ class Conditional:
     condition: Expression
     then: Block
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +408,7 @@ class Match:
     on: Expression
     cases: tuple[MatchCase, ...]
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
