@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import islice
-from urllib.parse import quote
 
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
@@ -19,6 +18,7 @@ _WHITE_SPACE = (
 )
 _WORD = re.compile(f"[^{_WHITE_SPACE}]+")
 _LAST_CODE_POINT = 0x10FFFF
+_KEPT_IN_PATHS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SURROGATES = range(0xD800, 0xE000)
 
 
@@ -179,6 +179,6 @@ def code_points(value: str) -> list[int]:
 
 
 def percent_encode(value: str) -> str:
-    encoded = quote(value, safe="")
+    encoded = "".join(chr(each) if each in _KEPT_IN_PATHS else f"%{each:02X}" for each in value.encode("utf-8"))
     _refuse_long(len(encoded))
     return encoded

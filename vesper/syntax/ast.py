@@ -402,6 +402,7 @@ class Conditional:
     condition: Expression
     then: Block
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +416,7 @@ class Match:
     on: Expression
     cases: tuple[MatchCase, ...]
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)

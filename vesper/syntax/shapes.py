@@ -285,6 +285,7 @@ CONDITIONAL: Final = Shape(
     optional=(
         "step",
         "else",
+        "type",
         "when",
         "guards",
         "on_error",
@@ -309,6 +310,7 @@ MATCH: Final = Shape(
     optional=(
         "step",
         "otherwise",
+        "type",
         "when",
         "guards",
         "on_error",

@@ -9,6 +9,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax import ast, shapes
 from vesper.syntax.effects_to_ast import EffectReader
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar, wrong_kind
+from vesper.syntax.template import as_text
 from vesper.syntax.transform_stages import Stages
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
@@ -116,7 +117,7 @@ class StepReader(EffectReader):
                 return self._data_transform(entry)
             case "string_template":
                 text = self._template(entry.scalar("template"))
-                return None if text is None else ast.Compute(_as_text(text))
+                return None if text is None else ast.Compute(as_text(text))
             case "return":
                 return self._return(entry, operation)
             case "raise":
@@ -279,7 +280,7 @@ class StepReader(EffectReader):
         value: ast.Expression | None
         if name.text == "message":
             text = self._template(expect_scalar(tree, name.text, self._bag))
-            value = None if text is None else _as_text(text)
+            value = None if text is None else as_text(text)
         else:
             value = self._expression_in(tree, name.text)
         return None if value is None else (name, value)
@@ -326,7 +327,8 @@ class StepReader(EffectReader):
     def _conditional(self, entry: Fields) -> ast.Conditional | None:
         condition = self._expression(entry.scalar("condition"))
         then, otherwise = self._block(entry.get("then"), "then"), self._block(entry.get("else"), "else")
-        return None if condition is None or then is None else ast.Conditional(condition, then, otherwise)
+        type_ = self._type(entry.scalar("type"))
+        return None if condition is None or then is None else ast.Conditional(condition, then, otherwise, type_)
 
     def _match(self, entry: Fields) -> ast.Match | None:
         on = self._expression(entry.scalar("on"))
@@ -337,7 +339,8 @@ class StepReader(EffectReader):
         if listed is not None and not listed.items:
             self._bag.error(Code.WRONG_KIND, listed.span, key="cases", expected="at least one case", found="none")
             return None
-        return None if on is None or len(known) < len(cases) else ast.Match(on, known, otherwise)
+        type_ = self._type(entry.scalar("type"))
+        return None if on is None or len(known) < len(cases) else ast.Match(on, known, otherwise, type_)
 
     def _match_case(self, tree: Tree) -> ast.MatchCase | None:
         entry = self._fields(expect_mapping(tree, "a case", self._bag), shapes.MATCH_CASE)
@@ -452,10 +455,3 @@ class StepReader(EffectReader):
         if machine is None or target is None or entity is None:
             return None
         return ast.Transition(self._name(machine, "a machine"), entity, sources, self._name(target, "a state"))
-
-
-def _as_text(expression: ast.Expression) -> ast.Expression:
-    """What a string is expected from: a template, even where the whole of it is one hole."""
-    if isinstance(expression, ast.Template):
-        return expression
-    return ast.Template((expression,), False, expression.span)
