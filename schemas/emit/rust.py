@@ -32,11 +32,11 @@ COPIED = {"boolean", "integer"}
 WHOLE = {"any", "ordered", "number"}
 """Bounds whose values a kernel takes and gives as they are."""
 
-BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member"}
-BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member"}
+BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member", "record": "&[Value]"}
+BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member", "record": "Arc<[Value]>"}
 """How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
 
-GIVEN = ("Boolean", "Integer", "List", "Null", "Text")
+GIVEN = ("Boolean", "Fields", "Integer", "List", "Null", "Text")
 """The forms of a value in the table of examples."""
 
 COMPOSED_PATTERNS = {"set": "SetOf", "array": "ArrayOf", "map": "MapOf", "optional": "OptionalOf"}
@@ -54,8 +54,11 @@ ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
-    # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations.
-    declarations = replace(declarations.implemented(), errors=declarations.errors)
+    # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations. What an operation
+    # with a `form` declares is such an expression: there is nothing to call.
+    implemented = declarations.implemented()
+    called = tuple(operation for operation in implemented.operations if not getattr(operation, "form", None))
+    declarations = replace(implemented, operations=called, errors=declarations.errors)
     generated = CRATES / "vesper-ir" / "src" / "generated"
     return {
         generated / "ops.rs": _ops(declarations),
@@ -213,18 +216,27 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
 
 def _signature(operation: Operation) -> list[str]:
     bounds = [f"({_string(name)}, Bound::{_camel(bound)})" for name, bound in operation.type_params]
-    params = [f"({_string(name)}, {_pattern(operation, text, name)})" for name, text in operation.params]
+    params = [(_string(name), _pattern(operation, text, name)) for name, text in operation.params]
     named = [str([name for name, _ in operation.type_params].index(each)) for each in _named_params(operation)]
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
         *_array_field("type_params", bounds),
-        *_array_field("params", params),
+        *_params_field(params),
         f"                returns: {_pattern(operation, operation.returns)},",
         *_array_field("raises", raises),
         *_array_field("named", named),
         "            },",
     ]
+
+
+def _params_field(params: list[tuple[str, str]]) -> list[str]:
+    indent = " " * 16
+    pairs = [f"{name}, {pattern}" for name, pattern in params]
+    if len(pairs) == 1 and len(pairs[0]) > ARRAY_WIDTH:
+        # One pair that is too long for a line shares its brackets with the array.
+        return [f"{indent}params: &[(", *(f"{indent}    {part}," for part in params[0]), f"{indent})],"]
+    return _array_field("params", [f"({pair})" for pair in pairs])
 
 
 def _array_field(name: str, items: list[str]) -> list[str]:
@@ -246,6 +258,9 @@ def _pattern(operation: Operation, text: str, parameter: str = "") -> str:
     if composed := _composed(text):
         name, parts = composed
         return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part) for part in parts)})"
+    if fields := _fields(text):
+        pairs = [f"({_string(name)}, {_pattern(operation, part)})" for name, part in fields]
+        return f"RecordOf(&[{', '.join(pairs)}])"
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know the type `{text}`")
 
 
@@ -357,6 +372,8 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     composed = _composed(text)
     if composed and composed[0] in of_composed:
         return of_composed[composed[0]]
+    if _fields(text):
+        return of_bounds["record"]
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know how to pass `{text}`")
 
 
@@ -409,6 +426,9 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
         elif bound == "enum":
             patterns.append(f"Value::Member({name})")
             arguments.append(f"*{name}")
+        elif bound == "record" or _fields(text):
+            patterns.append(f"Value::Record({name})")
+            arguments.append(name)
         elif composed and composed[0] == "optional":
             patterns.append(name)
             arguments.append(f"{name}.as_optional()")
@@ -452,6 +472,8 @@ def _wrapped(operation: Operation) -> str:
         return "result"
     if bound == "enum":
         return "Value::Member(result)"
+    if bound == "record" or _fields(operation.returns):
+        return "Value::Record(result)"
     if composed := _composed(operation.returns):
         return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"
@@ -516,6 +538,9 @@ def _given(value: Any) -> str:
         return "Null"
     if isinstance(value, list):
         return f"List(&[{', '.join(_given(item) for item in value)}])"
+    if isinstance(value, dict):
+        pairs = [f"({_string(name)}, {_given(part)})" for name, part in value.items()]
+        return f"Fields(&[{', '.join(pairs)}])"
     raise DeclarationError(f"an example holds {value!r}, which has no Vesper form")
 
 
@@ -533,6 +558,8 @@ def _type_value(text: str) -> Any:
         name, parts = composed
         values = [_type_value(part) for part in parts]
         return {name: values if name == "map" else values[0]}
+    if fields := _fields(text):
+        return {"record": [{"name": name, "type": _type_value(part)} for name, part in fields]}
     raise DeclarationError(f"an example names the type `{text}`, which the Rust emitter does not know")
 
 
@@ -544,14 +571,28 @@ def _composed(text: str) -> tuple[str, list[str]] | None:
     found = re.fullmatch(r"(\w+)<(.+)>", text)
     if not found or found[1] not in COMPOSED_PATTERNS:
         return None
+    return found[1], _parts(found[2])
+
+
+def _fields(text: str) -> list[tuple[str, str]] | None:
+    """The fields of a record: `{key: K, value: array<V>}` gives `key` and `K`, `value` and `array<V>`."""
+    found = re.fullmatch(r"\{(.+)\}", text)
+    if not found:
+        return None
+    pairs = [part.partition(":") for part in _parts(found[1])]
+    return [(name.strip(), of.strip()) for name, _, of in pairs]
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas that are inside no bracket."""
     parts, depth = [""], 0
-    for char in found[2]:
-        depth += (char in "<[") - (char in ">]")
+    for char in text:
+        depth += (char in "<[{") - (char in ">]}")
         if char == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += char
-    return found[1], [part.strip() for part in parts]
+    return [part.strip() for part in parts]
 
 
 def _braced(names: list[str]) -> str:

@@ -14,6 +14,8 @@ use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, Ope
 
 mod loops;
 
+use loops::Locals;
+
 /// What cannot happen to a verified node; the message is for an engine fault.
 #[derive(Debug)]
 pub(crate) struct CompileFault(pub(crate) &'static str);
@@ -248,8 +250,16 @@ impl<'a> Compiler<'a> {
             ExpressionKind::For {
                 item,
                 entry_value,
+                so_far,
                 parts,
-            } => self.comprehension(index, *item, *entry_value, parts, out)?,
+            } => {
+                let locals = Locals {
+                    item: *item,
+                    entry_value: *entry_value,
+                    so_far: *so_far,
+                };
+                self.comprehension(index, locals, parts, out)?;
+            }
             ExpressionKind::Array(items) => {
                 let items = self.operands(items)?;
                 self.emit(Instruction::Array { out, items });
@@ -385,6 +395,7 @@ impl<'a> Compiler<'a> {
                 Instruction::Jump { to }
                 | Instruction::JumpIfTrue { to, .. }
                 | Instruction::JumpIfFalse { to, .. }
+                | Instruction::JumpUnlessNull { to, .. }
                 | Instruction::LoopNext { done: to, .. }
                 | Instruction::LoopNextEntry { done: to, .. },
             ) => {

@@ -141,10 +141,16 @@ impl Types {
                 let of = self.adopt(of)?;
                 self.optional(&of)
             }
-            // No operation makes these.
-            Type::Boolean | Type::Integer | Type::Decimal | Type::Text | Type::Enum(_) | Type::Record(_) => {
-                Ok(ty.clone())
+            Type::Record(of) => {
+                let fields = of.fields().iter().map(|field| {
+                    let (name, ty) = (Arc::clone(&field.name), self.adopt(&field.ty)?);
+                    Ok(Field { name, ty })
+                });
+                let fields = fields.collect::<Result<_, String>>()?;
+                self.record(fields)
             }
+            // No operation makes an enum.
+            Type::Boolean | Type::Integer | Type::Decimal | Type::Text | Type::Enum(_) => Ok(ty.clone()),
         }
     }
 

@@ -20,6 +20,6 @@ pub const NAME_BYTES: usize = 128;
 /// The longest string literal, in bytes.
 pub const LITERAL_BYTES: usize = 64 * 1024;
 /// How deep types may nest; one without parts has depth 1.
-pub const TYPE_DEPTH: u8 = 16;
+pub const TYPE_DEPTH: u8 = 32;
 /// How deep the brackets of a value may nest: a map has two for its one level of type.
 pub const VALUE_DEPTH: u8 = 2 * TYPE_DEPTH;

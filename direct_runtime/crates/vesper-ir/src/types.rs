@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use crate::value::{KeyKind, Member};
 
+mod sums;
+
+pub use sums::{Addition, Average};
+
 /// A type. Parts are shared, so that a clone is cheap; within one document [`crate::intern::Types`] makes equal types
 /// the same allocation.
 #[derive(Clone, Debug)]
@@ -268,6 +272,8 @@ pub enum Bound {
     Number,
     /// Any enum.
     Enum,
+    /// Any record.
+    Record,
 }
 
 impl Bound {
@@ -279,6 +285,7 @@ impl Bound {
             Self::Ordered => of.is_key() || matches!(of, Type::Decimal),
             Self::Number => matches!(of, Type::Integer | Type::Decimal),
             Self::Enum => matches!(of, Type::Enum(_)),
+            Self::Record => matches!(of, Type::Record(_)),
         }
     }
 }
@@ -291,6 +298,7 @@ impl fmt::Display for Bound {
             Self::Ordered => "string, integer, decimal, boolean or an enum",
             Self::Number => "integer or decimal",
             Self::Enum => "an enum",
+            Self::Record => "a record",
         })
     }
 }
@@ -339,6 +347,8 @@ pub enum TypePattern {
     ArrayOf(&'static TypePattern),
     MapOf(&'static TypePattern, &'static TypePattern),
     OptionalOf(&'static TypePattern),
+    /// The record of these fields.
+    RecordOf(&'static [(&'static str, TypePattern)]),
 }
 
 impl TypePattern {
@@ -365,6 +375,13 @@ impl TypePattern {
                 optional @ Type::Optional(_) => optional,
                 other => Type::Optional(Arc::new(other)),
             },
+            Self::RecordOf(fields) => {
+                let fields = fields.iter().map(|(name, pattern)| {
+                    let name = Arc::from(*name);
+                    pattern.instantiate(of).map(|ty| Field { name, ty })
+                });
+                Type::Record(Arc::new(RecordType::new(fields.collect::<Option<_>>()?).ok()?))
+            }
         })
     }
 }

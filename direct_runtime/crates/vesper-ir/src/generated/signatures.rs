@@ -4,7 +4,7 @@ use super::choices::{RoundingMode, SortOrder};
 use super::errors::ErrorCode;
 use super::ops::Op;
 use crate::types::TypePattern::{
-    ArrayOf, Boolean, Decimal, EnumOf, Integer, MapOf, OptionalOf, Parameter, SetOf, Text,
+    ArrayOf, Boolean, Decimal, EnumOf, Integer, MapOf, OptionalOf, Parameter, RecordOf, SetOf, Text,
 };
 use crate::types::{Bound, Signature};
 
@@ -12,7 +12,34 @@ impl Op {
     /// The declared shape of the operation.
     pub fn signature(self) -> &'static Signature {
         match self {
+            Op::ArrayEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::ArrayNotEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
             Op::ArrayLength => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Integer,
+                raises: &[],
+                named: &[],
+            },
+            Op::ArrayCount => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("values", ArrayOf(&Parameter(0)))],
                 returns: Integer,
@@ -124,11 +151,28 @@ impl Op {
                 raises: &[],
                 named: &[],
             },
+            Op::ArrayZip => &Signature {
+                type_params: &[("A", Bound::Any), ("B", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(1))),
+                ],
+                returns: ArrayOf(&RecordOf(&[("first", Parameter(0)), ("second", Parameter(1))])),
+                raises: &[ErrorCode::InvalidArgument],
+                named: &[],
+            },
             Op::ArrayRange => &Signature {
                 type_params: &[],
                 params: &[("start", Integer), ("end", Integer), ("step", Integer)],
                 returns: ArrayOf(&Integer),
                 raises: &[ErrorCode::InvalidArgument, ErrorCode::TooLarge],
+                named: &[],
+            },
+            Op::ArrayEnumerate => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: ArrayOf(&RecordOf(&[("index", Integer), ("value", Parameter(0))])),
+                raises: &[],
                 named: &[],
             },
             Op::ArrayReverse => &Signature {
@@ -164,6 +208,20 @@ impl Op {
                 params: &[("values", ArrayOf(&Parameter(0))), ("value", Parameter(0))],
                 returns: OptionalOf(&Integer),
                 raises: &[],
+                named: &[],
+            },
+            Op::ArrayMin => &Signature {
+                type_params: &[("T", Bound::Ordered)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Parameter(0),
+                raises: &[ErrorCode::EmptyCollection],
+                named: &[],
+            },
+            Op::ArrayMax => &Signature {
+                type_params: &[("T", Bound::Ordered)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Parameter(0),
+                raises: &[ErrorCode::EmptyCollection],
                 named: &[],
             },
             Op::ArrayToSet => &Signature {
@@ -396,6 +454,20 @@ impl Op {
                 raises: &[ErrorCode::InvalidArgument],
                 named: &[],
             },
+            Op::DecimalSum => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Decimal))],
+                returns: Decimal,
+                raises: &[ErrorCode::DecimalOverflow],
+                named: &[],
+            },
+            Op::DecimalAvg => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Decimal))],
+                returns: Decimal,
+                raises: &[ErrorCode::EmptyCollection, ErrorCode::DecimalOverflow],
+                named: &[],
+            },
             Op::EnumEqual => &Signature {
                 type_params: &[("E", Bound::Enum)],
                 params: &[("left", Parameter(0)), ("right", Parameter(0))],
@@ -606,6 +678,40 @@ impl Op {
                 raises: &[],
                 named: &[],
             },
+            Op::IntegerSum => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Integer))],
+                returns: Integer,
+                raises: &[ErrorCode::IntegerOverflow],
+                named: &[],
+            },
+            Op::IntegerAvg => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Integer))],
+                returns: Decimal,
+                raises: &[ErrorCode::EmptyCollection],
+                named: &[],
+            },
+            Op::MapEqual => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[
+                    ("left", MapOf(&Parameter(0), &Parameter(1))),
+                    ("right", MapOf(&Parameter(0), &Parameter(1))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::MapNotEqual => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[
+                    ("left", MapOf(&Parameter(0), &Parameter(1))),
+                    ("right", MapOf(&Parameter(0), &Parameter(1))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
             Op::MapLength => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
                 params: &[("entries", MapOf(&Parameter(0), &Parameter(1)))],
@@ -667,6 +773,13 @@ impl Op {
                 raises: &[],
                 named: &[],
             },
+            Op::MapEntries => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[("entries", MapOf(&Parameter(0), &Parameter(1)))],
+                returns: ArrayOf(&RecordOf(&[("key", Parameter(0)), ("value", Parameter(1))])),
+                raises: &[],
+                named: &[],
+            },
             Op::MapPut => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
                 params: &[
@@ -698,6 +811,16 @@ impl Op {
                 raises: &[ErrorCode::TooLarge],
                 named: &[],
             },
+            Op::MapFromEntries => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[(
+                    "entries",
+                    ArrayOf(&RecordOf(&[("key", Parameter(0)), ("value", Parameter(1))])),
+                )],
+                returns: MapOf(&Parameter(0), &Parameter(1)),
+                raises: &[ErrorCode::DuplicateKey],
+                named: &[],
+            },
             Op::OptionalIsNull => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("value", OptionalOf(&Parameter(0)))],
@@ -719,6 +842,13 @@ impl Op {
                 raises: &[ErrorCode::NullValue],
                 named: &[],
             },
+            Op::OptionalIsNotNull => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("value", OptionalOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
             Op::OptionalRequire => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("value", OptionalOf(&Parameter(0)))],
@@ -726,9 +856,57 @@ impl Op {
                 raises: &[ErrorCode::NullValue],
                 named: &[],
             },
+            Op::OptionalEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", OptionalOf(&Parameter(0))),
+                    ("right", OptionalOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::OptionalNotEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", OptionalOf(&Parameter(0))),
+                    ("right", OptionalOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::RecordEqual => &Signature {
+                type_params: &[("R", Bound::Record)],
+                params: &[("left", Parameter(0)), ("right", Parameter(0))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::RecordNotEqual => &Signature {
+                type_params: &[("R", Bound::Record)],
+                params: &[("left", Parameter(0)), ("right", Parameter(0))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
             Op::SetIsMember => &Signature {
                 type_params: &[("T", Bound::Key)],
                 params: &[("value", Parameter(0)), ("members", SetOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::SetEqual => &Signature {
+                type_params: &[("T", Bound::Key)],
+                params: &[("left", SetOf(&Parameter(0))), ("right", SetOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+            },
+            Op::SetNotEqual => &Signature {
+                type_params: &[("T", Bound::Key)],
+                params: &[("left", SetOf(&Parameter(0))), ("right", SetOf(&Parameter(0)))],
                 returns: Boolean,
                 raises: &[],
                 named: &[],

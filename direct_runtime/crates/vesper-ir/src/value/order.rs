@@ -49,6 +49,19 @@ impl Value {
     }
 }
 
+/// The places of the values that equal no earlier one, in their order.
+///
+/// By sorting, because comparing each with each takes forever on a long array.
+pub fn first_of_equals(values: &[Value]) -> Vec<usize> {
+    let mut places: Vec<(usize, &Value)> = values.iter().enumerate().collect();
+    // Stable, so that the first of equal ones stays the first.
+    places.sort_by(|(_, left), (_, right)| left.arrange(right));
+    places.dedup_by(|(_, later), (_, first)| later.arrange(first).is_eq());
+    let mut places: Vec<usize> = places.into_iter().map(|(place, _)| place).collect();
+    places.sort_unstable();
+    places
+}
+
 fn arrange_all(left: &[Value], right: &[Value]) -> Ordering {
     // The length first: it is cheap, and most often it decides.
     let lengths = left.len().cmp(&right.len());

@@ -31,6 +31,7 @@ pub(crate) enum Given {
     Null,
     Text(&'static str),
     List(&'static [Given]),
+    Fields(&'static [(&'static str, Given)]),
 }
 
 pub(crate) enum Expected {
@@ -61,6 +62,14 @@ fn value(ty: &Type, given: &Given) -> Value {
             Value::Map(Arc::new(
                 Map::from_entries(of.key.key_kind().unwrap(), entries).unwrap(),
             ))
+        }
+        (Type::Record(of), Given::Fields(fields)) => {
+            assert_eq!(of.fields().len(), fields.len(), "{fields:?} is not a {ty}");
+            let fields = of.fields().iter().zip(*fields).map(|(field, (name, given))| {
+                assert_eq!(*field.name, **name);
+                value(&field.ty, given)
+            });
+            Value::Record(fields.collect())
         }
         (Type::Optional(_), Given::Null) => Value::Null,
         (Type::Optional(of), given) => value(of, given),
