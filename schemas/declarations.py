@@ -84,7 +84,7 @@ class Operation:
     literals: tuple[str, ...]
     """Parameters whose argument is a literal, read when the node is checked."""
     form: str | None
-    """Of an operation that computes something for each item: the kind of `for` that it is in the IR. It has no kernel."""
+    """Of an operation that computes something for each item: the kind of `for` that it is in the IR."""
     status: str
     examples: tuple[Example, ...]
 

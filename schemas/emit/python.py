@@ -36,7 +36,8 @@ def _operations(declarations: Declarations) -> str:
         + "IMPLEMENTED: Final[dict[str, OpSpec]] = "
         + "{name: spec for name, spec in OPERATIONS.items() if spec.has_kernel}\n"
         + '"""Those that every engine has a kernel of."""\n\n'
-        + "FORMS: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.form is not None}\n"
+        + "FORMS: Final[dict[str, OpSpec]] = "
+        + "{name: spec for name, spec in OPERATIONS.items() if spec.form is not None}\n"
         + '"""Those that are a `for` in the IR and have no kernel."""\n'
     )
 

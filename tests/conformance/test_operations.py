@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.nodes import operation_node
+from tests.support.nodes import expression_node, operation_node
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
+from vesper.ir import nodes as ir
 from vesper.ir.decode import type_from_json
 from vesper.spec.errors import ErrorCode
-from vesper.spec.types import Enum, Primitive, Type, declared_type
+from vesper.spec.types import ArrayOf, Enum, Primitive, Type, declared_type
 from vesper.spec.values import Value, accept, from_json, same
 
 GENERATED = Path(__file__).parent / "generated"
@@ -25,8 +26,14 @@ CASES: list[dict[str, Any]] = [
 def _typed(form: dict[str, Any]) -> tuple[Type, Value]:
     ((text, value),) = form.items()
     type_ = declared_type(text)
-    # `accept` where it can be and not `from_json`: an example may write a long decimal as 9E+999.
-    return type_, accept(type_, value) if isinstance(type_, Primitive | Enum) else from_json(type_, value)
+    return type_, _value(type_, value)
+
+
+def _value(type_: Type, form: Any) -> Value:
+    """`accept` where it can be and not `from_json`: an example may write a long decimal as 9E+999."""
+    if isinstance(type_, ArrayOf):
+        return [_value(type_.element, item) for item in form]
+    return accept(type_, form) if isinstance(type_, Primitive | Enum) else from_json(type_, form)
 
 
 def test_there_are_cases() -> None:
@@ -36,14 +43,20 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
 def test_operation(case: dict[str, Any], engine: str) -> None:
-    args = [_typed(form) for form in case["args"]]
-    compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
-    inputs = dict(zip((each.name for each in compiled.node.inputs), (value for _, value in args), strict=True))
+    if "expression" in case:
+        given = {name: _typed(form) for name, form in case["inputs"].items()}
+        compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in given.items()})
+        inputs = {name: value for name, (_, value) in given.items()}
+    else:
+        args = [_typed(form) for form in case["args"]]
+        compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
+        inputs = dict(zip((each.name for each in compiled.node.inputs), (value for _, value in args), strict=True))
     outcome = ENGINES[engine].load(compiled).call(inputs)
     if "raises" in case:
         assert isinstance(outcome, Failed)
         assert outcome.code == ErrorCode(case["raises"])
-        call = next(each.index for each in compiled.node.expressions() if hasattr(each, "op"))
+        wanted = ir.For if "expression" in case else ir.Call
+        call = next(each.index for each in compiled.node.expressions() if isinstance(each, wanted))
         assert outcome.at == call
     else:
         _, expected = _typed(case["returns"])

@@ -1,15 +1,12 @@
-"""Types as a node writes them, and its own record types with the clauses that their values must meet."""
+"""Types as a node writes them, its own ones among them."""
 
 from __future__ import annotations
 
-from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.suggest import did_you_mean
-from vesper.ir import nodes as ir
 from vesper.spec.node_id import MAX_NAME
 from vesper.spec.types import (
-    BOOLEAN,
     PRIMITIVES,
     ArrayOf,
     Enum,
@@ -27,32 +24,37 @@ MAX_TYPE_DEPTH = 12
 
 
 class TypeResolver:
-    """Gives every type text of a node its type. A record type may use those declared above it."""
+    """Gives every type text of a node its type. A declared type may use those declared above it."""
 
-    def __init__(self, declared: tuple[ast.RecordType, ...], bag: DiagnosticBag) -> None:
+    def __init__(self, declared: tuple[ast.RecordType | ast.NamedType, ...], bag: DiagnosticBag) -> None:
         self._bag = bag
         self._declared = declared
-        self._records: dict[str, tuple[ast.RecordType, Record | None]] = {}
+        self._known: dict[str, tuple[ast.RecordType | ast.NamedType, Type | None]] = {}
 
     def resolve_all(self) -> None:
-        for record in self._declared:
-            self._declare(record)
+        for declared in self._declared:
+            self._declare(declared)
 
-    def constraints(self, name: str | None) -> tuple[ast.Clause, ...]:
-        """The clauses of a declared record type."""
-        return self._records[name][0].constraints if name in self._records else ()
+    def declaration(self, text: ast.TypeText) -> ast.RecordType | ast.NamedType | None:
+        """What a type text names, if it is a type of the node's own."""
+        if isinstance(text, ast.TypeName) and text.name.text in self._known:
+            return self._known[text.name.text][0]
+        return None
 
-    def _declare(self, record: ast.RecordType) -> None:
-        name = record.name
-        if name.text in self._records:
-            also = (Label(self._records[name.text][0].name.span, "the first one"),)
+    def _declare(self, declared: ast.RecordType | ast.NamedType) -> None:
+        name = declared.name
+        if name.text in self._known:
+            also = (Label(self._known[name.text][0].name.span, "the first one"),)
             what, other = "this type", "another type"
             self._bag.error(Code.NAME_TAKEN, name.span, also=also, what=what, name=name.text, other=other)
             return
-        fields = [(field.name.text, self.resolve(field.type)) for field in record.fields]
+        if isinstance(declared, ast.NamedType):
+            self._known[name.text] = (declared, self.resolve(declared.type))
+            return
+        fields = [(field.name.text, self.resolve(field.type)) for field in declared.fields]
         known = tuple((field, type_) for field, type_ in fields if type_ is not None)
         is_sound = len(known) == len(fields) and bool(fields)
-        self._records[name.text] = (record, Record(known, name.text) if is_sound else None)
+        self._known[name.text] = (declared, Record(known, name.text) if is_sound else None)
 
     def resolve(self, text: ast.TypeText) -> Type | None:
         type_ = self._resolve(text)
@@ -75,8 +77,8 @@ class TypeResolver:
     def _named(self, name: ast.Word) -> Type | None:
         if name.text in PRIMITIVES and name.text not in LATER_TYPES:
             return PRIMITIVES[name.text]
-        if name.text in self._records:
-            return self._records[name.text][1]
+        if name.text in self._known:
+            return self._known[name.text][1]
         if name.text in LATER_TYPES:
             self._bag.error(Code.NOT_IN_THIS_VERSION, name.span, what=f"the type `{name.text}`")
             return None
@@ -130,53 +132,3 @@ def _depth(type_: Type) -> int:
             return 1 + max(_depth(field) for _, field in fields)
         case _:
             return 1
-
-
-def record_clauses(
-    input_: ast.Input, type_: Type, types: TypeResolver, checker: ExpressionChecker
-) -> list[ir.Clause | None]:
-    """The clauses of the record types that an input is made of: `FORALL line IN items SATISFIES line.qty > 0`."""
-    place = place_of(checker.bag.source, input_.name.span)
-    root = ir.Ref("input", input_.name.text, type_, place)
-    return _clauses_in(root, type_, input_.name, types, checker)
-
-
-def _clauses_in(
-    value: ir.Expression, type_: Type, name: ast.Word, types: TypeResolver, checker: ExpressionChecker
-) -> list[ir.Clause | None]:
-    match type_:
-        case Record(fields, record_name):
-            found = [_over_fields(value, type_, each, name, checker) for each in types.constraints(record_name)]
-            for field, field_type in fields:
-                inner = ir.Field(value, field, field_type, value.place)
-                found += _clauses_in(inner, field_type, name, types, checker)
-            return found
-        case ArrayOf(element) | MapOf(_, element):
-            return _quantified(value, type_, element, name, types, checker)
-        case _:
-            return []  # a set holds no records; what an optional holds is checked where it is used
-
-
-def _quantified(
-    value: ir.Expression, type_: Type, element: Type, name: ast.Word, types: TypeResolver, checker: ExpressionChecker
-) -> list[ir.Clause | None]:
-    """Each clause of the items as one over all of them."""
-    names = ("item",) if isinstance(type_, ArrayOf) else ("key", "item")
-    numbers = tuple(range(checker.scope.local_count, checker.scope.local_count + len(names)))
-    checker.scope.local_count += len(names)
-    found: list[ir.Clause | None] = []
-    for clause in _clauses_in(ir.Local(numbers[-1], "item", element, value.place), element, name, types, checker):
-        if clause is None:
-            return [None]
-        # The same numbers in every clause: each `for` binds its own when the node is numbered.
-        holds = ir.For("forall", numbers, names, value, None, None, clause.holds, BOOLEAN, clause.holds.place)
-        found.append(ir.Clause(holds, clause.text, name.text))
-    return found
-
-
-def _over_fields(
-    value: ir.Expression, record: Record, clause: ast.Clause, name: ast.Word, checker: ExpressionChecker
-) -> ir.Clause | None:
-    """One clause of a record type, its names taken as the fields of this value."""
-    holds = checker.over_fields(clause.holds, value, record)
-    return None if holds is None else ir.Clause(holds, clause.text, name.text)

@@ -44,6 +44,9 @@ class Scope:
     in_postcondition: bool = False
     locals: dict[str, Declared] = field(default_factory=dict)
     local_count: int = 0
+    in_function: bool = False
+    equal_to_a_value: set[int] = field(default_factory=set)
+    """Comparisons `==` (by `id`) of what may be null with what may not: where one holds, the former is not null."""
 
     def declare(self, kind: str, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> None:
         """Add a name for the rest of the node, or report who has it."""
@@ -94,6 +97,8 @@ class Scope:
         return [found for name in (*names, *self.locals) if (found := self.find(name)) is not None]
 
     def kinds(self) -> str:
+        if self.in_function:
+            return "no parameter or constant"
         return "no output, input or constant" if self.in_postcondition else "no input, constant or earlier step"
 
 

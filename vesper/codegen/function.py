@@ -9,10 +9,11 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written, string_literal
+from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.spec.types import OptionalOf, Type
 from vesper.spec.values import Value
@@ -138,9 +139,10 @@ class FunctionWriter:
         value = step.value
         while isinstance(value, ir.Let):
             # What a step binds outermost is a statement of its own; nothing is evaluated before it.
-            local = self._naming.local(value.local, value.name)
-            before.append(self._assign(local, value.value, 1, heading))
-            heading = []
+            if not self.expressions.is_atom(value):
+                local = self._naming.local(value.local, value.name)
+                before.append(self._assign(local, value.value, 1, heading))
+                heading = []
             value = value.body
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)

@@ -13,7 +13,9 @@ _MAX_DECIMAL_NAME = 24
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
-    "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
+    "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
+    "taken_while", "dropped_while", "fold", "fold_entries", "mark",
+    "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict",
 })  # fmt: skip
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from vesper.spec.types import FLOAT, JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+
 
 @dataclass(frozen=True, slots=True)
 class Infix:
@@ -33,7 +35,7 @@ class Itself:
 
 @dataclass(frozen=True, slots=True)
 class IsNone:
-    pass
+    is_negated: bool = False
 
 
 Spelling: TypeAlias = Infix | Prefix | Function | Itself | IsNone
@@ -70,7 +72,34 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "optional.some": Itself(),
     "optional.unwrap": Itself(),
     "optional.is_null": IsNone(),
+    "optional.is_not_null": IsNone(is_negated=True),
+    **{f"set.{verb}": Infix(_COMPARISONS[verb]) for verb in ("equal", "not_equal")},
+    "array.count": Function("len"),
 }
+
+EQUALITIES: Final[dict[str, Spelling]] = {
+    f"{family}.{verb}": Infix(_COMPARISONS[verb])
+    for family in ("array", "map", "record", "optional")
+    for verb in ("equal", "not_equal")
+}
+"""Equalities of what is made of parts; Python's own means the same where `has_plain_equality` says so of the parts."""
+
+
+def has_plain_equality(type_: Type) -> bool:
+    """True for a type whose values Python's `==` compares as the language does, wherever they are inside of others."""
+    # SEMANTICS: Python's lists and dicts ask for identity first, so that a NaN in one would equal itself.
+    match type_:
+        case Enum():
+            return True
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return has_plain_equality(inner)
+        case MapOf(key, value):
+            return has_plain_equality(key) and has_plain_equality(value)
+        case Record(fields):
+            return all(has_plain_equality(field) for _, field in fields)
+        case _:
+            return type_ not in (FLOAT, JSON)
+
 
 # SEMANTICS: an inline operator gives more than the operation does, and the rest must be put right around it:
 # integers must be checked for 64 bits (ranges.py says where that is proven), and a product of decimals may be -0
@@ -80,5 +109,8 @@ CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply
 # SEMANTICS: in Python a member of an enum is a string that does not know its type. Where the first type argument of
 # one of these is an enum, their kernels take its members as one more argument, `declared`, and go by that order.
 BY_ORDER: Final = frozenset(
-    {"array.sort", "map.put", "map.merge", "set.to_array", "value.min", "value.max", "value.clamp"}
-)
+    {
+        "array.max", "array.min", "array.sort", "map.from_entries", "map.merge", "map.put", "set.to_array",
+        "value.clamp", "value.max", "value.min",
+    }
+)  # fmt: skip

@@ -9,9 +9,9 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import string_literal
 from vesper.codegen.layout import break_dict
 from vesper.codegen.naming import Naming
+from vesper.codegen.written import string_literal
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 _PRIMITIVES: dict[Type, str] = {BOOLEAN: "bool", INTEGER: "int", DECIMAL: "Decimal", STRING: "str"}

@@ -98,6 +98,16 @@ class Code(Enum):
         "unknown-type",
         "there is no type `{name}`",
     )
+    FUNCTION_ORDER = (
+        "VSP1105",
+        "function-order",
+        "`{name}` cannot call {what}",
+    )
+    HIDDEN_FUNCTION = (
+        "VSP1106",
+        "hidden-function",
+        "`{name}` hides the function of the library with that name",
+    )
     NO_RETURN = (
         "VSP1201",
         "no-return",
@@ -152,6 +162,11 @@ class Code(Enum):
         "VSP2005",
         "bad-constraint",
         "`{constraint}` is no constraint for {type}",
+    )
+    FUNCTION_ARGUMENTS = (
+        "VSP2006",
+        "function-arguments",
+        "`{name}` takes {expected}, not {found}",
     )
 
     def __init__(self, number: str, title: str, headline: str) -> None:

@@ -18,12 +18,12 @@ NODE: Final = Shape(
         "types",
         "inputs",
         "constants",
+        "functions",
         "contracts",
         "testing",
     ),
     later=(
         "metadata",
-        "functions",
         "state_machines",
         "policies",
         "observability",
@@ -45,12 +45,25 @@ RECORD_TYPE: Final = Shape(
     required=("fields",),
     optional=("constraints",),
 )
+NAMED_TYPE: Final = Shape(
+    "a type",
+    required=("type",),
+    optional=("constraints",),
+)
 CONSTANT: Final = Shape(
     "a constant",
     required=(
         "type",
         "value",
     ),
+)
+FUNCTION: Final = Shape(
+    "a function",
+    required=(
+        "returns",
+        "value",
+    ),
+    optional=("params",),
 )
 OUTPUTS: Final = Shape(
     "`outputs`",
