@@ -113,35 +113,27 @@ impl LoopState {
     /// Counts one more for a key.
     #[inline]
     pub(crate) fn count(&mut self, key: OwnedKey) -> Result<(), ErrorCode> {
-        let length = self.entries.len();
-        match self.entries.get_mut(&key) {
-            Some(Value::Integer(count)) => {
-                // There are no more than there are items to go through.
-                *count = count.saturating_add(1);
-                Ok(())
-            }
-            _ => {
-                self.entries.insert(key, Value::Integer(1));
-                has_room(length)
-            }
+        if let Some(Value::Integer(count)) = self.entries.get_mut(&key) {
+            // There are no more than there are items to go through.
+            *count = count.saturating_add(1);
+            return Ok(());
         }
+        has_room(self.entries.len())?;
+        self.entries.insert(key, Value::Integer(1));
+        Ok(())
     }
 
     /// Adds an item to the group of its key.
     #[inline]
     pub(crate) fn group(&mut self, key: OwnedKey, item: Value) -> Result<(), ErrorCode> {
-        let length = self.groups.len();
-        match self.groups.get_mut(&key) {
-            Some(group) => {
-                has_room(group.len())?;
-                group.push(item);
-                Ok(())
-            }
-            None => {
-                self.groups.insert(key, vec![item]);
-                has_room(length)
-            }
+        if let Some(group) = self.groups.get_mut(&key) {
+            has_room(group.len())?;
+            group.push(item);
+            return Ok(());
         }
+        has_room(self.groups.len())?;
+        self.groups.insert(key, vec![item]);
+        Ok(())
     }
 
     pub(crate) fn finish_array(&mut self) -> Value {

@@ -9,7 +9,7 @@ pub(crate) fn flatten(expression: &Json, table: &mut Vec<Json>) -> usize {
     let operands: &[&str] = match kind.as_str() {
         "if" => &["/condition", "/then", "/else"],
         "let" => &["/value", "/body"],
-        "for" => &["/over", "/where", "/key", "/value"],
+        "for" => &["/over", "/with", "/where", "/key", "/value"],
         "field" => &["/of"],
         _ => &[],
     };

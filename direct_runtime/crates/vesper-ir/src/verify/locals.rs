@@ -124,15 +124,14 @@ impl Locals {
             None => vec![ty.clone()],
             Some(parts) => {
                 let refuse = |what: String| Rejected(format!("expression {}: {what}", binder.index));
-                // The scope opens after `with` where there is one, otherwise after `over`.
-                let over = match parts.with {
-                    None => ty,
-                    Some(_) => {
-                        let over = usize::try_from(parts.over).ok().and_then(|place| done.get(place));
-                        &over
-                            .ok_or_else(|| refuse("its `over` does not stand before it".to_owned()))?
-                            .ty
-                    }
+                // `operand` is `over` where there is no `with`, and stands after it where there is one.
+                let over = if parts.with.is_some() {
+                    let over = usize::try_from(parts.over).ok().and_then(|place| done.get(place));
+                    &over
+                        .ok_or_else(|| refuse("its `over` does not stand before it".to_owned()))?
+                        .ty
+                } else {
+                    ty
                 };
                 let mut types = item_types(over, binder.of_item()).map_err(refuse)?;
                 if binder.is_fold() {
@@ -181,12 +180,11 @@ fn check_count(kind: ForKind, count: usize) -> Result<(), String> {
     match (kind, count) {
         (ForKind::Fold, 2 | 3) => Ok(()),
         (ForKind::Fold, _) => Err(format!("a `fold` has two or three locals, not {count}")),
-        (_, 1) => Ok(()),
         (kind, 2) if kind.is_of_items() => Err(format!(
             "a `for` of kind `{}` has one local, the item, not 2",
             kind.name()
         )),
-        (_, 2) => Ok(()),
+        (_, 1 | 2) => Ok(()),
         _ => Err(format!("a `for` has one or two locals, not {count}")),
     }
 }
@@ -197,9 +195,9 @@ fn item_types(over: &Type, count: usize) -> Result<Vec<Type>, String> {
         (Type::Array(of) | Type::Set(of), 1) => Ok(vec![Type::clone(of)]),
         (Type::Map(of), 1) => Ok(vec![of.key.clone()]),
         (Type::Map(of), _) => Ok(vec![of.key.clone(), of.value.clone()]),
-        (Type::Array(_) | Type::Set(_), _) => Err(format!(
-            "a `for` has two locals for an item only over a map, not over {over}"
-        )),
+        (Type::Array(_) | Type::Set(_), _) => {
+            Err(format!("a `for` has two locals only over a map, not over {over}"))
+        }
         (other, _) => Err(format!("`over` is an array, a set or a map, not {other}")),
     }
 }
