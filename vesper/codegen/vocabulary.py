@@ -31,9 +31,18 @@ class VocabularyError(Exception):
 
 def check_vocabulary(text: str, kernels: set[str]) -> None:
     calls = _CALLS | kernels
-    for node in ast.walk(ast.parse(text)):
+    everything = list(ast.walk(ast.parse(text)))
+    given = {
+        argument
+        for node in everything
+        if isinstance(node, ast.Call)
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords))
+    }
+    for node in everything:
         if not isinstance(node, _FORMS):
             raise VocabularyError(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__}")
+        if isinstance(node, ast.Lambda) and node not in given:
+            raise VocabularyError(f"line {node.lineno}: a function that no call is given")
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in calls):
             raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
         if isinstance(node, ast.ImportFrom) and not _may_import(node.module or ""):
