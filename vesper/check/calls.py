@@ -89,8 +89,8 @@ class Calls(NodeFunctions):
             self.bag.error(Code.TYPE_MISMATCH, operand.span, expected="a value that may be null", found=found.type)
             return None
         null = ir.Literal(found.type, None, self.place(expression.span))
-        sides = (null, found) if isinstance(expression.left, ast.Null) else (found, null)
-        return self.operation(expression.operator, sides, expression.span)
+        # A literal cannot fail: which of the two comes first is nothing that anybody could see.
+        return self.operation(expression.operator, (found, null), expression.span)
 
     def _as_optionals(
         self, expression: ast.Infix, left: ir.Expression, right: ir.Expression

@@ -180,6 +180,8 @@ class ExpressionWriter(LoopWriter):
         spelling: Spelling | None = SPELLINGS.get(call.op)
         if call.op in EQUALITIES and all(has_plain_equality(type_) for type_ in call.of):
             spelling = EQUALITIES[call.op]
+        if _is_null(call.args[-1]) and call.op in ("optional.equal", "optional.not_equal"):
+            spelling = IsNone(is_negated=call.op == "optional.not_equal")
         match spelling:
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
@@ -222,12 +224,14 @@ class ExpressionWriter(LoopWriter):
     def is_atom(self, let: ir.Let) -> bool:
         """True for a name that is bound to a name or a literal: Python can write that itself wherever it is used."""
         value = let.value
-        if not isinstance(value, ir.Ref | ir.Local) and not (
+        while isinstance(value, ir.Field):  # a field of one is as good: it holds what it holds
+            value = value.of
+        is_atom = isinstance(value, ir.Ref | ir.Local) or (
             isinstance(value, ir.Literal) and isinstance(value.value, bool | int | Decimal | str)
-        ):
-            return False
-        self._atoms[let.local] = value
-        return True
+        )
+        if is_atom:
+            self._atoms[let.local] = let.value
+        return is_atom
 
     def _let(self, let: ir.Let) -> Written:
         """`[body for name in [value]][0]`: Python has no shorter expression that evaluates a value first and once."""
@@ -254,6 +258,10 @@ class ExpressionWriter(LoopWriter):
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _is_null(expression: ir.Expression) -> bool:
+    return isinstance(expression, ir.Literal) and expression.value is None
 
 
 def _declared_members(call: ir.Call) -> list[cst.BaseExpression]:

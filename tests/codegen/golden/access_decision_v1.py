@@ -45,7 +45,9 @@ def access_decision_v1(
 
     # step applies, line 35
     applies: list[Rule] = [
-        rule for rule in rules if action in rule["actions"] and not set_is_disjoint(rule["roles"], roles) and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
+        rule
+        for rule in rules
+        if action in rule["actions"] and not set_is_disjoint(rule["roles"], roles) and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
     ]
 
     # step denies, line 36

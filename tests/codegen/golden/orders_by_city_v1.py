@@ -82,7 +82,7 @@ def orders_by_city_v1(
     lowest = (
         D_0
         if len(orders) == 0
-        else smallest(order["total"] - [D_0 if value is None else value for value in [order["discount"]]][0] for order in orders)
+        else smallest(order["total"] - (D_0 if order["discount"] is None else order["discount"]) for order in orders)
     )
 
     # step last_city, line 54
@@ -94,7 +94,8 @@ def orders_by_city_v1(
 
     # step net, line 55
     net = [
-        order["total"] if order["discount"] is None else order["total"] - order["discount"] for order in orders
+        order["total"] if order["discount"] is None else order["total"] - order["discount"]
+        for order in orders
     ]
 
     # step states, line 56
