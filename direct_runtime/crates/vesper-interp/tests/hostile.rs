@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and support is for all tests"
 )]
 
+#[path = "support/everything.rs"]
+mod everything;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "support/tree.rs"]
@@ -16,124 +18,11 @@ mod tree;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value as Json, json};
-use tree::{call, flatten, input, integer, local};
+use everything::everything;
 use vesper_interp::{Outcome, Program};
 use vesper_ir::{Decimal, Map, Member, Set, Type, Value};
 
 const PAYMENT: &[u8] = include_bytes!("../../../fixtures/payment_decision_v1.json");
-
-/// A node with every kind of type, of value and of expression.
-fn everything() -> Vec<u8> {
-    let color = json!({"enum": ["red", "blue"]});
-    let order = json!({"enum": ["ascending", "descending"]});
-    let item = json!({"record": [
-        {"name": "qty", "type": "integer"}, {"name": "note", "type": {"optional": "string"}},
-    ]});
-    let each = |kind: &str, number: u32, value: Json| json!({"for": {"kind": kind, "locals": [number], "over": input("items"), "value": value}});
-    let qty = |number: u32| json!({"field": {"name": "qty", "of": local(number)}});
-    let mut table = Vec::new();
-    let steps = [
-        each("sum", 0, qty(0)),
-        json!({"if": {
-            "condition": each("exists", 1, call("integer.greater", &[qty(1), integer(3)])),
-            "then": each("min", 2, qty(2)), "else": each("max", 3, qty(3)),
-        }}),
-        json!({"for": {
-            "kind": "map", "locals": [4, 5], "over": input("rates"),
-            "where": {"and": [{"constant": "yes"}, call("integer.less", &[local(5), integer(9)])]},
-            "key": local(5), "value": local(4),
-        }}),
-        json!({"for": {"kind": "set", "locals": [6], "over": input("colors"), "value": local(6)}}),
-        json!({"let": {"local": 7, "value": {"step": "s0"}, "body": {"record": {"fields": [
-            {"name": "qty", "value": local(7)},
-            {"name": "note", "value": {"literal": {"type": {"optional": "string"}, "value": null}}},
-        ]}}}}),
-        json!({"array": {"items": [{"step": "s4"}, {"constant": "one"}], "of": item}}),
-        each(
-            "array",
-            8,
-            each("count", 9, call("integer.add", &[qty(8), qty(9)])),
-        ),
-        each("avg", 11, qty(11)),
-        json!({"for": {
-            "kind": "sort_by", "locals": [12], "over": input("items"), "value": qty(12),
-            "with": {"literal": {"type": order, "value": "descending"}},
-        }}),
-        json!({"for": {
-            "kind": "fold", "locals": [13, 14, 15], "over": input("rates"), "with": integer(2),
-            "where": call("integer.less", &[local(14), integer(9)]),
-            "value": call("integer.add", &[local(15), local(14)]),
-        }}),
-        each("group_by", 16, qty(16)),
-        each("min_by", 17, qty(17)),
-        each("drop_while", 18, call("integer.less", &[qty(18), integer(1)])),
-        each("take_while", 19, call("integer.less", &[qty(19), integer(50)])),
-        json!({"for": {"kind": "count_by", "locals": [20], "over": input("colors"), "value": local(20)}}),
-        json!({"for": {"kind": "index_by", "locals": [21], "over": input("rates"), "value": local(21)}}),
-        each("distinct_by", 22, local(22)),
-        json!({"call": {"op": "array.equal", "args": [{"step": "s8"}, input("items")], "of": [item]}}),
-        json!({"call": {"op": "map.entries", "args": [input("rates")], "of": ["string", "integer"]}}),
-    ];
-    let mut body = Vec::new();
-    for (number, step) in steps.iter().enumerate() {
-        let value = flatten(step, &mut table);
-        body.push(json!({"step": {"name": format!("s{number}"), "value": value}}));
-    }
-    let types = [
-        json!("integer"),
-        json!("integer"),
-        json!({"map": ["integer", "string"]}),
-        json!({"set": color}),
-        item.clone(),
-        json!({"array": item}),
-        json!({"array": "integer"}),
-        json!("decimal"),
-        json!({"array": item}),
-        json!("integer"),
-        json!({"map": ["integer", {"array": item}]}),
-        json!({"optional": item}),
-        json!({"array": item}),
-        json!({"array": item}),
-        json!({"map": [color, "integer"]}),
-        json!({"map": ["string", "string"]}),
-        json!({"array": item}),
-        json!("boolean"),
-        json!({"array": {"record": [{"name": "key", "type": "string"}, {"name": "value", "type": "integer"}]}}),
-    ];
-    let outputs = types.iter().enumerate();
-    let outputs: Vec<Json> = outputs
-        .map(|(number, ty)| json!({"name": format!("o{number}"), "type": ty}))
-        .collect();
-    let returned: Vec<Json> = (0..types.len())
-        .map(|number| {
-            let value = flatten(&json!({"step": format!("s{number}")}), &mut table);
-            json!({"name": format!("o{number}"), "value": value})
-        })
-        .collect();
-    body.push(json!({"return": {"success": returned}}));
-    let clause = flatten(
-        &json!({"or": [{"constant": "yes"}, each("forall", 10, {
-            call("integer.greater_or_equal", &[qty(10), json!({"output": "o1"})])
-        })]}),
-        &mut table,
-    );
-    support::document(&json!({
-        "node_id": "everything_v1", "type": "function",
-        "inputs": [
-            {"name": "items", "type": {"array": item}, "default": [{"note": "a", "qty": 1}]},
-            {"name": "rates", "type": {"map": ["string", "integer"]}, "default": [["a", 1], ["b", 2]]},
-            {"name": "colors", "type": {"set": color}, "default": ["red"]},
-        ],
-        "outputs": {"success": outputs},
-        "constants": [
-            {"name": "one", "type": item, "value": {"note": null, "qty": 1}},
-            {"name": "yes", "type": "boolean", "value": true},
-        ],
-        "expressions": table, "constraints": [], "preconditions": [], "body": body,
-        "postconditions": [{"holds": clause}],
-    }))
-}
 
 fn documents() -> [Vec<u8>; 2] {
     [PAYMENT.to_vec(), everything()]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use vesper_ir::{Decimal, RoundingMode, Value};
 
 mod collections;
+mod composed;
 mod decimals;
 mod integers;
 mod texts;
