@@ -321,8 +321,8 @@ class ExpressionChecker(CollectionForms, Calls):
             )
             return None
         place = self.place(expression.span)
-        is_null: ir.Expression = ir.Call("optional.is_null", (operand.type.inner,), (operand,), BOOLEAN, place)
-        return ir.Call("boolean.not", (), (is_null,), BOOLEAN, place) if expression.is_negated else is_null
+        op = "optional.is_not_null" if expression.is_negated else "optional.is_null"
+        return ir.Call(op, (operand.type.inner,), (operand,), BOOLEAN, place)
 
     def _or_else(self, expression: ast.Infix, hint: Type | None) -> ir.Expression | None:
         """`a ?? b`: `a` once, and `b` only where that is null."""

@@ -17,7 +17,7 @@ from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.written import ATOM, OR, Written, in_parentheses, string_literal
 from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, SetOf, Type
-from vesper.spec.values import Value
+from vesper.spec.values import Key, Value, in_order
 
 _OF_ALL = ("count", "sum", "min", "max", "avg")
 _BY_PYTHON = (BOOLEAN, INTEGER, DECIMAL, STRING)
@@ -52,6 +52,9 @@ class LoopWriter:
             return self._with_function(expression)
         if expression.kind in _OF_ALL and is_every_item(expression):
             return self._of_all(expression)
+        entries = _written_entries(expression)
+        if entries is not None:
+            return self._map_literal(expression, entries)
         loop = self.comprehension(expression)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
@@ -109,6 +112,24 @@ class LoopWriter:
             return _of_generator("map_of", pair, loop)
         members = members_of(key_type)
         return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
+
+    def _map_literal(self, expression: ir.For, entries: list[tuple[ir.Expression, ir.Expression]]) -> Written:
+        """`{'a': 1}` of the language: a dict where that has its keys in order and once, else made of pairs."""
+        assert expression.key is not None
+        pairs = [(self.stored(key).node, self.stored(value).node) for key, value in entries]
+        keys: list[Key] = [
+            key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, bool | int | str)
+        ]
+        if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
+            return Written(cst.Dict([cst.DictElement(key, value) for key, value in pairs]), ATOM)
+        items = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
+        key_type = expression.key.type
+        if isinstance(key_type, Enum):
+            call = cst.Call(cst.Name("map_of_members"), [cst.Arg(members_of(key_type)), cst.Arg(items)])
+        else:
+            call = cst.Call(cst.Name("map_of"), [cst.Arg(items)])
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
 
     # -- a function and the items -----------------------------------------------------------------
 
@@ -200,6 +221,23 @@ def is_every_item(expression: ir.For) -> bool:
         and isinstance(expression.value, ir.Local)
         and expression.value.number == expression.locals[0]
     )
+
+
+def _written_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression]] | None:
+    """The entries of a map that is written out: `{e.key: e.value FOR e IN [{key: …, value: …}, …]}`."""
+    if not isinstance(expression.over, ir.Array) or expression.where is not None or expression.key is None:
+        return None
+    for part, name in ((expression.key, "key"), (expression.value, "value")):
+        if not (isinstance(part, ir.Field) and part.name == name and isinstance(part.of, ir.Local)):
+            return None
+        if part.of.number != expression.locals[0]:
+            return None
+    entries: list[tuple[ir.Expression, ir.Expression]] = []
+    for item in expression.over.items:
+        if not isinstance(item, ir.RecordValue) or [name for name, _ in item.fields] != ["key", "value"]:
+            return None
+        entries.append((item.fields[0][1], item.fields[1][1]))
+    return entries
 
 
 def _target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:

@@ -152,5 +152,5 @@ def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | N
     ]
     if not names:
         return None
-    kept = statement.with_changes(names=names)
+    kept = statement.with_changes(names=names, lpar=None, rpar=None)
     return line.with_changes(body=[kept if fits(kept, 0) else break_import(kept)])

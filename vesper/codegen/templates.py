@@ -23,7 +23,18 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.forms import counted_by, distinct_by, dropped_while, fold, fold_entries, greatest_by, grouped_by, least_by, sorted_by, taken_while
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    dropped_while,
+    fold,
+    fold_entries,
+    greatest_by,
+    grouped_by,
+    least_by,
+    sorted_by,
+    taken_while,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken

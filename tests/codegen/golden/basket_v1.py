@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash 27af46f8149f350721304ded6160436bc0e75cffa6daacf4a0d4c3074401bcf6
+# semantic hash 7328a8b0647b5b3392522dcafebe4c3c8ba6b3c7996922f130f3847996b65e8d
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal

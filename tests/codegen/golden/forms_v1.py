@@ -289,11 +289,7 @@ def forms_v1(
     names = text_join([upper_of for upper_of in sorted(codes)], "-")
 
     # step empty, line 96
-    empty = (
-        {}
-        if len(codes) > 1
-        else map_of((entry["key"], entry["value"]) for entry in [{"key": "a", "value": 1}, {"key": "b", "value": 2}])
-    )
+    empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
 
     return {
         "by_price": by_price,
