@@ -54,8 +54,8 @@ ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
-    # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations. An operation with
-    # a `form` is such an expression: there is nothing to call.
+    # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations.
+    # An operation with a `form` is such an expression: there is nothing to call.
     implemented = declarations.implemented()
     called = tuple(operation for operation in implemented.operations if operation.has_kernel)
     declarations = replace(implemented, operations=called, errors=declarations.errors)

@@ -17,17 +17,9 @@ mod values;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, flatten, input, integer, local, returning};
+use tree::{call, each, filtered, flatten, input, integer, local, returning};
 use values::{decimals, integers, map_of, outcome, set_of, texts};
 use vesper_ir::Value;
-
-fn each(kind: &str, value: Json) -> Json {
-    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "value": value}})
-}
-
-fn filtered(kind: &str, filter: Json, value: Json) -> Json {
-    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "where": filter, "value": value}})
-}
 
 fn is_positive() -> Json {
     call("integer.greater", &[local(0), integer(0)])
