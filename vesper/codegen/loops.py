@@ -9,6 +9,7 @@ condition.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from decimal import Decimal
 
 import libcst as cst
@@ -138,6 +139,8 @@ class LoopWriter:
         if expression.kind == "fold":
             names = [names[-1], *names[:-1]]
         parameters = cst.Parameters([cst.Param(name) for name in names])
+        if expression.kind == "fold" and _asks_for_state(expression):
+            return self._with_function(_with_condition_inside(expression))
         items = self._items(expression)
         with_ = None if expression.with_ is None else self.stored(expression.with_).node
         # What a fold computes is held until the next item; the others only compare it.
@@ -238,6 +241,21 @@ def _written_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Express
             return None
         entries.append((item.fields[0][1], item.fields[1][1]))
     return entries
+
+
+def _asks_for_state(fold: ir.For) -> bool:
+    """True where the condition of an item is about what was computed so far."""
+    return fold.where is not None and any(
+        isinstance(part, ir.Local) and part.number == fold.locals[-1] for part in ir.walk(fold.where)
+    )
+
+
+def _with_condition_inside(fold: ir.For) -> ir.For:
+    """The same fold, in which an item that is passed over leaves what there is as it is."""
+    assert fold.where is not None
+    same = ir.Local(fold.locals[-1], fold.names[-1], fold.value.type, fold.place)
+    value = ir.If(fold.where, fold.value, same, fold.value.type, fold.place)
+    return replace(fold, where=None, value=value)
 
 
 def _target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
