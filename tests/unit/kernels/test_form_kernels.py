@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,10 +56,11 @@ def test_distinct_goes_by_the_equality_of_the_language() -> None:
 
 def test_items_are_asked_for_one_by_one() -> None:
     """A condition of an item is evaluated just before its value, so a generator must not be emptied first."""
-    for helper in (forms.sorted_by, forms.grouped_by, forms.distinct_by, forms.least_by, forms.taken_while):
+    helpers: list[Callable[..., Any]] = [forms.grouped_by, forms.distinct_by, forms.least_by, forms.taken_while]
+    for helper in (partial(forms.sorted_by, order="ascending"), *helpers):
         seen: list[str] = []
 
-        def items(seen: list[str] = seen) -> object:
+        def items(seen: list[str] = seen) -> Iterator[int]:
             for number in (1, 2):
                 seen.append(f"item {number}")
                 yield number
@@ -65,9 +69,8 @@ def test_items_are_asked_for_one_by_one() -> None:
             seen.append(f"value {number}")
             return True
 
-        arguments = ["ascending"] if helper is forms.sorted_by else []
-        helper(value, items(), *arguments)  # type: ignore[operator]
-        assert seen == ["item 1", "value 1", "item 2", "value 2"], helper.__name__
+        helper(value, items())
+        assert seen == ["item 1", "value 1", "item 2", "value 2"], helper
 
 
 def test_what_ends_early_asks_for_no_more() -> None:
