@@ -11,11 +11,12 @@ from libcst.helpers import parse_template_statement
 from vesper.codegen import templates
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, code_of, fits
+from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
-from vesper.spec.types import OptionalOf, Type
+from vesper.spec.types import OptionalOf, Primitive, Type
 from vesper.spec.values import Value
 
 _BODY_INDENT = 4
@@ -144,6 +145,8 @@ class FunctionWriter:
                 before.append(self._assign(local, value.value, 1, heading))
                 heading = []
             value = value.body
+        if isinstance(value, ir.For) and value.kind == "fold" and _starts_at_once(value):
+            return [*before, *self._fold(step, value, heading)]
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
         # Without it a type checker takes members of an enum for any string, and a record for any dict.
@@ -156,6 +159,25 @@ class FunctionWriter:
             # Two conditions or more: a person would write statements, not nested conditional expressions.
             return [*before, self._chain(target, value, step.value).with_changes(leading_lines=heading)]
         return [*before, self._assign(target, value, 1, heading, mark_as=step.value, annotation=annotation)]
+
+    def _fold(self, step: ir.Step, fold: ir.For, heading: Sequence[cst.EmptyLine]) -> list[cst.BaseStatement]:
+        """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
+        assert fold.with_ is not None
+        names = [self._naming.kept_local(*each) for each in zip(fold.locals, fold.names, strict=True)]
+        state = names.pop()
+        annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
+        start = self._assign(state, fold.with_, 1, heading, annotation=annotation)
+        over = self.expressions.over(fold, len(names))
+        change: cst.BaseStatement = self._assign(state, fold.value, 2 if fold.where is None else 3)
+        if fold.where is not None:
+            test = self.expressions.condition(fold.where).node
+            change = cst.If(test=test, body=cst.IndentedBlock([change]))
+        targets = loop_target([cst.Name(name) for name in names], parentheses=False)
+        loop = cst.For(target=targets, iter=over, body=cst.IndentedBlock([change]))
+        result = ir.Local(fold.locals[-1], fold.names[-1], fold.type, fold.place)
+        declared = self._types.annotation(fold.type) if needs_annotation(fold.type) else None
+        target = self._naming.name("step", step.name)
+        return [start, loop, self._assign(target, result, 1, mark_as=step.value, annotation=declared)]
 
     def _chain(self, target: str, chain: ir.If, whole: ir.Expression) -> cst.If:
         """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
@@ -201,6 +223,12 @@ class FunctionWriter:
             result = break_dict(result)
         returning = cst.SimpleStatementLine([cst.Return(result)], leading_lines=[_BLANK])
         return [*before, *self._clauses("postcondition", self._node.postconditions), returning]
+
+
+def _starts_at_once(fold: ir.For) -> bool:
+    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+    initial = fold.with_
+    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 def docstring(text: str) -> str:

@@ -176,8 +176,8 @@ class LoopWriter:
         if expression.kind == "fold":
             names = names[:-1]
         if expression.where is None:
-            return self._over(expression, len(names))
-        return cst.GeneratorExp(_target(names, parentheses=True), self.comprehension(expression))
+            return self.over(expression, len(names))
+        return cst.GeneratorExp(loop_target(names, parentheses=True), self.comprehension(expression))
 
     # -- the loop itself --------------------------------------------------------------------------
 
@@ -191,14 +191,14 @@ class LoopWriter:
         names = self._names(expression)
         if expression.kind == "fold":
             names = names[:-1]
-        over = self._over(expression, len(names))
+        over = self.over(expression, len(names))
         conditions = []
         if expression.where is not None:
             where = in_parentheses(self.condition(expression.where), OR)
             conditions.append(cst.CompIf(where))
-        return cst.CompFor(target=_target(names, parentheses=False), iter=over, ifs=conditions)
+        return cst.CompFor(target=loop_target(names, parentheses=False), iter=over, ifs=conditions)
 
-    def _over(self, expression: ir.For, names: int) -> cst.BaseExpression:
+    def over(self, expression: ir.For, names: int) -> cst.BaseExpression:
         over = self.inside(expression.over, OR)
         match expression.over.type:
             case SetOf(Enum() as enum):
@@ -258,7 +258,7 @@ def _with_condition_inside(fold: ir.For) -> ir.For:
     return replace(fold, where=None, value=value)
 
 
-def _target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
+def loop_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
     if len(names) == 1:
         return names[0]
     marks: dict[str, list[cst.LeftParen] | list[cst.RightParen]] = {} if parentheses else {"lpar": [], "rpar": []}

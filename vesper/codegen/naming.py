@@ -31,6 +31,7 @@ class Naming:
     def __init__(self) -> None:
         self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
         self._given: dict[tuple[str, str], str] = {}
+        self._kept: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
         """The identifier of an input, step, output or constant; the same one each time."""
@@ -41,7 +42,15 @@ class Naming:
     def begin_statement(self) -> None:
         """The names that the last statement's expressions bound are free again: Python forgets them as well."""
         for key in [key for key in self._given if key[0] == "local"]:
-            self._taken.discard(self._given.pop(key))
+            identifier = self._given.pop(key)
+            if identifier not in self._kept:
+                self._taken.discard(identifier)
+
+    def kept_local(self, number: int, name: str) -> str:
+        """The same for a name that a statement of its own binds: Python remembers it, and its type, to the end."""
+        identifier = self.local(number, name)
+        self._kept.add(identifier)
+        return identifier
 
     def local(self, number: int, name: str) -> str:
         """The identifier of a name that an expression binds; within one statement no two share one."""

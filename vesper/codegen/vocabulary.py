@@ -10,7 +10,7 @@ import ast
 
 _FORMS: tuple[type[ast.AST], ...] = (
     ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.FunctionDef, ast.arguments, ast.arg,
-    ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr,
+    ast.AnnAssign, ast.Assign, ast.For, ast.If, ast.Raise, ast.Return, ast.Expr,
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
     ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,

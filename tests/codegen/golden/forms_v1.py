@@ -19,8 +19,6 @@ from vesper.kernels.forms import (
     counted_by,
     distinct_by,
     dropped_while,
-    fold,
-    fold_entries,
     greatest_by,
     grouped_by,
     least_by,
@@ -225,18 +223,17 @@ def forms_v1(
     )
 
     # step number, line 84
-    number = fold(
-        lambda acc, n: checked(checked(acc * 10) + n),
-        (n for n in counts if n < 10),
-        0,
-    )
+    acc = 0
+    for n in counts:
+        if n < 10:
+            acc = checked(checked(acc * 10) + n)
+    number = acc
 
     # step weight, line 85
-    weight = fold_entries(
-        lambda acc, k, v: acc + Decimal(checked(v * checked(len(k) + 1))),
-        entries_of(stock),
-        D_0_5,
-    )
+    acc_ = D_0_5
+    for k, v in entries_of(stock):
+        acc_ = acc_ + Decimal(checked(v * checked(len(k) + 1)))
+    weight = acc_
 
     # step worth, line 86
     worth = (
@@ -259,7 +256,7 @@ def forms_v1(
     )
 
     # step top, line 90
-    top = largest(v for k, v in entries_of(stock))
+    top = largest(v_ for k_, v_ in entries_of(stock))
 
     # step pairs, line 91
     pairs = [
@@ -282,7 +279,7 @@ def forms_v1(
     wanted = (
         most == 3
         or most is not None and most > 100
-        or array_first([n for n in counts if n > 5]) == most
+        or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 
     # step names, line 95

@@ -56,8 +56,11 @@ def test_distinct_goes_by_the_equality_of_the_language() -> None:
 
 def test_items_are_asked_for_one_by_one() -> None:
     """A condition of an item is evaluated just before its value, so a generator must not be emptied first."""
-    helpers: list[Callable[..., Any]] = [forms.grouped_by, forms.distinct_by, forms.least_by, forms.taken_while]
-    for helper in (partial(forms.sorted_by, order="ascending"), *helpers):
+    in_order = partial(forms.sorted_by, order="ascending")
+    helpers: list[Callable[..., Any]] = [
+        in_order, forms.grouped_by, forms.distinct_by, forms.least_by, forms.taken_while,
+    ]  # fmt: skip
+    for helper in helpers:
         seen: list[str] = []
 
         def items(seen: list[str] = seen) -> Iterator[int]:
