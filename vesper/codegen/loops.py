@@ -88,8 +88,8 @@ class LoopWriter:
 
     def _aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
         """A sum, an average, a smallest or a largest of what an expression gives one by one."""
-        if expression.kind == "avg":
-            op = f"{'integer' if expression.value.type == INTEGER else expression.value.type}.avg"
+        if expression.kind == "avg" or (expression.kind == "sum" and expression.type not in (INTEGER, DECIMAL)):
+            op = f"{expression.value.type}.{expression.kind}"
             self.kernels.add(op)
             return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(items)])
         if expression.kind == "sum" and expression.type == DECIMAL:
