@@ -55,8 +55,8 @@ OWNED = {**COPIED, "decimal": "Decimal", "string": "Arc<str>", "bytes": "Arc<[u8
 WHOLE = {"any", "ordered", "number"}
 """Bounds whose values a kernel takes and gives as they are."""
 
-BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member"}
-BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member"}
+BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member", "record": "&[Value]"}
+BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member", "record": "Arc<[Value]>"}
 """How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
 
 GIVEN = ("Boolean", "Fields", "Float", "Integer", "List", "Null", "Text")
@@ -78,7 +78,10 @@ ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder", "kind": "JsonKind", 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
     # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations.
-    declarations = replace(declarations.implemented(), errors=declarations.errors)
+    # An operation with a `form` is such an expression: there is nothing to call.
+    implemented = declarations.implemented()
+    called = tuple(operation for operation in implemented.operations if operation.has_kernel)
+    declarations = replace(implemented, operations=called, errors=declarations.errors)
     generated = CRATES / "vesper-ir" / "src" / "generated"
     effects = load_effects({error.name for error in declarations.errors})
     return {
@@ -307,7 +310,7 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
 
 def _signature(operation: Operation) -> list[str]:
     bounds = [f"({_string(name)}, Bound::{_camel(bound)})" for name, bound in operation.type_params]
-    params = [f"({_string(name)}, {_pattern(operation, text, name)})" for name, text in operation.params]
+    params = [(_string(name), _pattern(operation, text, name)) for name, text in operation.params]
     places = [name for name, _ in operation.type_params]
     named = [str(places.index(each)) for each in _named_params(operation)]
     typed = [str(places.index(each)) for each in _typed_params(operation)]
@@ -315,13 +318,22 @@ def _signature(operation: Operation) -> list[str]:
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
         *_array_field("type_params", bounds),
-        *_array_field("params", params),
+        *_params_field(params),
         f"                returns: {_pattern(operation, operation.returns, operation.name)},",
         *_array_field("raises", raises),
         *_array_field("named", named),
         *_array_field("typed", typed),
         "            },",
     ]
+
+
+def _params_field(params: list[tuple[str, str]]) -> list[str]:
+    indent = " " * 16
+    pairs = [f"{name}, {pattern}" for name, pattern in params]
+    if len(pairs) == 1 and len(pairs[0]) > ARRAY_WIDTH:
+        # One pair that is too long for a line shares its brackets with the array.
+        return [f"{indent}params: &[(", *(f"{indent}    {part}," for part in params[0]), f"{indent})],"]
+    return _array_field("params", [f"({pair})" for pair in pairs])
 
 
 def _array_field(name: str, items: list[str]) -> list[str]:
@@ -344,6 +356,9 @@ def _pattern(operation: Operation, text: str, place: str) -> str:
     if composed := _composed(text):
         name, parts = composed
         return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part, place) for part in parts)})"
+    if fields := _fields(text):
+        pairs = [f"({_string(name)}, {_pattern(operation, part, place)})" for name, part in fields]
+        return f"RecordOf(&[{', '.join(pairs)}])"
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know the type `{text}`")
 
 
@@ -459,6 +474,8 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     composed = _composed(text)
     if composed and composed[0] in of_composed:
         return of_composed[composed[0]]
+    if _fields(text):
+        return of_bounds["record"]
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know how to pass `{text}`")
 
 
@@ -511,6 +528,9 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
         elif bound == "enum":
             patterns.append(f"Value::Member({name})")
             arguments.append(f"*{name}")
+        elif bound == "record" or _fields(text):
+            patterns.append(f"Value::Record({name})")
+            arguments.append(name)
         elif composed and composed[0] == "optional":
             patterns.append(name)
             arguments.append(f"{name}.as_optional()")
@@ -559,6 +579,8 @@ def _wrapped(operation: Operation) -> str:
         return "Value::Member(result)"
     if _members(operation.returns):
         return "Value::Member(result.member())"
+    if bound == "record" or _fields(operation.returns):
+        return "Value::Record(result)"
     if composed := _composed(operation.returns):
         return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"

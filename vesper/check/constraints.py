@@ -42,9 +42,10 @@ _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equa
 
 
 def constraint_clause(
-    constraint: ast.Constraint, input_: ast.Input, type_: Type, bag: DiagnosticBag
+    constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
 ) -> ir.Clause | None:
-    """The clause that a constraint stands for, or None after reporting why it stands for none."""
+    """The clause that a constraint of a value stands for, or None after reporting why it stands for none."""
+    type_ = subject.type
     known = _BY_TYPE.get(type_, {})
     meaning = known.get(constraint.name.text)
     has_bound = constraint.bound is not None
@@ -58,14 +59,12 @@ def constraint_clause(
     if bound is None:
         return None
     place = place_of(bag.source, constraint.span)
-    subject: ir.Expression = ir.Ref("input", input_.name.text, type_, place)
-    shown = input_.name.text
     if meaning.of_length:
         subject = ir.Call("text.length", (), (subject,), INTEGER, place)
         shown = f"length({shown})"
     arguments = (subject, ir.Literal(compared, bound, place))
     holds = ir.Call(f"{compared}.{meaning.verb}", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}")
 
 
 def _usage(name: str, meaning: _Meaning) -> str:

@@ -92,7 +92,8 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
         kind, start, position = match.lastgroup, position, match.end()
         if kind != "space":
             tokens.append(_token(str(kind), match[0], placed.span(start, position), bag))
-    if not any(token.text == "LET" for token in tokens):
+    # `=` gives a name to a value in a LET, and in a call after a FOR: `fold(acc + x FOR x IN xs, acc = 0)`.
+    if not any(token.text in ("LET", "FOR") for token in tokens):
         for token in tokens:
             if token.text == "=" and token.kind is TokenKind.SIGN:
                 bag.error(Code.BAD_CHARACTER, token.span, help="compare with `==`", what="`=`")

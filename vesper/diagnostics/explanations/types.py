@@ -134,4 +134,22 @@ TYPES: Final[dict[str, Explanation]] = {
             "capabilities_required: [database.read.users]\n"
         ),
     ),
+    "VSP2008": Explanation(
+        text=(
+            "A function of the node is called with one argument for each of its parameters, in their order. Nothing "
+            "may be left out, because a parameter has no default. Give the arguments that it declares."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount, 2)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
 }

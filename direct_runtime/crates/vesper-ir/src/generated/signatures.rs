@@ -4,7 +4,8 @@ use super::choices::{JsonKind, RoundingMode, SortOrder};
 use super::errors::ErrorCode;
 use super::ops::Op;
 use crate::types::TypePattern::{
-    ArrayOf, Boolean, Bytes, Decimal, EnumOf, Float, Integer, Json, MapOf, OptionalOf, Parameter, SetOf, Text,
+    ArrayOf, Boolean, Bytes, Decimal, EnumOf, Float, Integer, Json, MapOf, OptionalOf, Parameter, RecordOf,
+    SetOf, Text,
 };
 use crate::types::{Bound, Signature};
 
@@ -12,7 +13,37 @@ impl Op {
     /// The declared shape of the operation.
     pub fn signature(self) -> &'static Signature {
         match self {
+            Op::ArrayEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::ArrayNotEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
             Op::ArrayLength => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Integer,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::ArrayCount => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("values", ArrayOf(&Parameter(0)))],
                 returns: Integer,
@@ -138,11 +169,30 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::ArrayZip => &Signature {
+                type_params: &[("A", Bound::Any), ("B", Bound::Any)],
+                params: &[
+                    ("left", ArrayOf(&Parameter(0))),
+                    ("right", ArrayOf(&Parameter(1))),
+                ],
+                returns: ArrayOf(&RecordOf(&[("first", Parameter(0)), ("second", Parameter(1))])),
+                raises: &[ErrorCode::InvalidArgument],
+                named: &[],
+                typed: &[],
+            },
             Op::ArrayRange => &Signature {
                 type_params: &[],
                 params: &[("start", Integer), ("end", Integer), ("step", Integer)],
                 returns: ArrayOf(&Integer),
                 raises: &[ErrorCode::InvalidArgument, ErrorCode::TooLarge],
+                named: &[],
+                typed: &[],
+            },
+            Op::ArrayEnumerate => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: ArrayOf(&RecordOf(&[("index", Integer), ("value", Parameter(0))])),
+                raises: &[],
                 named: &[],
                 typed: &[],
             },
@@ -183,6 +233,22 @@ impl Op {
                 params: &[("values", ArrayOf(&Parameter(0))), ("value", Parameter(0))],
                 returns: OptionalOf(&Integer),
                 raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::ArrayMin => &Signature {
+                type_params: &[("T", Bound::Ordered)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Parameter(0),
+                raises: &[ErrorCode::EmptyCollection],
+                named: &[],
+                typed: &[],
+            },
+            Op::ArrayMax => &Signature {
+                type_params: &[("T", Bound::Ordered)],
+                params: &[("values", ArrayOf(&Parameter(0)))],
+                returns: Parameter(0),
+                raises: &[ErrorCode::EmptyCollection],
                 named: &[],
                 typed: &[],
             },
@@ -556,6 +622,22 @@ impl Op {
                 params: &[("total", Decimal), ("weights", ArrayOf(&Decimal))],
                 returns: ArrayOf(&Decimal),
                 raises: &[ErrorCode::InvalidArgument],
+                named: &[],
+                typed: &[],
+            },
+            Op::DecimalSum => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Decimal))],
+                returns: Decimal,
+                raises: &[ErrorCode::DecimalOverflow],
+                named: &[],
+                typed: &[],
+            },
+            Op::DecimalAvg => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Decimal))],
+                returns: Decimal,
+                raises: &[ErrorCode::EmptyCollection, ErrorCode::DecimalOverflow],
                 named: &[],
                 typed: &[],
             },
@@ -1003,6 +1085,22 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::IntegerSum => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Integer))],
+                returns: Integer,
+                raises: &[ErrorCode::IntegerOverflow],
+                named: &[],
+                typed: &[],
+            },
+            Op::IntegerAvg => &Signature {
+                type_params: &[],
+                params: &[("values", ArrayOf(&Integer))],
+                returns: Decimal,
+                raises: &[ErrorCode::EmptyCollection],
+                named: &[],
+                typed: &[],
+            },
             Op::JsonEqual => &Signature {
                 type_params: &[],
                 params: &[("left", Json), ("right", Json)],
@@ -1091,6 +1189,28 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::MapEqual => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[
+                    ("left", MapOf(&Parameter(0), &Parameter(1))),
+                    ("right", MapOf(&Parameter(0), &Parameter(1))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::MapNotEqual => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[
+                    ("left", MapOf(&Parameter(0), &Parameter(1))),
+                    ("right", MapOf(&Parameter(0), &Parameter(1))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
             Op::MapLength => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
                 params: &[("entries", MapOf(&Parameter(0), &Parameter(1)))],
@@ -1159,6 +1279,14 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::MapEntries => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[("entries", MapOf(&Parameter(0), &Parameter(1)))],
+                returns: ArrayOf(&RecordOf(&[("key", Parameter(0)), ("value", Parameter(1))])),
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
             Op::MapPut => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
                 params: &[
@@ -1193,6 +1321,17 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::MapFromEntries => &Signature {
+                type_params: &[("K", Bound::Key), ("V", Bound::Any)],
+                params: &[(
+                    "entries",
+                    ArrayOf(&RecordOf(&[("key", Parameter(0)), ("value", Parameter(1))])),
+                )],
+                returns: MapOf(&Parameter(0), &Parameter(1)),
+                raises: &[ErrorCode::DuplicateKey],
+                named: &[],
+                typed: &[],
+            },
             Op::OptionalIsNull => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("value", OptionalOf(&Parameter(0)))],
@@ -1217,6 +1356,14 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::OptionalIsNotNull => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[("value", OptionalOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
             Op::OptionalRequire => &Signature {
                 type_params: &[("T", Bound::Any)],
                 params: &[("value", OptionalOf(&Parameter(0)))],
@@ -1225,9 +1372,63 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::OptionalEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", OptionalOf(&Parameter(0))),
+                    ("right", OptionalOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::OptionalNotEqual => &Signature {
+                type_params: &[("T", Bound::Any)],
+                params: &[
+                    ("left", OptionalOf(&Parameter(0))),
+                    ("right", OptionalOf(&Parameter(0))),
+                ],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::RecordEqual => &Signature {
+                type_params: &[("R", Bound::Record)],
+                params: &[("left", Parameter(0)), ("right", Parameter(0))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::RecordNotEqual => &Signature {
+                type_params: &[("R", Bound::Record)],
+                params: &[("left", Parameter(0)), ("right", Parameter(0))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
             Op::SetIsMember => &Signature {
                 type_params: &[("T", Bound::Key)],
                 params: &[("value", Parameter(0)), ("members", SetOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::SetEqual => &Signature {
+                type_params: &[("T", Bound::Key)],
+                params: &[("left", SetOf(&Parameter(0))), ("right", SetOf(&Parameter(0)))],
+                returns: Boolean,
+                raises: &[],
+                named: &[],
+                typed: &[],
+            },
+            Op::SetNotEqual => &Signature {
+                type_params: &[("T", Bound::Key)],
+                params: &[("left", SetOf(&Parameter(0))), ("right", SetOf(&Parameter(0)))],
                 returns: Boolean,
                 raises: &[],
                 named: &[],

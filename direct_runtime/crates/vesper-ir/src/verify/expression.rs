@@ -97,7 +97,7 @@ impl<'a> Typing<'a> {
         let (ty, kind) = self
             .resolve(raw, scope)
             .map_err(|what| Rejected(format!("expression {index}: {what}")))?;
-        self.locals.open(index, &ty)?;
+        self.locals.open(index, &ty, &self.done)?;
         self.done.push(Expression { ty, kind, start });
         Ok(())
     }
