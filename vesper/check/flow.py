@@ -391,8 +391,8 @@ class FlowChecker:
             self._before.append(once)
             on = ir.Ref("step", once.name, on.type, on.place)
         if not (isinstance(on.type, Enum) or on.type in (STRING, INTEGER, BOOLEAN)):
-            expected = "an enum, string, integer or boolean"
-            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=expected, found=on.type)
+            wanted = "an enum, string, integer or boolean"
+            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=wanted, found=on.type)
             return None
         seen: dict[object, Span] = {}
         tests: list[list[ir.Expression]] = []
@@ -426,8 +426,8 @@ class FlowChecker:
         if action.otherwise is None:
             last = arms.pop()
             if not arms:
-                expected = "two cases at least: one that covers everything decides nothing"
-                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=expected, found="one")
+                wanted = "two cases at least: one that covers everything decides nothing"
+                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=wanted, found="one")
                 return None
             return ir.Branch(name, tuple(arms), last.body, last.value, place)
         return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)

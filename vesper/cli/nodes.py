@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -300,9 +300,12 @@ def lock_command(root: Path, check: bool) -> None:
     path, text = root / LOCK_NAME, lock_text(_newest(found.values()))
     current = path.read_text(encoding="utf-8") if path.is_file() else None
     if check:
-        if current != text:
+        if current != text and (found or current is not None):
             raise click.ClickException(f"{path.as_posix()} is not up to date; run `vesper nodes lock`")
         click.echo(f"{path.as_posix()} is up to date")
+        return
+    if current is None and not found:
+        click.echo("no node calls another: there is nothing to pin")
         return
     if current == text:
         click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
