@@ -69,8 +69,8 @@ class FlowChecker:
         body: list[ir.Statement] = []
         for position, step in enumerate(steps):
             statement = self._step(step)
-            if statement is not None:
-                body += statement
+            assert statement is not None or self._bag.has_errors, "a step was dropped and nothing said why"
+            body += statement or ()
             if step_leaves(step):
                 for unreachable in steps[position + 1 :]:
                     also = (Label(step.span, "the flow ends here"),)
@@ -659,7 +659,12 @@ class FlowChecker:
     # -- handlers ---------------------------------------------------------------------------------
 
     def _handled(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
-        if statement is None or isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
+        if statement is None:
+            for handler in step.handlers:  # what stands in them is right or wrong whatever the step is
+                with self._inside():
+                    self.block(handler.steps)
+            return None
+        if isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
             return statement
         handlers = self._handlers(step, value_type(statement), statement)
         return replace(statement, handlers=handlers)
