@@ -44,8 +44,6 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
     if bag.has_errors:
         return  # a step that is wrong may need what seems unused
     asks_a_provider = any(need.capability.startswith("network.http_client.") for need in needs)
-    if bag.has_errors:
-        return  # a step that is wrong needs nothing yet
     for word in required:
         if asks_a_provider and word.text.startswith("secrets.read."):
             continue  # the credentials of a provider, which the configuration names

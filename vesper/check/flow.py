@@ -69,8 +69,8 @@ class FlowChecker:
         body: list[ir.Statement] = []
         for position, step in enumerate(steps):
             statement = self._step(step)
-            if statement is not None:
-                body += statement
+            assert statement is not None or self._bag.has_errors, "a step was dropped and nothing said why"
+            body += statement or ()
             if step_leaves(step):
                 for unreachable in steps[position + 1 :]:
                     also = (Label(step.span, "the flow ends here"),)
@@ -391,8 +391,8 @@ class FlowChecker:
             self._before.append(once)
             on = ir.Ref("step", once.name, on.type, on.place)
         if not (isinstance(on.type, Enum) or on.type in (STRING, INTEGER, BOOLEAN)):
-            expected = "an enum, string, integer or boolean"
-            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=expected, found=on.type)
+            wanted = "an enum, string, integer or boolean"
+            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=wanted, found=on.type)
             return None
         seen: dict[object, Span] = {}
         tests: list[list[ir.Expression]] = []
@@ -426,8 +426,8 @@ class FlowChecker:
         if action.otherwise is None:
             last = arms.pop()
             if not arms:
-                expected = "two cases at least: one that covers everything decides nothing"
-                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=expected, found="one")
+                wanted = "two cases at least: one that covers everything decides nothing"
+                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=wanted, found="one")
                 return None
             return ir.Branch(name, tuple(arms), last.body, last.value, place)
         return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)
@@ -659,7 +659,12 @@ class FlowChecker:
     # -- handlers ---------------------------------------------------------------------------------
 
     def _handled(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
-        if statement is None or isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
+        if statement is None:
+            for handler in step.handlers:  # what stands in them is right or wrong whatever the step is
+                with self._inside():
+                    self.block(handler.steps)
+            return None
+        if isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
             return statement
         handlers = self._handlers(step, value_type(statement), statement)
         return replace(statement, handlers=handlers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from vesper.compiler.checked import Checked
     from vesper.compiler.node_cache import NodeCache
     from vesper.ir.nodes import Node
-
-_NO_CALLS = "no node depends on another: this version of Vesper has no calls between nodes"
-_NO_EFFECTS = "no node needs a capability: this version of Vesper has pure nodes only"
+    from vesper.repository.lock import Pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +155,14 @@ def _shown(path: Path, compiled: Compiled) -> list[str]:
         *_section("types", types),
         *_section("inputs", _inputs(node)),
         *_section("outputs", [(each.name, str(each.type)) for each in node.outputs]),
+        *_section("errors", [(each.name, str(each.type)) for each in node.errors]),
         *_section("constants", [(each.name, str(each.type), show(each.value)) for each in node.constants]),
         *_section("preconditions", [(printable(each.text),) for each in node.preconditions]),
         *_section("postconditions", [(printable(each.text),) for each in node.postconditions]),
+        *_section("invariants", [(printable(each.text),) for each in node.invariants]),
         *_section("steps", _steps(node)),
+        *_section("calls", [(each.node, each.semantic_hash[:12]) for each in node.calls]),
+        *_section("capabilities", [(each,) for each in node.grants.required]),
         *_section("cases", [_case(node, each) for each in compiled.cases]),
         *_section("hashes", [("semantic", compiled.semantic_hash), ("source", node.source.sha256)]),
         *_section("IR", [(size,)]),
@@ -180,15 +182,21 @@ def _inputs(node: Node) -> Sequence[tuple[str, ...]]:
 
 
 def _steps(node: Node) -> Sequence[tuple[str, ...]]:
-    from vesper.ir.nodes import Step
+    from vesper.ir.statements import Raise, Require, Return, all_statements, value_type
 
-    steps = [each for each in node.body if isinstance(each, Step)]
-    return [(each.name, str(each.value.type), f"line {each.place.line}") for each in steps]
+    steps = [each for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require)]
+    named = [each for each in steps if not each.name.startswith("_")]
+    return [(each.name, str(value_type(each) or "no value"), f"line {each.place.line}") for each in named]
 
 
 def _case(node: Node, case: Case) -> tuple[str, ...]:
     from vesper.spec.values import printable, show
 
+    if case.error is not None:
+        wanted = ", ".join(f"{name} = {show(value)}" for name, value in case.error.items())
+        return printable(case.name), f"ends with {wanted}"
+    if case.fails is not None:
+        return printable(case.name), f"fails with {case.fails}"
     if case.breaks is None:
         wanted = ", ".join(f"{name} = {show(value)}" for name, value in (case.expect or {}).items())
         return printable(case.name), f"gives {wanted}"
@@ -233,25 +241,89 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
         said = "has errors" if others is None else ", ".join(others) or "depends on none"
         click.echo(f"{printable(name)}  {said}")
     if not edges:
-        click.echo(f"\n{_NO_CALLS}")
+        click.echo("\nno node calls another")
 
 
 @command.command("capabilities")
 @nodes_option
 @no_cache_option
-def capabilities_command(root: Path, no_cache: bool) -> None:
-    """Show what each node must be granted to run."""
-    from vesper.repository.describe import capabilities
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def capabilities_command(root: Path, no_cache: bool, style: str) -> None:
+    """Show what each node must be granted to run, and which of its steps need it."""
+    from vesper.repository.describe import needs
     from vesper.spec.values import printable
 
-    any_needed = False
-    for name, node in _nodes(root, no_cache).items():
-        needed = () if node is None else capabilities(node)
-        any_needed = any_needed or bool(needed)
-        said = "has errors" if node is None else ", ".join(needed) or "none"
-        click.echo(f"{printable(name)}  {said}")
-    if not any_needed:
-        click.echo(f"\n{_NO_EFFECTS}")
+    nodes = _nodes(root, no_cache)
+    if style == "json":
+        _print_json(
+            {
+                name: None if node is None else {"required": needs(node), "denied": list(node.grants.denied)}
+                for name, node in nodes.items()
+            }
+        )
+        return
+    for name, node in nodes.items():
+        required = {} if node is None else needs(node)
+        said = "has errors" if node is None else "" if required else "none"
+        click.echo(f"{printable(name)}  {said}".rstrip())
+        for capability, steps in required.items():
+            click.echo(f"  {capability}  {', '.join(steps) or 'a called node, or the credentials of a provider'}")
+        if node is not None and node.grants.denied:
+            click.echo(f"  never: {', '.join(node.grants.denied)}")
+
+
+@command.command("lock")
+@nodes_option
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 where the file is not what it would be.")
+def lock_command(root: Path, check: bool) -> None:
+    """Pin the nodes that others call: their versions and their meaning, in vesper.lock."""
+    from vesper.compiler.callees import Collection, Neighbours
+    from vesper.compiler.pipeline import compile_file
+    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+
+    found: dict[str, Pinned] = {}
+    # Without the lock that is there: what is pinned now is what the nodes are now.
+    collection = Collection(root, follows_lock=False)
+    wrong = []
+    for path in find_nodes((), root):
+        compiled, bag = compile_file(path, Neighbours(collection, (path.stem,)))
+        if compiled is None:
+            wrong.append(bag.source.path)
+            continue
+        waiting = list(compiled.callees)
+        while waiting:
+            callee = waiting.pop()
+            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            waiting += callee.callees
+    if wrong:
+        raise click.ClickException(f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}")
+    path, text = root / LOCK_NAME, lock_text(_newest(found.values()))
+    current = path.read_text(encoding="utf-8") if path.is_file() else None
+    if check:
+        if current != text and (found or current is not None):
+            raise click.ClickException(f"{path.as_posix()} is not up to date; run `vesper nodes lock`")
+        click.echo(f"{path.as_posix()} is up to date")
+        return
+    if current is None and not found:
+        click.echo("no node calls another: there is nothing to pin")
+        return
+    if current == text:
+        click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
+        return
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
+
+
+def _newest(pinned: Iterable[Pinned]) -> list[Pinned]:
+    """Of several versions of a name the newest: that is what the name without version means."""
+    from vesper.spec.node_id import split_node_id
+
+    found: dict[str, tuple[int, Pinned]] = {}
+    for each in pinned:
+        parts = split_node_id(each.node_id)
+        if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:
+            found[parts[0]] = (parts[1], each)
+    return [each for _, each in found.values()]
 
 
 def _number(count: int, one: str) -> str:

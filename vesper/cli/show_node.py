@@ -8,7 +8,8 @@ from typing import Any
 from vesper.check.cases import Case
 from vesper.cli.show import json_value
 from vesper.compiler import Compiled
-from vesper.ir.nodes import Clause, Input, Node, Step
+from vesper.ir.nodes import Clause, Input, Node, Raise, Require, Return
+from vesper.ir.statements import all_statements, value_type
 from vesper.repository.describe import capabilities, dependencies, operations, record_types
 
 
@@ -25,15 +26,17 @@ def shown_json(path: Path, compiled: Compiled) -> dict[str, Any]:
         },
         "inputs": [_input(node, each) for each in node.inputs],
         "outputs": [{"name": each.name, "type": str(each.type)} for each in node.outputs],
+        "errors": [{"name": each.name, "type": str(each.type)} for each in node.errors],
         "constants": [
             {"name": each.name, "type": str(each.type), "value": json_value(each.value)} for each in node.constants
         ],
         "preconditions": [_clause(each) for each in node.preconditions],
         "postconditions": [_clause(each) for each in node.postconditions],
+        "invariants": [_clause(each) for each in node.invariants],
         "steps": [
-            {"name": each.name, "type": str(each.value.type), "line": each.place.line}
-            for each in node.body
-            if isinstance(each, Step)
+            {"name": each.name, "type": str(value_type(each)), "line": each.place.line}
+            for each in all_statements(node.body)
+            if not isinstance(each, Return | Raise | Require) and not each.name.startswith("_")
         ],
         "cases": [_case(node, each) for each in compiled.cases],
         "semantic_hash": compiled.semantic_hash,
@@ -61,6 +64,10 @@ def _case(node: Node, case: Case) -> dict[str, Any]:
         "name": case.name,
         "inputs": {name: json_value(value) for name, value in case.inputs.items()},
     }
+    if case.error is not None:
+        return shown | {"error": {name: json_value(value) for name, value in case.error.items()}}
+    if case.fails is not None:
+        return shown | {"fails": case.fails}
     if case.breaks is None:
         return shown | {"expect": {name: json_value(value) for name, value in (case.expect or {}).items()}}
     phase, index = case.breaks

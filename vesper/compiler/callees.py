@@ -39,8 +39,9 @@ def collection_of(path: Path) -> Path:
 class Collection:
     """The nodes below a folder, each compiled at most once and only when somebody calls it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, follows_lock: bool = True) -> None:
         self.root = root
+        self._follows_lock = follows_lock
         self._files: dict[str, Path] | None = None
         self._lock: Lock | LockProblem | None = None
         self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
@@ -57,7 +58,7 @@ class Collection:
 
     def lock(self) -> Lock | LockProblem:
         if self._lock is None:
-            self._lock = read_lock(self.root)
+            self._lock = read_lock(self.root) if self._follows_lock else Lock({})
         return self._lock
 
     def resolve(self, wanted: str) -> str | NotCallable:

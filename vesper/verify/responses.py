@@ -132,6 +132,8 @@ class GeneratedResponses:
                 codes = EFFECTS[request.effect].codes()
                 code = chance.choice(codes)
                 return Completion(request.id, failure=chance.choice(_HTTP_CODES) if code == "http_error" else code)
+            if request.effect == "state_transition":  # the Host moves an entity from these states and no others
+                return Completion(request.id, chance.choice(request.fixed["from"].split(",")))
             type_ = self._types[_without_iterations(request.path)]
             return Completion(request.id, self._values.draw_value(type_, f"{seed} {request.path} {request.id}"))
 
