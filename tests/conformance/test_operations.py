@@ -12,7 +12,7 @@ from tests.support.nodes import expression_node, operation_node
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
 from vesper.ir import nodes as ir
-from vesper.ir.decode import type_from_json
+from vesper.ir.type_json import type_from_json
 from vesper.spec.errors import ErrorCode
 from vesper.spec.json_value import parse_json
 from vesper.spec.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type

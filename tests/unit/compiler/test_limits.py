@@ -13,7 +13,7 @@ from vesper.diagnostics.diagnostic import MAX_FOUND, DiagnosticBag, Severity
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
 from vesper.diagnostics.suggest import suggestions
-from vesper.syntax.yaml_to_ast import MAX_EXPRESSION_TEXT
+from vesper.syntax.slots import MAX_EXPRESSION_TEXT
 from vesper.syntax.yaml_tree import MAX_ENTRIES, MAX_VALUES
 
 NODE = """node_id: small_v1
