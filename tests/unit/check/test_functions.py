@@ -71,10 +71,10 @@ def test_arguments_are_evaluated_from_the_left_and_once_and_before_the_value(eng
     program = ENGINES[engine].load(compiled_text(text))
     outcome = program.call({"n": 0})
     assert isinstance(outcome, Failed)
-    assert outcome.code is ErrorCode.DIVISION_BY_ZERO, "the first argument, though nothing uses it"
+    assert outcome.code == ErrorCode.DIVISION_BY_ZERO, "the first argument, though nothing uses it"
     outcome = program.call({"n": 2})
     assert isinstance(outcome, Failed)
-    assert outcome.code is ErrorCode.INTEGER_OVERFLOW
+    assert outcome.code == ErrorCode.INTEGER_OVERFLOW
 
 
 def test_a_call_is_let_in_the_ir() -> None:
