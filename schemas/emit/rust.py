@@ -269,6 +269,13 @@ def _typed_params(operation: Operation) -> list[str]:
     return [name for name, _ in operation.type_params] if operation.family == "json" else []
 
 
+def _pattern_params(operation: Operation) -> tuple[str, ...]:
+    """Parameters that a kernel takes as a pattern that was read: all literals that there are."""
+    if any(text != "string" for name, text in operation.params if name in operation.literals):
+        raise DeclarationError(f"{operation.full_name}: the Rust emitter knows no literals but patterns")
+    return operation.literals
+
+
 def _named_params(operation: Operation) -> list[str]:
     """Type parameters whose members' names the kernel wants: a member is a place, and its text is in its type."""
     enums = [name for name, bound in operation.type_params if bound == "enum"]
@@ -314,6 +321,7 @@ def _signature(operation: Operation) -> list[str]:
     places = [name for name, _ in operation.type_params]
     named = [str(places.index(each)) for each in _named_params(operation)]
     typed = [str(places.index(each)) for each in _typed_params(operation)]
+    patterns = _pattern_params(operation)
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
@@ -323,6 +331,7 @@ def _signature(operation: Operation) -> list[str]:
         *_array_field("raises", raises),
         *_array_field("named", named),
         *_array_field("typed", typed),
+        *_array_field("patterns", [str(place) for place, (name, _) in enumerate(operation.params) if name in patterns]),
         "            },",
     ]
 
@@ -383,6 +392,7 @@ def _kernels(declarations: Declarations) -> str:
         "use super::errors::ErrorCode;",
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
         *(["use crate::json::Json;"] if "&Json" in text else []),
+        *(["use crate::pattern::Pattern;"] if "&Pattern" in text else []),
         *(["use crate::types::Type;"] if "&Type" in text else []),
         f"use crate::value::{_braced([*values, 'Value'])};",
         "",
@@ -461,6 +471,8 @@ def _method(operation: Operation) -> list[str]:
 
 
 def _param_type(operation: Operation, name: str, text: str) -> str:
+    if name in _pattern_params(operation):
+        return "&Pattern"
     return _choice_name(name) if _members(text) else _rust_type(operation, text, BORROWED)
 
 
@@ -514,7 +526,10 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     patterns, arguments, reads = [], [], []
     for name, text in operation.params:
         bound, composed = bounds.get(text), _composed(text)
-        if _members(text):
+        if name in _pattern_params(operation):
+            patterns.append(f"Value::Pattern({name})")
+            arguments.append(name)
+        elif _members(text):
             patterns.append(f"Value::Member({name})")
             reads.append((name, f"{_choice_name(name)}::from_member(*{name})"))
             arguments.append(name)

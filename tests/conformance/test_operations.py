@@ -15,6 +15,7 @@ from vesper.ir import nodes as ir
 from vesper.ir.type_json import type_from_json
 from vesper.spec.errors import ErrorCode
 from vesper.spec.json_value import parse_json
+from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type
 from vesper.spec.values import Value, accept, from_json, plain, same
 
@@ -49,13 +50,14 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
 def test_operation(case: dict[str, Any], engine: str) -> None:
     if "expression" in case:
-        given = {name: _typed(form) for name, form in case["inputs"].items()}
-        compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in given.items()})
-        inputs = {name: value for name, (_, value) in given.items()}
+        typed = {name: _typed(form) for name, form in case["inputs"].items()}
+        compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})
+        given = {name: value for name, (_, value) in typed.items()}
     else:
         args = [_typed(form) for form in case["args"]]
         compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
-        inputs = dict(zip((each.name for each in compiled.node.inputs), (value for _, value in args), strict=True))
+        given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
+    inputs = {each.name: given[each.name] for each in compiled.node.inputs}
     outcome = ENGINES[engine].load(compiled).call(inputs)
     if "raises" in case:
         assert isinstance(outcome, Failed)

@@ -77,14 +77,17 @@ def compiled_ir(node: ir.Node) -> Compiled:
 
 
 def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value]]) -> Compiled:
-    """A node whose one step is one operation; its arguments are the inputs."""
+    """A node whose one step is one operation; its arguments are the inputs, but for those that must be literals."""
     spec = OPERATIONS[op]
     bindings: dict[str, Type] = dict(zip((name for name, _ in spec.type_params), of, strict=True))
     inputs: list[ir.Input] = []
     operands: list[ir.Expression] = []
-    for (name, pattern), (type_, _) in zip(spec.params, args, strict=True):
+    for (name, pattern), (type_, value) in zip(spec.params, args, strict=True):
         wanted = substitute(declared_type(pattern), bindings)
         assert match_declared(wanted, type_, bindings), f"{op}: {name} is {type_}, declared {pattern}"
+        if name in spec.literals:
+            operands.append(ir.Literal(type_, value, _HERE))
+            continue
         inputs.append(ir.Input(name, type_, None))
         operands.append(ir.Ref("input", name, type_, _HERE))
     result = substitute(declared_type(spec.returns), bindings)

@@ -10,6 +10,7 @@ from itertools import combinations
 
 from vesper.check.binders import AGGREGATES, with_array
 from vesper.check.functions import NodeFunctions
+from vesper.check.literal_arguments import with_literals
 from vesper.check.narrowing import path_of
 from vesper.check.operations import (
     argument_hint,
@@ -147,9 +148,7 @@ class Calls(NodeFunctions):
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
 
-    def _overloaded(
-        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
-    ) -> ir.Expression | None:
+    def _overloaded(self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
         """The operation that takes these operands as they are, or with integers among them made decimals.
 
         Of the ways to do that the one that converts the fewest is taken, those on the left first.
@@ -211,7 +210,8 @@ class Calls(NodeFunctions):
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             help_ = help_ or f"it is {forms}"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
-        return call
+            return None
+        return with_literals(call, expression.arguments, self.bag)
 
 
 def to_decimal(operand: ir.Expression) -> ir.Expression:

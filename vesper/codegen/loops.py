@@ -133,7 +133,7 @@ class LoopWriter:
         assert expression.key is not None
         pairs = [(self.stored(key).node, self.stored(value).node) for key, value in entries]
         keys: list[Key] = [
-            key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, bool | int | str)
+            key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, Key)
         ]
         if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
             return Written(cst.Dict([cst.DictElement(key, value) for key, value in pairs]), ATOM)

@@ -53,7 +53,7 @@ _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
 SPELLINGS: Final[dict[str, Spelling]] = {
     **{
         f"{family}.{verb}": Infix(sign)
-        for family in ("integer", "decimal", "float", "text")
+        for family in ("integer", "decimal", "float", "text", "date", "timestamp", "duration")
         for verb, sign in _COMPARISONS.items()
     },
     **{
@@ -69,6 +69,8 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "integer.negate": Prefix("-"),
     "decimal.negate": Prefix("-"),
     "float.negate": Prefix("-"),
+    "duration.negate": Prefix("-"),
+    "timestamp.since": Infix("-"),
     "decimal.from_integer": Function("Decimal"),
     "boolean.not": Prefix("not"),
     **{f"{family}.length": Function("len") for family in ("text", "bytes", "array", "set", "map")},

@@ -26,7 +26,9 @@ def in_parentheses(written: Written, binds: int) -> cst.BaseExpression:
 
 def string_literal(text: str) -> str:
     """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
+    # The quotes that need no escape inside, as a formatter would have them.
+    quote = "'" if '"' in text and "'" not in text else '"'
     quoted = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )
-    return f'"{quoted}"'
+    return f"{quote}{quoted}{quote}"

@@ -243,6 +243,16 @@ class Code(Enum):
         "function-arguments",
         "`{name}` takes {expected}, not {found}",
     )
+    BAD_PATTERN = (
+        "VSP2009",
+        "bad-pattern",
+        "this is no pattern: {problem}",
+    )
+    NOT_A_LITERAL = (
+        "VSP2010",
+        "not-a-literal",
+        "`{parameter}` of `{function}` must be a literal",
+    )
     ALWAYS_HOLDS = (
         "VSP3101",
         "always-holds",

@@ -812,7 +812,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.not_equal": OpSpec(
         name="date.not_equal",
@@ -825,7 +825,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less": OpSpec(
         name="date.less",
@@ -838,7 +838,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less_or_equal": OpSpec(
         name="date.less_or_equal",
@@ -851,7 +851,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater": OpSpec(
         name="date.greater",
@@ -864,7 +864,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater_or_equal": OpSpec(
         name="date.greater_or_equal",
@@ -877,7 +877,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.parse": OpSpec(
         name="date.parse",
@@ -890,7 +890,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.from_parts": OpSpec(
         name="date.from_parts",
@@ -903,7 +903,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.text": OpSpec(
         name="date.text",
@@ -916,7 +916,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.to_timestamp": OpSpec(
         name="date.to_timestamp",
@@ -929,7 +929,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_days": OpSpec(
         name="date.add_days",
@@ -942,7 +942,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_months": OpSpec(
         name="date.add_months",
@@ -955,7 +955,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_months",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_years": OpSpec(
         name="date.add_years",
@@ -968,7 +968,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_years",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_between": OpSpec(
         name="date.days_between",
@@ -981,7 +981,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.months_between": OpSpec(
         name="date.months_between",
@@ -994,7 +994,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="months_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.years_between": OpSpec(
         name="date.years_between",
@@ -1007,7 +1007,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="years_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday": OpSpec(
         name="date.weekday",
@@ -1020,7 +1020,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday_number": OpSpec(
         name="date.weekday_number",
@@ -1033,7 +1033,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday_number",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.year": OpSpec(
         name="date.year",
@@ -1046,7 +1046,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.month": OpSpec(
         name="date.month",
@@ -1059,7 +1059,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day": OpSpec(
         name="date.day",
@@ -1072,7 +1072,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day_of_year": OpSpec(
         name="date.day_of_year",
@@ -1085,7 +1085,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day_of_year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_in_month": OpSpec(
         name="date.days_in_month",
@@ -1098,7 +1098,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_in_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.start_of_month": OpSpec(
         name="date.start_of_month",
@@ -1111,7 +1111,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="start_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.end_of_month": OpSpec(
         name="date.end_of_month",
@@ -1124,7 +1124,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="end_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.is_business_day": OpSpec(
         name="date.is_business_day",
@@ -1141,7 +1141,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_business_day",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_business_days": OpSpec(
         name="date.add_business_days",
@@ -1159,7 +1159,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_business_days",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.business_days_between": OpSpec(
         name="date.business_days_between",
@@ -1177,7 +1177,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="business_days_between",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.from_integer": OpSpec(
         name="decimal.from_integer",
@@ -1576,7 +1576,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.not_equal": OpSpec(
         name="duration.not_equal",
@@ -1589,7 +1589,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less": OpSpec(
         name="duration.less",
@@ -1602,7 +1602,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less_or_equal": OpSpec(
         name="duration.less_or_equal",
@@ -1615,7 +1615,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater": OpSpec(
         name="duration.greater",
@@ -1628,7 +1628,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater_or_equal": OpSpec(
         name="duration.greater_or_equal",
@@ -1641,7 +1641,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.add": OpSpec(
         name="duration.add",
@@ -1654,7 +1654,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.subtract": OpSpec(
         name="duration.subtract",
@@ -1667,7 +1667,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.multiply": OpSpec(
         name="duration.multiply",
@@ -1680,7 +1680,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.divide": OpSpec(
         name="duration.divide",
@@ -1693,7 +1693,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.ratio": OpSpec(
         name="duration.ratio",
@@ -1706,7 +1706,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.negate": OpSpec(
         name="duration.negate",
@@ -1719,7 +1719,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.abs": OpSpec(
         name="duration.abs",
@@ -1732,7 +1732,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.parse": OpSpec(
         name="duration.parse",
@@ -1745,7 +1745,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="duration",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.text": OpSpec(
         name="duration.text",
@@ -1758,7 +1758,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_seconds": OpSpec(
         name="duration.total_seconds",
@@ -1771,7 +1771,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_microseconds": OpSpec(
         name="duration.total_microseconds",
@@ -1784,7 +1784,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_microseconds": OpSpec(
         name="duration.from_microseconds",
@@ -1797,7 +1797,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_days": OpSpec(
         name="duration.from_days",
@@ -1810,7 +1810,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_hours": OpSpec(
         name="duration.from_hours",
@@ -1823,7 +1823,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hours",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_minutes": OpSpec(
         name="duration.from_minutes",
@@ -1836,7 +1836,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minutes",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_seconds": OpSpec(
         name="duration.from_seconds",
@@ -1849,7 +1849,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_milliseconds": OpSpec(
         name="duration.from_milliseconds",
@@ -1862,7 +1862,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="milliseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.sum": OpSpec(
         name="duration.sum",
@@ -1875,7 +1875,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "enum.equal": OpSpec(
         name="enum.equal",
@@ -3071,7 +3071,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="matches",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find": OpSpec(
         name="regex.find",
@@ -3084,7 +3084,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find_all": OpSpec(
         name="regex.find_all",
@@ -3097,7 +3097,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find_all",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.groups": OpSpec(
         name="regex.groups",
@@ -3110,7 +3110,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="groups",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.replace": OpSpec(
         name="regex.replace",
@@ -3123,7 +3123,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="replace_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.split": OpSpec(
         name="regex.split",
@@ -3136,7 +3136,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="split_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "set.is_member": OpSpec(
         name="set.is_member",
@@ -3526,7 +3526,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="lower",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.upper": OpSpec(
         name="text.upper",
@@ -3539,7 +3539,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="upper",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.starts_with": OpSpec(
         name="text.starts_with",
@@ -3734,7 +3734,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.not_equal": OpSpec(
         name="timestamp.not_equal",
@@ -3747,7 +3747,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less": OpSpec(
         name="timestamp.less",
@@ -3760,7 +3760,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less_or_equal": OpSpec(
         name="timestamp.less_or_equal",
@@ -3773,7 +3773,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater": OpSpec(
         name="timestamp.greater",
@@ -3786,7 +3786,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater_or_equal": OpSpec(
         name="timestamp.greater_or_equal",
@@ -3799,7 +3799,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.add": OpSpec(
         name="timestamp.add",
@@ -3812,7 +3812,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.subtract": OpSpec(
         name="timestamp.subtract",
@@ -3825,7 +3825,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.since": OpSpec(
         name="timestamp.since",
@@ -3838,7 +3838,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.parse": OpSpec(
         name="timestamp.parse",
@@ -3851,7 +3851,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.text": OpSpec(
         name="timestamp.text",
@@ -3864,7 +3864,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.to_date": OpSpec(
         name="timestamp.to_date",
@@ -3877,7 +3877,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.year": OpSpec(
         name="timestamp.year",
@@ -3890,7 +3890,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.month": OpSpec(
         name="timestamp.month",
@@ -3903,7 +3903,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.day": OpSpec(
         name="timestamp.day",
@@ -3916,7 +3916,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.hour": OpSpec(
         name="timestamp.hour",
@@ -3929,7 +3929,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hour",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.minute": OpSpec(
         name="timestamp.minute",
@@ -3942,7 +3942,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minute",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.second": OpSpec(
         name="timestamp.second",
@@ -3955,7 +3955,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="second",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.microsecond": OpSpec(
         name="timestamp.microsecond",
@@ -3968,7 +3968,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microsecond",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_microseconds": OpSpec(
         name="timestamp.epoch_microseconds",
@@ -3981,7 +3981,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_seconds": OpSpec(
         name="timestamp.epoch_seconds",
@@ -3994,7 +3994,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_microseconds": OpSpec(
         name="timestamp.from_epoch_microseconds",
@@ -4007,7 +4007,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_seconds": OpSpec(
         name="timestamp.from_epoch_seconds",
@@ -4020,7 +4020,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.truncate": OpSpec(
         name="timestamp.truncate",
@@ -4033,7 +4033,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="truncate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "value.min": OpSpec(
         name="value.min",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -38,6 +39,13 @@ class Number:
 class String:
     text: str
     span: Span
+    offsets: Sequence[int] = field(default=(), compare=False, repr=False)
+    """Where in the file each character starts, and last the closing quote."""
+
+    def part(self, start: int, end: int) -> Span:
+        """The stretch of the file that the characters `start:end` come from."""
+        last = len(self.offsets) - 1
+        return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
 
 @dataclass(frozen=True, slots=True)

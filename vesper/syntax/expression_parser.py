@@ -248,7 +248,7 @@ class ExpressionParser(TypeParser):
             return ast.Number(token.text, token.span)
         if token.kind is TokenKind.STRING:
             self.take()
-            return ast.String(token.text, token.span)
+            return ast.String(token.text, token.span, token.offsets)
         if self.at("true", "false"):
             self.take()
             return ast.Boolean(token.text == "true", token.span)

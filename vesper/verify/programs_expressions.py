@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TypeAlias
 
+from vesper.check.literal_arguments import EVALUATED
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
@@ -35,6 +36,7 @@ from vesper.spec.types import (
     without_null,
 )
 from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
     LEVELS,
@@ -48,7 +50,7 @@ from vesper.verify.programs_terms import (
     infix,
     prefix,
 )
-from vesper.verify.programs_types import SCALARS, TypeSource
+from vesper.verify.programs_types import SCALARS, TypeSource, quoted
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _OFTEN, _SELDOM = 3.0, 0.3
@@ -235,13 +237,15 @@ class Expressions(BinderForms):
         return not (inside and isinstance(type_, OptionalOf))
 
     def _by_function(self, spec: OpSpec, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+        if spec.name in EVALUATED:
+            return self._read_later(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
         for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
             if len(parts) > 1:
                 parts.append(", ")
             if name in spec.literals:
-                parts.append(self.literal(param, param, scope))
+                parts.append(quoted(draw_pattern(self.random)))
             elif name == "index":
                 parts.append(self.position(scope, depth))
             elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
@@ -255,6 +259,13 @@ class Expressions(BinderForms):
             return self.array_argument(param, scope, depth)
         except NoWay:
             return (self.expression(param, scope, depth),)
+
+    def _read_later(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
+        """A call that the checker evaluates where its argument is a literal; those that it takes are literals here."""
+        argument = self.expression(param, scope, depth)
+        if argument.is_open:
+            raise NoWay
+        return Term(type_, (f"{spec.function}(", argument, ")"))
 
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
         text = self.types.literal(type_, hint, scope.taken | self.constants.keys())

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import operator
 from collections.abc import Callable
+from datetime import UTC
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
 
@@ -33,6 +34,7 @@ from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.spec.json_value import parse_json
 from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.times import MAX_DURATION
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
 
@@ -47,6 +49,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "decimal": EDGE_DECIMALS,
     "string": st.text(max_size=3),
     "boolean": st.booleans(),
+    "date": st.dates(),
+    "timestamp": st.datetimes(timezones=st.just(UTC)),
+    "duration": st.timedeltas(-MAX_DURATION, MAX_DURATION),
     "float": st.floats(),
     "bytes": st.binary(max_size=3),
     "json": st.sampled_from(["1", "1.0", "true", "null", "[1]", '{"a":1,"b":2}', '{"b":2,"a":1.0}']).map(parse_json),

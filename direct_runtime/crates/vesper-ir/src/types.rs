@@ -450,4 +450,6 @@ pub struct Signature {
     /// Type parameters that the kernel is given as they are, after those names: json does not tell what it is to be
     /// cast to, nor a record what its fields are called.
     pub typed: &'static [usize],
+    /// Parameters whose argument is a literal, which the kernel is given as the pattern that it spells.
+    pub patterns: &'static [usize],
 }

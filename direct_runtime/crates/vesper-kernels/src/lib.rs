@@ -8,8 +8,11 @@ use vesper_ir::{ErrorCode, Value};
 
 mod array;
 mod boolean;
+mod business;
 mod bytes;
+mod date;
 mod decimal;
+mod duration;
 mod enumeration;
 mod float;
 mod integer;
@@ -17,8 +20,10 @@ mod json;
 mod map;
 mod optional;
 mod record;
+mod regex;
 mod set;
 mod text;
+mod timestamp;
 mod value;
 
 /// The kernels of the direct runtime. There is no state: operations are functions.

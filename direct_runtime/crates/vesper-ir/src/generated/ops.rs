@@ -93,6 +93,62 @@ pub enum Op {
     BytesParseUtf8,
     /// The SHA-256 digest, 32 bytes.
     BytesSha256,
+    /// True when both are the same day.
+    DateEqual,
+    /// The opposite of equal.
+    DateNotEqual,
+    /// True when the left day is before the right one.
+    DateLess,
+    /// True when the left day is not after the right one.
+    DateLessOrEqual,
+    /// True when the left day is after the right one.
+    DateGreater,
+    /// True when the left day is not before the right one.
+    DateGreaterOrEqual,
+    /// Reads `YYYY-MM-DD`, and nothing else.
+    DateParse,
+    /// The day with these parts.
+    DateFromParts,
+    /// `YYYY-MM-DD`.
+    DateText,
+    /// Midnight UTC at the start of the day.
+    DateToTimestamp,
+    /// The day this many days later; earlier if the count is negative.
+    DateAddDays,
+    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    DateAddMonths,
+    /// The same day this many years later; 29 February becomes 28 in a common year.
+    DateAddYears,
+    /// How many days after the start the end is; negative if it is before.
+    DateDaysBetween,
+    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    DateMonthsBetween,
+    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    DateYearsBetween,
+    /// The day of the week.
+    DateWeekday,
+    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    DateWeekdayNumber,
+    /// The year.
+    DateYear,
+    /// The month, 1 to 12.
+    DateMonth,
+    /// The day of the month.
+    DateDay,
+    /// The day of the year, 1 to 366.
+    DateDayOfYear,
+    /// How many days the month of this day has.
+    DateDaysInMonth,
+    /// The first day of the month.
+    DateStartOfMonth,
+    /// The last day of the month.
+    DateEndOfMonth,
+    /// True for a day that is neither on the weekend nor a holiday.
+    DateIsBusinessDay,
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    DateAddBusinessDays,
+    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    DateBusinessDaysBetween,
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     DecimalFromInteger,
     /// Adds exactly; the scale of the result is the larger of the two.
@@ -151,6 +207,54 @@ pub enum Op {
     DecimalSum,
     /// The sum divided by the count, as `/` divides.
     DecimalAvg,
+    /// True when both are the same duration.
+    DurationEqual,
+    /// The opposite of equal.
+    DurationNotEqual,
+    /// True when the left duration is shorter than the right one.
+    DurationLess,
+    /// True when the left duration is not longer than the right one.
+    DurationLessOrEqual,
+    /// True when the left duration is longer than the right one.
+    DurationGreater,
+    /// True when the left duration is not shorter than the right one.
+    DurationGreaterOrEqual,
+    /// Adds two durations.
+    DurationAdd,
+    /// Subtracts the right duration from the left one.
+    DurationSubtract,
+    /// The duration this many times over.
+    DurationMultiply,
+    /// The duration divided, to the nearest microsecond, half to even.
+    DurationDivide,
+    /// How many times the right duration goes into the left one, as `/` divides.
+    DurationRatio,
+    /// Changes the sign.
+    DurationNegate,
+    /// The length without its sign.
+    DurationAbs,
+    /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
+    DurationParse,
+    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    DurationText,
+    /// The length in seconds, exact, with six places.
+    DurationTotalSeconds,
+    /// The length in microseconds.
+    DurationTotalMicroseconds,
+    /// This many microseconds.
+    DurationFromMicroseconds,
+    /// This many days.
+    DurationFromDays,
+    /// This many hours.
+    DurationFromHours,
+    /// This many minutes.
+    DurationFromMinutes,
+    /// This many seconds.
+    DurationFromSeconds,
+    /// This many milliseconds.
+    DurationFromMilliseconds,
+    /// Adds from left to right, starting with zero.
+    DurationSum,
     /// True when the left member is equal to the right one.
     EnumEqual,
     /// True when the left member differs from the right one.
@@ -333,6 +437,18 @@ pub enum Op {
     RecordEqual,
     /// The opposite of equal.
     RecordNotEqual,
+    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    RegexMatches,
+    /// The first match: the leftmost, and there the one that the pattern prefers.
+    RegexFind,
+    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    RegexFindAll,
+    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    RegexGroups,
+    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    RegexReplace,
+    /// The parts between the matches that `find_all` finds; groups add nothing.
+    RegexSplit,
     /// True when the set holds the value.
     SetIsMember,
     /// True when both have the same elements.
@@ -391,6 +507,10 @@ pub enum Op {
     TextTrimStart,
     /// Without the white space at the end.
     TextTrimEnd,
+    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextLower,
+    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextUpper,
     /// True when the string begins with the prefix.
     TextStartsWith,
     /// True when the string ends with the suffix.
@@ -419,6 +539,54 @@ pub enum Op {
     TextCodePoints,
     /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
     TextPercentEncode,
+    /// True when both are the same moment.
+    TimestampEqual,
+    /// The opposite of equal.
+    TimestampNotEqual,
+    /// True when the left moment is before the right one.
+    TimestampLess,
+    /// True when the left moment is not after the right one.
+    TimestampLessOrEqual,
+    /// True when the left moment is after the right one.
+    TimestampGreater,
+    /// True when the left moment is not before the right one.
+    TimestampGreaterOrEqual,
+    /// The moment this much later.
+    TimestampAdd,
+    /// The moment this much earlier.
+    TimestampSubtract,
+    /// How long after the start the end is; negative if it is before.
+    TimestampSince,
+    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    TimestampParse,
+    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    TimestampText,
+    /// The day in UTC.
+    TimestampToDate,
+    /// The year in UTC.
+    TimestampYear,
+    /// The month in UTC, 1 to 12.
+    TimestampMonth,
+    /// The day in UTC.
+    TimestampDay,
+    /// The hour in UTC.
+    TimestampHour,
+    /// The minute in UTC.
+    TimestampMinute,
+    /// The second in UTC.
+    TimestampSecond,
+    /// The microsecond in UTC.
+    TimestampMicrosecond,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    TimestampEpochMicroseconds,
+    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    TimestampEpochSeconds,
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochMicroseconds,
+    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochSeconds,
+    /// The start of the unit that the moment is in, in UTC.
+    TimestampTruncate,
     /// The lesser of two values; the left one where they are equal.
     ValueMin,
     /// The greater of two values; the left one where they are equal.
@@ -475,6 +643,34 @@ impl Op {
         Op::BytesUtf8,
         Op::BytesParseUtf8,
         Op::BytesSha256,
+        Op::DateEqual,
+        Op::DateNotEqual,
+        Op::DateLess,
+        Op::DateLessOrEqual,
+        Op::DateGreater,
+        Op::DateGreaterOrEqual,
+        Op::DateParse,
+        Op::DateFromParts,
+        Op::DateText,
+        Op::DateToTimestamp,
+        Op::DateAddDays,
+        Op::DateAddMonths,
+        Op::DateAddYears,
+        Op::DateDaysBetween,
+        Op::DateMonthsBetween,
+        Op::DateYearsBetween,
+        Op::DateWeekday,
+        Op::DateWeekdayNumber,
+        Op::DateYear,
+        Op::DateMonth,
+        Op::DateDay,
+        Op::DateDayOfYear,
+        Op::DateDaysInMonth,
+        Op::DateStartOfMonth,
+        Op::DateEndOfMonth,
+        Op::DateIsBusinessDay,
+        Op::DateAddBusinessDays,
+        Op::DateBusinessDaysBetween,
         Op::DecimalFromInteger,
         Op::DecimalAdd,
         Op::DecimalSubtract,
@@ -504,6 +700,30 @@ impl Op {
         Op::DecimalAllocate,
         Op::DecimalSum,
         Op::DecimalAvg,
+        Op::DurationEqual,
+        Op::DurationNotEqual,
+        Op::DurationLess,
+        Op::DurationLessOrEqual,
+        Op::DurationGreater,
+        Op::DurationGreaterOrEqual,
+        Op::DurationAdd,
+        Op::DurationSubtract,
+        Op::DurationMultiply,
+        Op::DurationDivide,
+        Op::DurationRatio,
+        Op::DurationNegate,
+        Op::DurationAbs,
+        Op::DurationParse,
+        Op::DurationText,
+        Op::DurationTotalSeconds,
+        Op::DurationTotalMicroseconds,
+        Op::DurationFromMicroseconds,
+        Op::DurationFromDays,
+        Op::DurationFromHours,
+        Op::DurationFromMinutes,
+        Op::DurationFromSeconds,
+        Op::DurationFromMilliseconds,
+        Op::DurationSum,
         Op::EnumEqual,
         Op::EnumNotEqual,
         Op::EnumText,
@@ -595,6 +815,12 @@ impl Op {
         Op::OptionalNotEqual,
         Op::RecordEqual,
         Op::RecordNotEqual,
+        Op::RegexMatches,
+        Op::RegexFind,
+        Op::RegexFindAll,
+        Op::RegexGroups,
+        Op::RegexReplace,
+        Op::RegexSplit,
         Op::SetIsMember,
         Op::SetEqual,
         Op::SetNotEqual,
@@ -624,6 +850,8 @@ impl Op {
         Op::TextTrim,
         Op::TextTrimStart,
         Op::TextTrimEnd,
+        Op::TextLower,
+        Op::TextUpper,
         Op::TextStartsWith,
         Op::TextEndsWith,
         Op::TextContains,
@@ -638,6 +866,30 @@ impl Op {
         Op::TextFromCodePoint,
         Op::TextCodePoints,
         Op::TextPercentEncode,
+        Op::TimestampEqual,
+        Op::TimestampNotEqual,
+        Op::TimestampLess,
+        Op::TimestampLessOrEqual,
+        Op::TimestampGreater,
+        Op::TimestampGreaterOrEqual,
+        Op::TimestampAdd,
+        Op::TimestampSubtract,
+        Op::TimestampSince,
+        Op::TimestampParse,
+        Op::TimestampText,
+        Op::TimestampToDate,
+        Op::TimestampYear,
+        Op::TimestampMonth,
+        Op::TimestampDay,
+        Op::TimestampHour,
+        Op::TimestampMinute,
+        Op::TimestampSecond,
+        Op::TimestampMicrosecond,
+        Op::TimestampEpochMicroseconds,
+        Op::TimestampEpochSeconds,
+        Op::TimestampFromEpochMicroseconds,
+        Op::TimestampFromEpochSeconds,
+        Op::TimestampTruncate,
         Op::ValueMin,
         Op::ValueMax,
         Op::ValueClamp,
@@ -691,6 +943,34 @@ impl Op {
             Op::BytesUtf8 => "bytes.utf8",
             Op::BytesParseUtf8 => "bytes.parse_utf8",
             Op::BytesSha256 => "bytes.sha256",
+            Op::DateEqual => "date.equal",
+            Op::DateNotEqual => "date.not_equal",
+            Op::DateLess => "date.less",
+            Op::DateLessOrEqual => "date.less_or_equal",
+            Op::DateGreater => "date.greater",
+            Op::DateGreaterOrEqual => "date.greater_or_equal",
+            Op::DateParse => "date.parse",
+            Op::DateFromParts => "date.from_parts",
+            Op::DateText => "date.text",
+            Op::DateToTimestamp => "date.to_timestamp",
+            Op::DateAddDays => "date.add_days",
+            Op::DateAddMonths => "date.add_months",
+            Op::DateAddYears => "date.add_years",
+            Op::DateDaysBetween => "date.days_between",
+            Op::DateMonthsBetween => "date.months_between",
+            Op::DateYearsBetween => "date.years_between",
+            Op::DateWeekday => "date.weekday",
+            Op::DateWeekdayNumber => "date.weekday_number",
+            Op::DateYear => "date.year",
+            Op::DateMonth => "date.month",
+            Op::DateDay => "date.day",
+            Op::DateDayOfYear => "date.day_of_year",
+            Op::DateDaysInMonth => "date.days_in_month",
+            Op::DateStartOfMonth => "date.start_of_month",
+            Op::DateEndOfMonth => "date.end_of_month",
+            Op::DateIsBusinessDay => "date.is_business_day",
+            Op::DateAddBusinessDays => "date.add_business_days",
+            Op::DateBusinessDaysBetween => "date.business_days_between",
             Op::DecimalFromInteger => "decimal.from_integer",
             Op::DecimalAdd => "decimal.add",
             Op::DecimalSubtract => "decimal.subtract",
@@ -720,6 +1000,30 @@ impl Op {
             Op::DecimalAllocate => "decimal.allocate",
             Op::DecimalSum => "decimal.sum",
             Op::DecimalAvg => "decimal.avg",
+            Op::DurationEqual => "duration.equal",
+            Op::DurationNotEqual => "duration.not_equal",
+            Op::DurationLess => "duration.less",
+            Op::DurationLessOrEqual => "duration.less_or_equal",
+            Op::DurationGreater => "duration.greater",
+            Op::DurationGreaterOrEqual => "duration.greater_or_equal",
+            Op::DurationAdd => "duration.add",
+            Op::DurationSubtract => "duration.subtract",
+            Op::DurationMultiply => "duration.multiply",
+            Op::DurationDivide => "duration.divide",
+            Op::DurationRatio => "duration.ratio",
+            Op::DurationNegate => "duration.negate",
+            Op::DurationAbs => "duration.abs",
+            Op::DurationParse => "duration.parse",
+            Op::DurationText => "duration.text",
+            Op::DurationTotalSeconds => "duration.total_seconds",
+            Op::DurationTotalMicroseconds => "duration.total_microseconds",
+            Op::DurationFromMicroseconds => "duration.from_microseconds",
+            Op::DurationFromDays => "duration.from_days",
+            Op::DurationFromHours => "duration.from_hours",
+            Op::DurationFromMinutes => "duration.from_minutes",
+            Op::DurationFromSeconds => "duration.from_seconds",
+            Op::DurationFromMilliseconds => "duration.from_milliseconds",
+            Op::DurationSum => "duration.sum",
             Op::EnumEqual => "enum.equal",
             Op::EnumNotEqual => "enum.not_equal",
             Op::EnumText => "enum.text",
@@ -811,6 +1115,12 @@ impl Op {
             Op::OptionalNotEqual => "optional.not_equal",
             Op::RecordEqual => "record.equal",
             Op::RecordNotEqual => "record.not_equal",
+            Op::RegexMatches => "regex.matches",
+            Op::RegexFind => "regex.find",
+            Op::RegexFindAll => "regex.find_all",
+            Op::RegexGroups => "regex.groups",
+            Op::RegexReplace => "regex.replace",
+            Op::RegexSplit => "regex.split",
             Op::SetIsMember => "set.is_member",
             Op::SetEqual => "set.equal",
             Op::SetNotEqual => "set.not_equal",
@@ -840,6 +1150,8 @@ impl Op {
             Op::TextTrim => "text.trim",
             Op::TextTrimStart => "text.trim_start",
             Op::TextTrimEnd => "text.trim_end",
+            Op::TextLower => "text.lower",
+            Op::TextUpper => "text.upper",
             Op::TextStartsWith => "text.starts_with",
             Op::TextEndsWith => "text.ends_with",
             Op::TextContains => "text.contains",
@@ -854,6 +1166,30 @@ impl Op {
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
             Op::TextPercentEncode => "text.percent_encode",
+            Op::TimestampEqual => "timestamp.equal",
+            Op::TimestampNotEqual => "timestamp.not_equal",
+            Op::TimestampLess => "timestamp.less",
+            Op::TimestampLessOrEqual => "timestamp.less_or_equal",
+            Op::TimestampGreater => "timestamp.greater",
+            Op::TimestampGreaterOrEqual => "timestamp.greater_or_equal",
+            Op::TimestampAdd => "timestamp.add",
+            Op::TimestampSubtract => "timestamp.subtract",
+            Op::TimestampSince => "timestamp.since",
+            Op::TimestampParse => "timestamp.parse",
+            Op::TimestampText => "timestamp.text",
+            Op::TimestampToDate => "timestamp.to_date",
+            Op::TimestampYear => "timestamp.year",
+            Op::TimestampMonth => "timestamp.month",
+            Op::TimestampDay => "timestamp.day",
+            Op::TimestampHour => "timestamp.hour",
+            Op::TimestampMinute => "timestamp.minute",
+            Op::TimestampSecond => "timestamp.second",
+            Op::TimestampMicrosecond => "timestamp.microsecond",
+            Op::TimestampEpochMicroseconds => "timestamp.epoch_microseconds",
+            Op::TimestampEpochSeconds => "timestamp.epoch_seconds",
+            Op::TimestampFromEpochMicroseconds => "timestamp.from_epoch_microseconds",
+            Op::TimestampFromEpochSeconds => "timestamp.from_epoch_seconds",
+            Op::TimestampTruncate => "timestamp.truncate",
             Op::ValueMin => "value.min",
             Op::ValueMax => "value.max",
             Op::ValueClamp => "value.clamp",
@@ -908,6 +1244,34 @@ impl Op {
             "bytes.utf8" => Op::BytesUtf8,
             "bytes.parse_utf8" => Op::BytesParseUtf8,
             "bytes.sha256" => Op::BytesSha256,
+            "date.equal" => Op::DateEqual,
+            "date.not_equal" => Op::DateNotEqual,
+            "date.less" => Op::DateLess,
+            "date.less_or_equal" => Op::DateLessOrEqual,
+            "date.greater" => Op::DateGreater,
+            "date.greater_or_equal" => Op::DateGreaterOrEqual,
+            "date.parse" => Op::DateParse,
+            "date.from_parts" => Op::DateFromParts,
+            "date.text" => Op::DateText,
+            "date.to_timestamp" => Op::DateToTimestamp,
+            "date.add_days" => Op::DateAddDays,
+            "date.add_months" => Op::DateAddMonths,
+            "date.add_years" => Op::DateAddYears,
+            "date.days_between" => Op::DateDaysBetween,
+            "date.months_between" => Op::DateMonthsBetween,
+            "date.years_between" => Op::DateYearsBetween,
+            "date.weekday" => Op::DateWeekday,
+            "date.weekday_number" => Op::DateWeekdayNumber,
+            "date.year" => Op::DateYear,
+            "date.month" => Op::DateMonth,
+            "date.day" => Op::DateDay,
+            "date.day_of_year" => Op::DateDayOfYear,
+            "date.days_in_month" => Op::DateDaysInMonth,
+            "date.start_of_month" => Op::DateStartOfMonth,
+            "date.end_of_month" => Op::DateEndOfMonth,
+            "date.is_business_day" => Op::DateIsBusinessDay,
+            "date.add_business_days" => Op::DateAddBusinessDays,
+            "date.business_days_between" => Op::DateBusinessDaysBetween,
             "decimal.from_integer" => Op::DecimalFromInteger,
             "decimal.add" => Op::DecimalAdd,
             "decimal.subtract" => Op::DecimalSubtract,
@@ -937,6 +1301,30 @@ impl Op {
             "decimal.allocate" => Op::DecimalAllocate,
             "decimal.sum" => Op::DecimalSum,
             "decimal.avg" => Op::DecimalAvg,
+            "duration.equal" => Op::DurationEqual,
+            "duration.not_equal" => Op::DurationNotEqual,
+            "duration.less" => Op::DurationLess,
+            "duration.less_or_equal" => Op::DurationLessOrEqual,
+            "duration.greater" => Op::DurationGreater,
+            "duration.greater_or_equal" => Op::DurationGreaterOrEqual,
+            "duration.add" => Op::DurationAdd,
+            "duration.subtract" => Op::DurationSubtract,
+            "duration.multiply" => Op::DurationMultiply,
+            "duration.divide" => Op::DurationDivide,
+            "duration.ratio" => Op::DurationRatio,
+            "duration.negate" => Op::DurationNegate,
+            "duration.abs" => Op::DurationAbs,
+            "duration.parse" => Op::DurationParse,
+            "duration.text" => Op::DurationText,
+            "duration.total_seconds" => Op::DurationTotalSeconds,
+            "duration.total_microseconds" => Op::DurationTotalMicroseconds,
+            "duration.from_microseconds" => Op::DurationFromMicroseconds,
+            "duration.from_days" => Op::DurationFromDays,
+            "duration.from_hours" => Op::DurationFromHours,
+            "duration.from_minutes" => Op::DurationFromMinutes,
+            "duration.from_seconds" => Op::DurationFromSeconds,
+            "duration.from_milliseconds" => Op::DurationFromMilliseconds,
+            "duration.sum" => Op::DurationSum,
             "enum.equal" => Op::EnumEqual,
             "enum.not_equal" => Op::EnumNotEqual,
             "enum.text" => Op::EnumText,
@@ -1028,6 +1416,12 @@ impl Op {
             "optional.not_equal" => Op::OptionalNotEqual,
             "record.equal" => Op::RecordEqual,
             "record.not_equal" => Op::RecordNotEqual,
+            "regex.matches" => Op::RegexMatches,
+            "regex.find" => Op::RegexFind,
+            "regex.find_all" => Op::RegexFindAll,
+            "regex.groups" => Op::RegexGroups,
+            "regex.replace" => Op::RegexReplace,
+            "regex.split" => Op::RegexSplit,
             "set.is_member" => Op::SetIsMember,
             "set.equal" => Op::SetEqual,
             "set.not_equal" => Op::SetNotEqual,
@@ -1057,6 +1451,8 @@ impl Op {
             "text.trim" => Op::TextTrim,
             "text.trim_start" => Op::TextTrimStart,
             "text.trim_end" => Op::TextTrimEnd,
+            "text.lower" => Op::TextLower,
+            "text.upper" => Op::TextUpper,
             "text.starts_with" => Op::TextStartsWith,
             "text.ends_with" => Op::TextEndsWith,
             "text.contains" => Op::TextContains,
@@ -1071,6 +1467,30 @@ impl Op {
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
             "text.percent_encode" => Op::TextPercentEncode,
+            "timestamp.equal" => Op::TimestampEqual,
+            "timestamp.not_equal" => Op::TimestampNotEqual,
+            "timestamp.less" => Op::TimestampLess,
+            "timestamp.less_or_equal" => Op::TimestampLessOrEqual,
+            "timestamp.greater" => Op::TimestampGreater,
+            "timestamp.greater_or_equal" => Op::TimestampGreaterOrEqual,
+            "timestamp.add" => Op::TimestampAdd,
+            "timestamp.subtract" => Op::TimestampSubtract,
+            "timestamp.since" => Op::TimestampSince,
+            "timestamp.parse" => Op::TimestampParse,
+            "timestamp.text" => Op::TimestampText,
+            "timestamp.to_date" => Op::TimestampToDate,
+            "timestamp.year" => Op::TimestampYear,
+            "timestamp.month" => Op::TimestampMonth,
+            "timestamp.day" => Op::TimestampDay,
+            "timestamp.hour" => Op::TimestampHour,
+            "timestamp.minute" => Op::TimestampMinute,
+            "timestamp.second" => Op::TimestampSecond,
+            "timestamp.microsecond" => Op::TimestampMicrosecond,
+            "timestamp.epoch_microseconds" => Op::TimestampEpochMicroseconds,
+            "timestamp.epoch_seconds" => Op::TimestampEpochSeconds,
+            "timestamp.from_epoch_microseconds" => Op::TimestampFromEpochMicroseconds,
+            "timestamp.from_epoch_seconds" => Op::TimestampFromEpochSeconds,
+            "timestamp.truncate" => Op::TimestampTruncate,
             "value.min" => Op::ValueMin,
             "value.max" => Op::ValueMax,
             "value.clamp" => Op::ValueClamp,

@@ -20,6 +20,7 @@ mod floats;
 mod integers;
 mod jsons;
 mod texts;
+mod times;
 
 const MODES: [RoundingMode; 7] = [
     RoundingMode::HalfEven,
