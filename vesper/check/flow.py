@@ -170,7 +170,7 @@ class FlowChecker:
             return list(body)
         place = place_of(self._bag.source, step.span)
         arm = ir.Arm(_all_of(conditions), body, None)
-        return [ir.Branch(self._name(None), (arm,), (), None, place)]
+        return [ir.Branch(self._name(None, step.operation.text), (arm,), (), None, place)]
 
     def _leaving(self, step: ast.Step) -> list[ir.Statement] | None:
         conditions = self._conditions(step)
@@ -306,7 +306,9 @@ class FlowChecker:
                 if holds is not None and error is not None:
                     place = holds.place
                     broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
-                    found.append(ir.Branch(self._name(None), (ir.Arm(broken, (error,), None),), (), None, place))
+                    found.append(
+                        ir.Branch(self._name(None, "validation"), (ir.Arm(broken, (error,), None),), (), None, place)
+                    )
             self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
         return found
 

@@ -46,9 +46,7 @@ _TIMED_CALLS = 200
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
-@click.option(
-    "--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers."
-)
+@click.option("--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers.")
 def command(
     node: str,
     root: Path,

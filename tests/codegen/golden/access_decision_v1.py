@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # access_decision_v1, from nodes/access/access_decision_v1.vsp
-# semantic hash 731ec01188f1f7a9ef74fbe20005cb84d0c04af78811030fc704ba97fae0f60e
+# semantic hash fa04da0dca6453e7cc64846af77cc6047ce81b7e77bac933171c89b88955b463
 """Decide whether a user may act on a document, deny winning over allow, and say which rule decided."""
 
 from typing import Literal, TypedDict

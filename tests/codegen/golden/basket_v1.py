@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash a5fb2f80a18bdce4c90a1c27b2e8fd095981c7bc68d131dfccd1ef852f1cdf32
+# semantic hash fd57bd27d6893ee530e432cd1303a1f1c42438eade677f1d12dbc90370c87d7c
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # orders_by_city_v1, from tests/differential/nodes/orders_by_city_v1.vsp
-# semantic hash a84726d7c71abd392e6ceb040bc5ce1f0c2d7075c9853fb47d04667e971685b2
+# semantic hash 2f4584909200f0e33b5a75abb8f7e2605af6226af445edb682ffb12ca1c5c6a1
 """Group and compare, with keys that are integers, booleans and members."""
 
 from decimal import Decimal
