@@ -26,6 +26,7 @@ from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.statements import value_type
+from vesper.spec.effects import EFFECTS
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Type, optional
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Scalar
@@ -124,7 +125,7 @@ class FlowChecker:
             declared = self._scope.declare(
                 "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
             )
-            is_read = isinstance(statement, ir.Request) and statement.effect_class == "read"
+            is_read = isinstance(statement, ir.Request) and _only_asks(statement)
             # What does something is used by that; what only asks, or computes, is there for its value.
             declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
@@ -705,6 +706,11 @@ def step_leaves(step: ast.Step) -> bool:
 
 def block_leaves(block: ast.Block) -> bool:
     return any(step_leaves(step) for step in block.steps)
+
+
+def _only_asks(request: ir.Request) -> bool:
+    """True where a request changes nothing: it is there for its answer. A cache may be written again, and is written."""
+    return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
 
 
 def _all_of(conditions: list[ir.Expression]) -> ir.Expression:
