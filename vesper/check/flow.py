@@ -9,7 +9,7 @@ about what it is part of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
 from typing import Protocol
@@ -113,12 +113,15 @@ class FlowChecker:
         facts = self._facts(step)
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
-            with self._expressions.assuming(facts):
+            # Without a condition it is always asked, and what it says is known in all that follows.
+            with self._expressions.assuming(facts) if step.conditions else nullcontext():
                 checks = self._validation(step.action)
             return None if len(known) < len(conditions) else self._guarded(step, known, tuple(checks))
         with self._expressions.assuming(facts):
             statement = self._statement(step)
         before, self._before = self._before, []
+        if not step.conditions:
+            self._expressions.know(self._known_after(step))
         type_ = None if statement is None else value_type(statement)
         is_skippable = bool(step.conditions)
         if step.name is not None:
@@ -189,6 +192,18 @@ class FlowChecker:
             return self._return(action)
         assert isinstance(action, ast.Raise)
         return self.error(action.error)
+
+    def _known_after(self, step: ast.Step) -> Facts:
+        """What a conditional says where the flow goes on: of two ways, that the one which leaves was not taken."""
+        action = step.action
+        if not isinstance(action, ast.Conditional) or any(handler.value is not None for handler in step.handlers):
+            return NOTHING  # a handler with a value goes on from wherever it failed
+        facts = NOTHING
+        if block_leaves(action.then):
+            facts |= facts_when(action.condition, False, self._scope)
+        if action.otherwise is not None and block_leaves(action.otherwise):
+            facts |= facts_when(action.condition, True, self._scope)
+        return facts
 
     def _conditions(self, step: ast.Step) -> list[ir.Expression | None]:
         """`when` and then the guards: each is asked where those before it hold."""
@@ -328,17 +343,11 @@ class FlowChecker:
                 wanted = optional(then_value.type)
                 then_value = self._expressions.converted(then_value, wanted)
                 otherwise_value = ir.Literal(wanted, None, place)
-            if block_leaves(action.then):
-                self._expressions.know(failed)
         else:
             with self._inside(failed):
                 otherwise = self.block(action.otherwise.steps)
                 value = action.otherwise.value
                 otherwise_value = None if value is None else self._expressions.infer(value, hint)
-            if block_leaves(action.then):
-                self._expressions.know(failed)
-            if block_leaves(action.otherwise):
-                self._expressions.know(facts_when(action.condition, True, self._scope))
             blocks = [(action.then, then_value), (action.otherwise, otherwise_value)]
             fitted = self._values_of(blocks, expected)
             if fitted is None:
@@ -392,8 +401,8 @@ class FlowChecker:
             self._before.append(once)
             on = ir.Ref("step", once.name, on.type, on.place)
         if not (isinstance(on.type, Enum) or on.type in (STRING, INTEGER, BOOLEAN)):
-            expected = "an enum, string, integer or boolean"
-            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=expected, found=on.type)
+            wanted = "an enum, string, integer or boolean"
+            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=wanted, found=on.type)
             return None
         seen: dict[object, Span] = {}
         tests: list[list[ir.Expression]] = []
@@ -427,8 +436,8 @@ class FlowChecker:
         if action.otherwise is None:
             last = arms.pop()
             if not arms:
-                expected = "two cases at least: one that covers everything decides nothing"
-                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=expected, found="one")
+                wanted = "two cases at least: one that covers everything decides nothing"
+                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=wanted, found="one")
                 return None
             return ir.Branch(name, tuple(arms), last.body, last.value, place)
         return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)
@@ -709,7 +718,7 @@ def block_leaves(block: ast.Block) -> bool:
 
 
 def _only_asks(request: ir.Request) -> bool:
-    """True where a request changes nothing: it is there for its answer. A cache may be written again, and is written."""
+    """True where a request changes nothing: it is there for its answer. To write a cache is to do something."""
     return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
 
 
