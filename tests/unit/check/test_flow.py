@@ -286,8 +286,10 @@ def test_a_failure_becomes_the_declared_error_of_its_name() -> None:
         ("timeout: {return_error: {error_code: closed, message: x}}", ["undeclared-error"]),
         ("timeout: {transition: {step: undo, machine: order, entity: s, to: paid}}", []),
         (
-            "timeout: {compensate: [{step: un, operation: uuid}],"
-            " steps: [{step: re, operation: uuid}], return: {result: 0}}",
+            (
+                "timeout: {compensate: [{step: un, operation: uuid}],"
+                " steps: [{step: re, operation: uuid}], return: {result: 0}}"
+            ),
             [],
         ),
         (
