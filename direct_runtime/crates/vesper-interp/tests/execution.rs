@@ -598,3 +598,43 @@ fn calls_go_32_deep() {
     );
     assert!(refusal(&both, &others[..32]).contains("more than 32 deep"));
 }
+
+#[test]
+fn now_is_the_start_in_the_node_and_in_those_it_calls() {
+    let stamp = json!([{"name": "at", "type": "timestamp"}]);
+    let returns_now = |value: Json| json!({"return": {"success": [{"name": "at", "value": value}]}});
+    let inner = node(
+        "inner_v1",
+        json!([returns_now(json!({"now": "timestamp"}))]),
+        json!({"outputs": {"success": stamp, "error": []}}),
+    );
+    let outer = node(
+        "outer_v1",
+        json!([
+            calls("a", &inner, x_as_x()),
+            returns_now(json!({"field": {"name": "at", "of": {"step": "a"}}})),
+        ]),
+        json!({"outputs": {"success": stamp, "error": []}, "calls": [entry(&inner)]}),
+    );
+    let program = Program::load_with(&document(&outer), &[&document(&inner)]).unwrap();
+    assert!(program.uses_now() && !program.node().uses_now && !program.asks());
+    assert!(program.start(vec![Value::Integer(1)], None, false).is_err());
+    let now = Value::Timestamp(1_234_567);
+    for ran in [&program, &load(&inner)] {
+        let outcome = ran.run(vec![Value::Integer(1)], Some(now.clone()));
+        assert!(
+            format!("{outcome:?}").contains("Timestamp(1234567)"),
+            "{outcome:?}"
+        );
+    }
+    let wrong = node("w_v1", json!([returns(json!({"now": "integer"}))]), json!({}));
+    assert!(refusal(&wrong, &[]).contains("`now` is a timestamp, not integer"));
+    let early = built(&json!({
+        "node_id": "w_v1", "inputs": [{"name": "x", "type": "integer"}], "body": [returns(integer(1))],
+        "outputs": {"success": [{"name": "result", "type": "integer"}]},
+        "constraints": [{"input": "x", "holds": {"call": {
+            "op": "value.equal", "of": ["timestamp"], "args": [{"now": "timestamp"}, {"now": "timestamp"}],
+        }}}],
+    }));
+    assert!(refusal(&early, &[]).contains("`now` does not stand in constraints"));
+}
