@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Rejected;
 use crate::fit::fit;
-use crate::flow::{CalledNode, Machine};
+use crate::flow::{CalledNode, Machine, leaves};
 use crate::node::{Constant, Document, ExpressionIndex, Input, Node, Output, RawConstraint, RawInput, Step};
 use crate::types::Type;
 
@@ -39,6 +39,11 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         types,
         semantic_hash,
     } = document;
+    if !leaves(&semantics.body) {
+        return Err(Rejected(
+            "the body does not end with a return or a raise".to_owned(),
+        ));
+    }
     distinct("outputs", &semantics.outputs)?;
     errors(&semantics.errors)?;
     machines(&semantics.machines)?;
