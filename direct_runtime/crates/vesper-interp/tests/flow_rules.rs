@@ -204,7 +204,7 @@ fn blocks_leave_where_they_must_and_nothing_stands_after() {
         "statement 1 stands after one that leaves",
     );
     refuses(
-        json!([returns(integer(1)), step("a", integer(1))]),
+        json!([returns(integer(1)), returns(integer(2))]),
         "statement 1 stands after one that leaves",
     );
     let compensates = json!([{"codes": ["any"], "body": []}]);

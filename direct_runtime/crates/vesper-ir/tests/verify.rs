@@ -330,7 +330,7 @@ fn the_body_ends_with_its_one_return_of_every_output() {
     refuses(
         "/body/1/return/success",
         json!([{"name": "total", "value": 13}]),
-        "gives 1 values for 2 outputs",
+        "expression 14 is not used",
     );
     refuses(
         "/body/1/return/success/0/name",
