@@ -1,4 +1,4 @@
-"""Reads `effects.toml`, `capabilities.toml` and `metrics.toml`: what a node may ask the Host for, and what is counted."""
+"""Reads `effects.toml`, `capabilities.toml` and `metrics.toml`: what a node may ask for, and what is counted."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ _RawOutcome: TypeAlias = (
     | tuple[Literal["engine_fault"], str]
 )
 """`failed`: code, index of the expression (None while converting), problems (only for `bad_input`).
-`contract_broken`: phase (`constraint`, `precondition`, `validation`, `postcondition`, `invariant`), index of the clause,
-values."""
+`contract_broken`: phase (`constraint`, `precondition`, `validation`, `postcondition`, `invariant`), index of the
+clause, values."""
 
 _RawMarks: TypeAlias = list[tuple[int, Any]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.check.callees import Callees, NoCallees
+from vesper.check.callees import Callees, Interface, NoCallees
 from vesper.check.capabilities import check_capabilities
 from vesper.check.cases import Case, check_cases
 from vesper.check.constraints import constraint_clause
@@ -45,11 +45,12 @@ def check_document(
     callees: Callees = NoCallees(),  # noqa: B008  # it has no state
 ) -> CheckedNode | None:
     """The checked node, or None when the bag has errors."""
-    found = _NodeChecker(document, bag, callees).node()
+    checker = _NodeChecker(document, bag, callees)
+    found = checker.node()
     if found is None:
         return None
     node = ir.numbered(found)
-    cases = check_cases(document.cases, node, bag)
+    cases = check_cases(document.cases, node, checker.called, bag)
     return None if bag.has_errors else CheckedNode(node, cases)
 
 
@@ -61,6 +62,7 @@ class _NodeChecker:
         self._scope = Scope(has_clock=document.type.text != "function")
         self._types = TypeResolver(document.types, bag)
         self._expressions = ExpressionChecker(self._scope, bag, self._types)
+        self.called: dict[str, Interface] = {}
 
     def node(self) -> ir.Node | None:
         document = self._document
@@ -76,6 +78,7 @@ class _NodeChecker:
         )
         flow = FlowChecker(self._scope, self._expressions, self._types, requests, self._bag)
         body = self._flow(flow)
+        self.called = requests.called
         self._scope.in_postcondition = True
         postconditions = [self._clause(each) for each in document.postconditions]
         invariants = self._invariants()
@@ -112,7 +115,7 @@ class _NodeChecker:
         )
         check_node_type(document, node, requests, self._bag)
         self._report_errors(node, flow, requests)
-        return None if self._bag.has_errors else node
+        return node
 
     # -- declarations -----------------------------------------------------------------------------
 

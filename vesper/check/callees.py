@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from vesper.diagnostics.codes import Code
@@ -28,6 +28,8 @@ class Interface:
     """What it and those it calls need."""
     versions: Mapping[str, str]
     """Of itself and all that it calls, at any depth: the id by name."""
+    requests: Mapping[str, ir.Request] = field(default_factory=dict)
+    """What it and those it calls can ask for, by path; a caller's cases list them below the name of the call."""
 
     def callee(self) -> ir.Callee:
         return ir.Callee(self.node_id, self.semantic_hash, self.inputs, self.outputs, self.errors)

@@ -41,6 +41,8 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
             close = did_you_mean(need.capability, [word.text for word in required])
             also = () if security.span is None else (Label(security.span, "not in this list"),)
             bag.error(Code.MISSING_CAPABILITY, need.span, also=also, capability=need.capability, help=close or help_)
+    if bag.has_errors:
+        return  # a step that is wrong may need what seems unused
     asks_a_provider = any(need.capability.startswith("network.http_client.") for need in needs)
     for word in required:
         if asks_a_provider and word.text.startswith("secrets.read."):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vesper.check.callees import Interface
 from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
@@ -13,8 +15,8 @@ from vesper.ir.failures import is_code
 from vesper.ir.statements import all_statements
 from vesper.spec.types import JSON, OptionalOf, Record, Type
 from vesper.spec.values import Value
-from vesper.syntax import ast
-from vesper.syntax.yaml_tree import Mapping, Scalar, Tree
+from vesper.syntax import ast, yaml_tree
+from vesper.syntax.yaml_tree import Scalar, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,17 @@ class ExpectedRequest:
 
 
 class CaseEffects:
-    def __init__(self, node: ir.Node, bag: DiagnosticBag) -> None:
+    def __init__(self, node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag) -> None:
         self._bag = bag
-        self._requests = {each.name: each for each in all_statements(node.body) if isinstance(each, ir.Request)}
-        self._calls = {each.name for each in all_statements(node.body) if isinstance(each, ir.CallNode)}
+        self._requests: dict[str, ir.Request] = {}
+        for each in all_statements(node.body):
+            if isinstance(each, ir.Request):
+                self._requests[each.name] = each
+            elif isinstance(each, ir.CallNode):
+                inner = called[each.node].requests
+                self._requests |= {f"{each.name}/{path}": request for path, request in inner.items()}
+        # A step that may be skipped has a `_` before its name, which is no part of what its author calls it.
+        self._requests = {_plain_path(path): request for path, request in self._requests.items()}
 
     def read(self, case: ast.TestCase) -> tuple[ExpectedRequest, ...]:
         found = [self._effect(each) for each in case.effects]
@@ -40,16 +49,11 @@ class CaseEffects:
 
     def _effect(self, effect: ast.CaseEffect) -> ExpectedRequest | None:
         path = effect.step.text
-        name = path.partition("[")[0].partition("/")[0]
-        if "/" in path and name in self._calls:
-            # A request of a called node: its types are known when the case runs.
-            return ExpectedRequest(path, {}, None, None if effect.fails is None else effect.fails.text)
-        request = self._requests.get(name) or self._requests.get(f"_{name}")
+        request = self._requests.get(_plain_path(path))
         if request is None:
-            named = [each for each in self._requests if not each.startswith("_")]
-            help_ = did_you_mean(name, named) or "a step that a case expects needs a name: `step: …`"
+            help_ = did_you_mean(path, self._requests) or "a step that a case expects needs a name: `step: …`"
             kinds = "no step that makes a request"
-            self._bag.error(Code.UNKNOWN_NAME, effect.step.span, kinds=kinds, name=name, help=help_)
+            self._bag.error(Code.UNKNOWN_NAME, effect.step.span, kinds=kinds, name=path, help=help_)
             return None
         parts = self._parts(request, effect)
         if effect.fails is not None:
@@ -86,8 +90,13 @@ class CaseEffects:
 def _subset(type_: Type, tree: Tree) -> Type:
     """Of a record only the fields that the case names: the others are not looked at."""
     inner = type_.inner if isinstance(type_, OptionalOf) else type_
-    if not isinstance(inner, Record) or not isinstance(tree, Mapping) or inner == JSON:
+    if not isinstance(inner, Record) or not isinstance(tree, yaml_tree.Mapping) or inner == JSON:
         return type_
     given = {key.text: value for key, value in tree.entries}
     fields = tuple((name, _subset(field, given[name])) for name, field in inner.fields if name in given)
     return Record(fields) if fields else type_
+
+
+def _plain_path(path: str) -> str:
+    """A path without iterations and without the marks of steps that may be skipped."""
+    return "/".join(part.partition("[")[0].lstrip("_") for part in path.split("/"))

@@ -61,6 +61,8 @@ class CollectionForms:
         match expression:
             case ast.ArrayLiteral():
                 return self._array(expression, hint)
+            case ast.RecordLiteral(entries=()):
+                return self._empty(expression, hint)
             case ast.RecordLiteral():
                 return self._record(expression, hint)
             case ast.With():
@@ -115,23 +117,40 @@ class CollectionForms:
 
     def _map_literal(self, literal: ast.MapLiteral, hint: Type | None) -> ir.Expression | None:
         """`{'a': 1}` is the map of its entries: `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
-        place = self.place(literal.span)
         wanted = hint if isinstance(hint, MapOf) else None
         keys = self._alike([key for key, _ in literal.entries], None if wanted is None else wanted.key)
         values = self._alike([value for _, value in literal.entries], None if wanted is None else wanted.value)
         if keys is None or values is None:
             return None
+        key_type, value_type = keys[0].type, values[0].type  # `{}` is read as a record, so there is an entry here
+        return self._map_of(keys, values, MapOf(key_type, value_type), literal.span)
+
+    def _empty(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        """`{}`: a map where one is expected. There is no record without fields."""
+        wanted = hint.inner if isinstance(hint, OptionalOf) else hint
+        if isinstance(wanted, MapOf):
+            return self._map_of([], [], wanted, literal.span)
+        if isinstance(wanted, Record):
+            return self._record(literal, wanted)
+        what = "the type of an empty map: its place does not say one"
+        self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+        return None
+
+    def _map_of(
+        self, keys: Sequence[ir.Expression], values: Sequence[ir.Expression], type_: MapOf, span: Span
+    ) -> ir.Expression | None:
+        place = self.place(span)
         entries = [
             ir.RecordValue((("key", key), ("value", value)), place) for key, value in zip(keys, values, strict=True)
         ]
-        key_type, value_type = keys[0].type, values[0].type  # `{}` is a record, so a map literal has an entry
+        key_type, value_type = type_.key, type_.value
         entry = Record((("key", key_type), ("value", value_type)))
         number = self.scope.local_count
         self.scope.local_count += 1
         local = ir.Local(number, "entry", entry, place)
         return self._finished(
             "map", (number,), ("entry",), ir.Array(tuple(entries), entry, place), None,
-            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), literal.span, place,
+            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), span, place,
         )  # fmt: skip
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:

@@ -121,6 +121,8 @@ class ExpressionChecker(CollectionForms, FlowForms):
         """The expression with the type it has. What is expected only decides what literals and bare words mean."""
         hint = without_null(expected) if expected is not None else None
         match expression:
+            case ast.Unread():
+                return None
             case ast.Number():
                 return self._number(expression, hint)
             case ast.String():
@@ -427,6 +429,8 @@ class ExpressionChecker(CollectionForms, FlowForms):
             is_list = expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral)
             if left is not None and is_list and left.type != NULL:
                 hint = ArrayOf(left.type)
+            elif expression.operator.text == "IN" and isinstance(expression.right, ast.Name | ast.If):
+                hint = None  # a collection stands there, so a word is a name and never a member
             right = None if left is None else self.infer(expression.right, hint)
         if left is None or right is None:
             return None

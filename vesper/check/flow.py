@@ -26,7 +26,7 @@ from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.statements import value_type
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, Type, optional
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Type, optional
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Scalar
 
@@ -69,8 +69,8 @@ class FlowChecker:
         body: list[ir.Statement] = []
         for position, step in enumerate(steps):
             statement = self._step(step)
-            if statement is not None:
-                body += statement
+            assert statement is not None or self._bag.has_errors, "a step was dropped and nothing said why"
+            body += statement or ()
             if step_leaves(step):
                 for unreachable in steps[position + 1 :]:
                     also = (Label(step.span, "the flow ends here"),)
@@ -108,10 +108,8 @@ class FlowChecker:
     def _step(self, step: ast.Step) -> list[ir.Statement] | None:
         if isinstance(step.action, ast.Return | ast.Raise):
             return self._leaving(step)
-        conditions = [self._expressions.check(each, BOOLEAN) for each in step.conditions[:1]]
+        conditions = self._conditions(step)
         facts = self._facts(step)
-        with self._expressions.assuming(facts if len(step.conditions) < 2 else self._first_facts(step)):
-            conditions += [self._expressions.check(each, BOOLEAN) for each in step.conditions[1:]]
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
             with self._expressions.assuming(facts):
@@ -175,7 +173,7 @@ class FlowChecker:
         return [ir.Branch(self._name(None), (arm,), (), None, place)]
 
     def _leaving(self, step: ast.Step) -> list[ir.Statement] | None:
-        conditions = [self._expressions.check(each, BOOLEAN) for each in step.conditions]
+        conditions = self._conditions(step)
         known = [each for each in conditions if each is not None]
         with self._expressions.assuming(self._facts(step)):
             statement = self._end(step.action)
@@ -191,8 +189,15 @@ class FlowChecker:
         assert isinstance(action, ast.Raise)
         return self.error(action.error)
 
-    def _first_facts(self, step: ast.Step) -> Facts:
-        return facts_when(step.conditions[0], True, self._scope)
+    def _conditions(self, step: ast.Step) -> list[ir.Expression | None]:
+        """`when` and then the guards: each is asked where those before it hold."""
+        found: list[ir.Expression | None] = []
+        facts = NOTHING
+        for condition in step.conditions:
+            with self._expressions.assuming(facts):
+                found.append(self._expressions.check(condition, BOOLEAN))
+            facts |= facts_when(condition, True, self._scope)
+        return found
 
     def _facts(self, step: ast.Step) -> Facts:
         """What is known in a step: what its conditions say, and that steps under the same conditions ran."""
@@ -225,15 +230,18 @@ class FlowChecker:
                     return None
                 return ir.Step(name, value, place, self._handlers(step, value.type, ir.Step(name, value, place)))
             case ast.Conditional() as action:
-                return self._handled(step, self._conditional(action, name, place))
+                return self._handled(step, self._conditional(action, name, place, self._expected(step, action)))
             case ast.Match() as action:
-                return self._handled(step, self._match(action, name, place, may_precompute=not step.handlers))
+                expected = self._expected(step, action)
+                return self._handled(step, self._match(action, name, place, expected, may_precompute=not step.handlers))
             case ast.Loop() as action:
                 return self._handled(step, self._loop(action, name, place))
             case _:
                 return self._handled(step, self._effects.statement(step, name))
 
-    def _expected(self, step: ast.Step, action: ast.Compute | ast.DecisionTable) -> Type | None:
+    def _expected(
+        self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
+    ) -> Type | None:
         """The type that the author gives, or that of the output with the step's name."""
         if action.type is not None:
             return self._types.resolve(action.type)
@@ -302,11 +310,16 @@ class FlowChecker:
             self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
         return found
 
-    def _conditional(self, action: ast.Conditional, name: str, place: ir.Place) -> ir.Branch | None:
+    def _conditional(
+        self, action: ast.Conditional, name: str, place: ir.Place, expected: Type | None
+    ) -> ir.Branch | None:
         condition = self._expressions.check(action.condition, BOOLEAN)
-        then, then_value = self._block_with_value(action.then, facts_when(action.condition, True, self._scope), None)
+        if action.otherwise is None and isinstance(expected, OptionalOf):
+            expected = expected.inner  # null is what the other way gives
+        holds = facts_when(action.condition, True, self._scope)
+        then, then_value = self._block_with_value(action.then, holds, expected)
         failed = facts_when(action.condition, False, self._scope)
-        hint = None if then_value is None else then_value.type
+        hint = expected or (None if then_value is None else then_value.type)
         if action.otherwise is None:
             otherwise: ir.Block = ()
             otherwise_value: ir.Expression | None = None
@@ -326,7 +339,7 @@ class FlowChecker:
             if block_leaves(action.otherwise):
                 self._expressions.know(facts_when(action.condition, True, self._scope))
             blocks = [(action.then, then_value), (action.otherwise, otherwise_value)]
-            fitted = self._values_of(blocks)
+            fitted = self._values_of(blocks, expected)
             if fitted is None:
                 return None
             then_value, otherwise_value = fitted
@@ -334,7 +347,9 @@ class FlowChecker:
             return None
         return ir.Branch(name, (ir.Arm(condition, then, then_value),), otherwise, otherwise_value, place)
 
-    def _values_of(self, blocks: Sequence[tuple[ast.Block, ir.Expression | None]]) -> list[ir.Expression | None] | None:
+    def _values_of(
+        self, blocks: Sequence[tuple[ast.Block, ir.Expression | None]], expected: Type | None
+    ) -> list[ir.Expression | None] | None:
         """The values of alternatives, brought to one type; all that can reach their end have one, or none has."""
         ending = [(block, value) for block, value in blocks if not block_leaves(block)]
         with_value = [(block, value) for block, value in ending if block.value is not None]
@@ -352,7 +367,8 @@ class FlowChecker:
                 self._bag.error(Code.WRONG_KIND, block.span, also=also, key="value", expected=what, found="none")
                 return None
         spans = [block.value.span for block, _ in with_value if block.value is not None]
-        fitted = self._one_type([value for _, value in with_value], spans, self._common([v for _, v in with_value]))
+        common = expected or self._common([value for _, value in with_value])
+        fitted = self._one_type([value for _, value in with_value], spans, common)
         if fitted is None:
             return None
         by_block = {id(block): value for (block, _), value in zip(with_value, fitted, strict=True)}
@@ -364,7 +380,9 @@ class FlowChecker:
         others = [type_ for type_ in types if type_ != NULL]
         return optional(others[0]) if others and len(others) < len(types) else None
 
-    def _match(self, action: ast.Match, name: str, place: ir.Place, may_precompute: bool) -> ir.Branch | None:
+    def _match(
+        self, action: ast.Match, name: str, place: ir.Place, expected: Type | None, may_precompute: bool
+    ) -> ir.Branch | None:
         on = self._expressions.infer(action.on, None)
         if on is None:
             return None
@@ -373,13 +391,13 @@ class FlowChecker:
             self._before.append(once)
             on = ir.Ref("step", once.name, on.type, on.place)
         if not (isinstance(on.type, Enum) or on.type in (STRING, INTEGER, BOOLEAN)):
-            expected = "an enum, string, integer or boolean"
-            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=expected, found=on.type)
+            wanted = "an enum, string, integer or boolean"
+            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=wanted, found=on.type)
             return None
         seen: dict[object, Span] = {}
         tests: list[list[ir.Expression]] = []
         blocks: list[ast.Block] = []
-        hint: Type | None = None
+        hint = expected
         bodies: list[ir.Block] = []
         values: list[ir.Expression | None] = []
         for case in action.cases:
@@ -400,7 +418,7 @@ class FlowChecker:
             help_ = "add cases, or `otherwise`"
             self._bag.error(Code.MATCH_NOT_COMPLETE, action.on.span, missing=shown, help=help_)
             return None
-        fitted = self._values_of(list(zip(blocks, values, strict=True)))
+        fitted = self._values_of(list(zip(blocks, values, strict=True)), expected)
         if fitted is None or any(not each for each in tests):
             return None
         arms = [ir.Arm(_any_of(test), body, value) for test, body, value in zip(tests, bodies, fitted, strict=False)]
@@ -408,8 +426,8 @@ class FlowChecker:
         if action.otherwise is None:
             last = arms.pop()
             if not arms:
-                expected = "two cases at least: one that covers everything decides nothing"
-                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=expected, found="one")
+                wanted = "two cases at least: one that covers everything decides nothing"
+                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=wanted, found="one")
                 return None
             return ir.Branch(name, tuple(arms), last.body, last.value, place)
         return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)
@@ -641,7 +659,12 @@ class FlowChecker:
     # -- handlers ---------------------------------------------------------------------------------
 
     def _handled(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
-        if statement is None or isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
+        if statement is None:
+            for handler in step.handlers:  # what stands in them is right or wrong whatever the step is
+                with self._inside():
+                    self.block(handler.steps)
+            return None
+        if isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
             return statement
         handlers = self._handlers(step, value_type(statement), statement)
         return replace(statement, handlers=handlers)

@@ -60,6 +60,8 @@ class TypeResolver:
 
     def _resolve(self, text: ast.TypeText) -> Type | None:
         match text:
+            case ast.Unread():
+                return None
             case ast.TypeEnum(members=words):
                 return self._enum(words)
             case ast.TypeName(name=name):

@@ -28,6 +28,9 @@ def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
         case ast.Field(base=base, name=name):
             path = path_of(base, scope)
             return None if path is None else (path[0], (*path[1], name.text))
+        case ast.Call(function=ast.Word(text="old"), arguments=(inner,)):
+            with scope.at_the_start():
+                return path_of(inner, scope)
         case _:
             return None
 

@@ -6,6 +6,7 @@ called `nodes`, else in the folder of the caller.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from vesper.check.callees import Interface, NotCallable
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir.failures import callee_codes
-from vesper.ir.nodes import Node
+from vesper.ir.nodes import CallNode, Node, Request
+from vesper.ir.statements import all_statements
 from vesper.repository.locate import SUFFIX, id_of, node_files
 from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
 from vesper.spec.node_id import split_node_id
@@ -37,8 +39,9 @@ def collection_of(path: Path) -> Path:
 class Collection:
     """The nodes below a folder, each compiled at most once and only when somebody calls it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, follows_lock: bool = True) -> None:
         self.root = root
+        self._follows_lock = follows_lock
         self._files: dict[str, Path] | None = None
         self._lock: Lock | LockProblem | None = None
         self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
@@ -55,7 +58,7 @@ class Collection:
 
     def lock(self) -> Lock | LockProblem:
         if self._lock is None:
-            self._lock = read_lock(self.root)
+            self._lock = read_lock(self.root) if self._follows_lock else Lock({})
         return self._lock
 
     def resolve(self, wanted: str) -> str | NotCallable:
@@ -140,19 +143,21 @@ def interface_of(compiled: Compiled) -> Interface:
         frozenset(),
         node.grants.required,
         versions,
+        _requests(compiled),
     )
-    codes = frozenset(callee_codes(interface.callee()))
-    return Interface(
-        node.node_id,
-        compiled.semantic_hash,
-        node.type,
-        inputs,
-        success,
-        errors,
-        codes,
-        node.grants.required,
-        versions,
-    )
+    return replace(interface, codes=frozenset(callee_codes(interface.callee())))
+
+
+def _requests(compiled: Compiled) -> dict[str, Request]:
+    callees = {each.node.node_id: each for each in compiled.callees}
+    found: dict[str, Request] = {}
+    for statement in all_statements(compiled.node.body):
+        if isinstance(statement, Request):
+            found[statement.name] = statement
+        elif isinstance(statement, CallNode):
+            inner = _requests(callees[statement.node])
+            found |= {f"{statement.name}/{path}": request for path, request in inner.items()}
+    return found
 
 
 def _versions(compiled: Compiled) -> dict[str, str]:

@@ -113,14 +113,24 @@ def _write(file: IO[bytes], result: _Result) -> None:
     text = checked.source.text if diagnostics else ""
     ir = checked.ir or b""
     node_id = node_id_to_data(checked.node_id)
-    form = [checked.source.path, text, diagnostics, checked.semantic_hash, len(ir), node_id, sha256, stamp]
+    form = [
+        checked.source.path,
+        text,
+        diagnostics,
+        checked.semantic_hash,
+        len(ir),
+        node_id,
+        checked.about,
+        sha256,
+        stamp,
+    ]
     file.write(json.dumps(form).encode("ascii") + b"\n" + ir)
 
 
 def _read(file: IO[bytes]) -> _Result:
     form: list[Any] = json.loads(file.readline())
-    path, text, diagnostics, semantic_hash, length, node_id, sha256, stamp = form
+    path, text, diagnostics, semantic_hash, length, node_id, about, sha256, stamp = form
     ir = file.read(length) if semantic_hash is not None else None
     found = tuple(diagnostic_from_data(each) for each in diagnostics)
-    checked = Checked(SourceFile(path, text), found, semantic_hash, ir, node_id_from_data(node_id))
+    checked = Checked(SourceFile(path, text), found, semantic_hash, ir, node_id_from_data(node_id), about)
     return checked, sha256, None if stamp is None else tuple(stamp)

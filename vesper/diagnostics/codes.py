@@ -228,6 +228,31 @@ class Code(Enum):
         "sql-parameters",
         "the parameters of this SQL and `bind` differ: {problem}",
     )
+    ALWAYS_HOLDS = (
+        "VSP3101",
+        "always-holds",
+        "the {what} `{clause}` always holds",
+    )
+    NEVER_HOLDS = (
+        "VSP3102",
+        "never-holds",
+        "the {what} `{clause}` never holds",
+    )
+    CONTRADICTION = (
+        "VSP3103",
+        "contradiction",
+        "`{clause}` contradicts {other}",
+    )
+    UNREACHABLE_BRANCH = (
+        "VSP3104",
+        "unreachable-branch",
+        "{what} is never reached",
+    )
+    CONSTANT_COMPARISON = (
+        "VSP3105",
+        "constant-comparison",
+        "`{text}` is always {always}",
+    )
     MISSING_CAPABILITY = (
         "VSP4001",
         "missing-capability",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -92,6 +92,10 @@ class DiagnosticBag:
     @property
     def error_count(self) -> int:
         return sum(diagnostic.severity is Severity.ERROR for diagnostic in self._found)
+
+    def improve(self, change: Callable[[SourceFile, Diagnostic], Diagnostic]) -> None:
+        """Replace each diagnostic by one that says more about the same."""
+        self._found = [change(self.source, diagnostic) for diagnostic in self._found]
 
     def sorted(self) -> list[Diagnostic]:
         """In the order of the file; of two at one place, the one that was found first."""

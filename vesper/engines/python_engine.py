@@ -139,7 +139,7 @@ class PythonProgram:
     @property
     def is_plain(self) -> bool:
         """True where generated code is a plain function."""
-        return self.node.is_pure() or self.node.type == "function"
+        return self.node.is_pure()
 
     def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> PythonExecution:
         if self._traced is None:
@@ -161,12 +161,12 @@ class PythonProgram:
     def outcome(self, loaded: _LoadedFunction, run: Callable[[], Any]) -> Outcome:
         """What a run comes to, whatever it raises."""
         try:
-            return Returned(self._outside(run()))
+            return Returned(self.outside(run()))
         except raised.DeclaredError as error:
-            return DeclaredError(self._outside(cast(dict[str, Value], error.values)))
+            return DeclaredError(self.outside(cast(dict[str, Value], error.values)))
         except raised.ContractBroken as broken:
             # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
-            return ContractBroken(broken.phase, broken.index, self._outside(cast(dict[str, Value], broken.values)))
+            return ContractBroken(broken.phase, broken.index, self.outside(cast(dict[str, Value], broken.values)))
         except raised.Raised as error:
             return self._failed(loaded, error.code)
         except DecimalException:
@@ -177,7 +177,7 @@ class PythonProgram:
         except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
             return EngineFault(f"{type(error).__name__}: {error}")
 
-    def _outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+    def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Values as a caller sees them: a json is plain objects outside an execution."""
         return {name: plain(value) for name, value in values.items()} if self.has_json else values
 
@@ -272,7 +272,7 @@ class PythonExecution:
         except _Waiting as waiting:
             asked = self._asked = waiting.request
             number, self._requests = self._requests, self._requests + 1
-            arguments = cast(Mapping[str, Value], asked.arguments)
+            arguments = self._program.outside(cast(Mapping[str, Value], asked.arguments))
             request = Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
             return Blocked((request,))
 

@@ -196,6 +196,13 @@ class Comprehension:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
 
@@ -215,8 +222,9 @@ class JsonTree:
 
 
 Expression: TypeAlias = (
-    Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call | Aggregate
-    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast | Template | JsonTree
+    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call
+    | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
+    | Template | JsonTree
 )  # fmt: skip
 
 
@@ -289,7 +297,7 @@ class TypeApplied:
     span: Span
 
 
-TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
 
 
 # -- declarations ---------------------------------------------------------------------------------
@@ -394,6 +402,7 @@ class Conditional:
     condition: Expression
     then: Block
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +416,7 @@ class Match:
     on: Expression
     cases: tuple[MatchCase, ...]
     otherwise: Block | None
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vesper.syntax import ast
 from vesper.syntax.fields import Fields, expect_scalar
 from vesper.syntax.slots import CONFIGURED_NAME, SlotReader
+from vesper.syntax.template import as_text
 from vesper.syntax.yaml_tree import Mapping, Scalar, Tree
 
 _NAMES = ("provider", "database", "cache", "topic", "name", "root", "table", "machine")
@@ -31,7 +32,8 @@ class EffectReader(SlotReader):
                 words[key] = word
         expressions = {key: self._expression_in(entry.get(key), key) for key in _EXPRESSIONS}
         expressions["endpoint"] = self._template(entry.scalar("endpoint"), in_url=True)
-        expressions["path"] = self._template(entry.scalar("path"))
+        path = self._template(entry.scalar("path"))
+        expressions["path"] = None if path is None else as_text(path)
         expressions["body"] = self._json_tree(entry.get("body"), "body")
         expressions["payload"] = self._json_tree(entry.get("payload"), "payload")
         groups = {key: self._entries(entry.get(key), key) for key in _GROUPS if entry.get(key) is not None}
@@ -61,7 +63,7 @@ class EffectReader(SlotReader):
         for key, tree in mapping.entries if mapping else ():
             value = self._template(expect_scalar(tree, key.text, self._bag))
             if value is not None:
-                found.append((ast.Word(key.text, key.span), value))
+                found.append((ast.Word(key.text, key.span), as_text(value)))
         return tuple(found)
 
     def _field_type(self, name: ast.Word, tree: Tree) -> ast.Output | None:

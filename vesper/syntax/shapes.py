@@ -285,6 +285,7 @@ CONDITIONAL: Final = Shape(
     optional=(
         "step",
         "else",
+        "type",
         "when",
         "guards",
         "on_error",
@@ -309,6 +310,7 @@ MATCH: Final = Shape(
     optional=(
         "step",
         "otherwise",
+        "type",
         "when",
         "guards",
         "on_error",
@@ -738,7 +740,10 @@ HANDLER_TRANSITION: Final = Shape(
         "entity",
         "to",
     ),
-    optional=("from",),
+    optional=(
+        "step",
+        "from",
+    ),
 )
 STEPS: Final = {
     "compute": COMPUTE,

@@ -53,6 +53,8 @@ class SlotReader:
         self._bag = bag
         self._expressions = 0
         self._expression_text = 0
+        self.unread_errors = 0
+        """Of the errors reported, those that are about the text of one expression or type alone."""
 
     def _fields(self, mapping: Mapping | None, shape: Shape) -> Fields | None:
         return None if mapping is None else Fields(mapping, shape, self._bag)
@@ -102,10 +104,21 @@ class SlotReader:
     # -- types and expressions --------------------------------------------------------------------
 
     def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
-        return None if scalar is None else parse_type(self._counted(scalar), self._bag)
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_type(self._counted(scalar), self._bag) or self._unread(scalar, before)
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
-        return None if scalar is None else parse_expression(self._counted(scalar), self._bag)
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_expression(self._counted(scalar), self._bag) or self._unread(scalar, before)
+
+    def _unread(self, tree: Tree, before: int) -> ast.Unread:
+        """Something in the place of what could not be read, with the errors since it was begun."""
+        self.unread_errors += self._bag.error_count - before
+        return ast.Unread(tree.span)
 
     def _expression_in(self, tree: Tree | None, key: str) -> ast.Expression | None:
         """An expression; where a value is computed, a mapping is a record and a list is an array."""
@@ -172,5 +185,9 @@ class SlotReader:
 
     def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:
         listed = None if contracts is None else contracts.sequence(key)
-        scalars = [expect_scalar(item, key, self._bag) for item in (listed.items if listed else ())]
-        return tuple(clause for scalar in scalars if (clause := self._clause(scalar)) is not None)
+        return tuple(self._listed_clause(item, key) for item in (listed.items if listed else ()))
+
+    def _listed_clause(self, tree: Tree, key: str) -> ast.Clause:
+        before = self._bag.error_count
+        clause = self._clause(expect_scalar(tree, key, self._bag))
+        return ast.Clause(self._unread(tree, before), "") if clause is None else clause

@@ -9,6 +9,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax import ast, shapes
 from vesper.syntax.effects_to_ast import EffectReader
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar, wrong_kind
+from vesper.syntax.template import as_text
 from vesper.syntax.transform_stages import Stages
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
@@ -16,6 +17,15 @@ MAX_ROWS = 100
 MAX_STEPS = 1_000
 MAX_BLOCKS = 16
 _LEAVING = ("return", "raise")
+
+
+def _without_guesses(table: ast.DecisionTable) -> ast.DecisionTable:
+    """The table, all unread from a condition that is: what it says about null decides what the rows below may do."""
+    for position, row in enumerate(table.rows):
+        if isinstance(row.when, ast.Unread):
+            unread = [ast.Row(ast.Unread(each.when.span), ast.Unread(each.then.span)) for each in table.rows[position:]]
+            return replace(table, rows=(*table.rows[:position], *unread), otherwise=ast.Unread(table.otherwise.span))
+    return table
 
 
 class StepReader(EffectReader):
@@ -107,7 +117,7 @@ class StepReader(EffectReader):
                 return self._data_transform(entry)
             case "string_template":
                 text = self._template(entry.scalar("template"))
-                return None if text is None else ast.Compute(_as_text(text))
+                return None if text is None else ast.Compute(as_text(text))
             case "return":
                 return self._return(entry, operation)
             case "raise":
@@ -141,7 +151,7 @@ class StepReader(EffectReader):
             return None
         otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
         type_ = self._type(entry.scalar("type"))
-        return None if otherwise is None else ast.DecisionTable(tuple(rows), otherwise, type_)
+        return None if otherwise is None else _without_guesses(ast.DecisionTable(tuple(rows), otherwise, type_))
 
     def _row(self, tree: Tree) -> ast.Row | None:
         mapping = expect_mapping(tree, "a row", self._bag)
@@ -270,7 +280,7 @@ class StepReader(EffectReader):
         value: ast.Expression | None
         if name.text == "message":
             text = self._template(expect_scalar(tree, name.text, self._bag))
-            value = None if text is None else _as_text(text)
+            value = None if text is None else as_text(text)
         else:
             value = self._expression_in(tree, name.text)
         return None if value is None else (name, value)
@@ -317,7 +327,8 @@ class StepReader(EffectReader):
     def _conditional(self, entry: Fields) -> ast.Conditional | None:
         condition = self._expression(entry.scalar("condition"))
         then, otherwise = self._block(entry.get("then"), "then"), self._block(entry.get("else"), "else")
-        return None if condition is None or then is None else ast.Conditional(condition, then, otherwise)
+        type_ = self._type(entry.scalar("type"))
+        return None if condition is None or then is None else ast.Conditional(condition, then, otherwise, type_)
 
     def _match(self, entry: Fields) -> ast.Match | None:
         on = self._expression(entry.scalar("on"))
@@ -328,7 +339,8 @@ class StepReader(EffectReader):
         if listed is not None and not listed.items:
             self._bag.error(Code.WRONG_KIND, listed.span, key="cases", expected="at least one case", found="none")
             return None
-        return None if on is None or len(known) < len(cases) else ast.Match(on, known, otherwise)
+        type_ = self._type(entry.scalar("type"))
+        return None if on is None or len(known) < len(cases) else ast.Match(on, known, otherwise, type_)
 
     def _match_case(self, tree: Tree) -> ast.MatchCase | None:
         entry = self._fields(expect_mapping(tree, "a case", self._bag), shapes.MATCH_CASE)
@@ -404,7 +416,9 @@ class StepReader(EffectReader):
         if transition is not None:
             action = self._transition(transition)
             if action is not None:
-                steps.append(ast.Step(None, ast.Word("state_machine_transition", key.span), (), action, ()))
+                name = transition.scalar("step")
+                word = None if name is None else self._name(name, "a step")
+                steps.append(ast.Step(word, ast.Word("state_machine_transition", key.span), (), action, ()))
         steps += [step for each in block[1 if compensate is not None else 0 :] if each for step in each.steps]
         ends = [name for name in ("return_error", "return", "value") if entry.get(name) is not None]
         if len(ends) > 1:
@@ -441,10 +455,3 @@ class StepReader(EffectReader):
         if machine is None or target is None or entity is None:
             return None
         return ast.Transition(self._name(machine, "a machine"), entity, sources, self._name(target, "a state"))
-
-
-def _as_text(expression: ast.Expression) -> ast.Expression:
-    """What a string is expected from: a template, even where the whole of it is one hole."""
-    if isinstance(expression, ast.Template):
-        return expression
-    return ast.Template((expression,), False, expression.span)

@@ -43,6 +43,13 @@ def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> 
     return ast.Template(tuple(parts), in_url, scalar.span)
 
 
+def as_text(expression: ast.Expression) -> ast.Expression:
+    """What a string is expected from: a template, even where the whole of it is one hole."""
+    if isinstance(expression, ast.Template):
+        return expression
+    return ast.Template((expression,), False, expression.span)
+
+
 def _flat(text: str) -> PlacedText:
     return PlacedText(text, range(len(text)), len(text))
 

@@ -33,10 +33,15 @@ NODE_TYPES = (
 
 
 def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
-    """The document, or None when the bag has errors."""
+    """The document; None when a part of it is missing.
+
+    An expression or a type that cannot be read stands in it as `Unread`, so that one of them does not hide what is
+    wrong with all the others.
+    """
     root = expect_mapping(tree, "a node", bag)
-    document = None if root is None else _Builder(bag).document(root)
-    return None if bag.has_errors else document
+    builder = _Builder(bag)
+    document = None if root is None else builder.document(root)
+    return document if bag.error_count == builder.unread_errors else None
 
 
 class _Builder(StepReader):

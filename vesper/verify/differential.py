@@ -49,6 +49,18 @@ class CaseFailure:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenPromise:
+    """A postcondition that breaks on inputs which meet the constraints and the preconditions: a defect of the node."""
+
+    index: int
+    """Of the postcondition."""
+    inputs: dict[str, object]
+    """Shrunk."""
+    tried: int
+    outcome: ContractBroken
+
+
 @dataclass(slots=True)
 class Report:
     node_id: str
@@ -60,6 +72,7 @@ class Report:
     cases: int = 0
     case_failures: list[CaseFailure] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    broken: list[BrokenPromise] = field(default_factory=list)
     paths: set[tuple[tuple[int, bool], ...]] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
     guards: set[tuple[int, bool]] = field(default_factory=set)
@@ -68,13 +81,19 @@ class Report:
     @property
     def passed(self) -> bool:
         too_many_lost = self.not_comparable * 100 > self.executions
-        return not self.differences and not self.case_failures and not too_many_lost
+        return not (self.differences or self.case_failures or self.broken or too_many_lost)
 
 
 class Verifier:
     def __init__(
-        self, compiled: Compiled, engines: Mapping[str, Engine], seed: int, seeks_boundaries: bool = True
+        self,
+        compiled: Compiled,
+        engines: Mapping[str, Engine],
+        seed: int,
+        seeks_boundaries: bool = True,
+        holds_to_promises: bool = True,
     ) -> None:
+        """A node is held to its postconditions; a random program has none that anybody promised."""
         self._node = compiled.node
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
@@ -84,7 +103,10 @@ class Verifier:
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.guards_total = 2 * len(self._conditions)
+        self._holds_to_promises = holds_to_promises
         self._seen: set[tuple[int | None, str | None]] = set()
+        # A case may say that a postcondition breaks; then that is no news.
+        self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
     def run(
         self, max_examples: int, progress: Callable[[int], None] = lambda _: None, stop_after: int = MAX_DISAGREEMENTS
@@ -118,7 +140,7 @@ class Verifier:
                     self.report.case_failures.append(CaseFailure(case, name, outcome))
 
     def _compare_on(self, inputs: dict[str, object], number: int) -> None:
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         self.report.executions += 1
         reference = next(iter(answers.values()))
         self._cover(reference)
@@ -127,9 +149,13 @@ class Verifier:
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
             self._report_difference(inputs, number)
+        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+            self._report_broken(inputs, number, reference.outcome)
 
-    def _answers(self, inputs: Mapping[str, object]) -> dict[str, Done]:
-        seed = f"{self.report.seed} {sorted(inputs.items(), key=str)}"
+    def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
+        # Of the run and not of the inputs: the same inputs meet other answers in another run, and while a difference
+        # is shrunk its answers stay what they were.
+        seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed)
         return {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
 
@@ -142,18 +168,37 @@ class Verifier:
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
 
     def _report_difference(self, inputs: dict[str, object], number: int) -> None:
-        fingerprint = self._fingerprint(inputs)
+        fingerprint = self._fingerprint(inputs, number)
         assert fingerprint is not None
         if fingerprint in self._seen:
             return
         self._seen.add(fingerprint)
-        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate) == fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step = fingerprint
-        self.report.differences.append(Difference(small, number, self._answers(small), place, step))
+        self.report.differences.append(Difference(small, number, self._answers(small, number), place, step))
 
-    def _fingerprint(self, inputs: dict[str, object]) -> tuple[int | None, str | None] | None:
+    def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
+        """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
+        index = outcome.index
+        # Answers of effects are drawn by type alone: what a node promises about them is not held against it.
+        expected = ("postcondition", index) in self._expected_to_break
+        if not self._holds_to_promises or not self._node.is_pure() or expected:
+            return
+        if any(each.index == index for each in self.report.broken):
+            return
+        reference = next(iter(self._programs))
+
+        def breaks(candidate: dict[str, object]) -> ContractBroken | None:
+            found = self._answers(candidate, number)[reference].outcome
+            same_clause = isinstance(found, ContractBroken) and (found.phase, found.index) == ("postcondition", index)
+            return found if isinstance(found, ContractBroken) and same_clause else None
+
+        small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
+        self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
+
+    def _fingerprint(self, inputs: dict[str, object], number: int) -> tuple[int | None, str | None] | None:
         """Where the engines part on these inputs: the expression and its step; None where they agree."""
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         result = _first_that_differs(answers)
         if not isinstance(result, Disagree):
             return None

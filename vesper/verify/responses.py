@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from vesper.check.case_effects import ExpectedRequest
 from vesper.check.cases import Case
@@ -20,7 +20,7 @@ from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import Type
-from vesper.spec.values import plain, same, show
+from vesper.spec.values import Value, plain, same, show
 from vesper.verify.inputs import InputGenerator
 
 Responder: TypeAlias = Callable[[Request], Completion]
@@ -91,7 +91,7 @@ def _differs(request: Request, expected: ExpectedRequest) -> str | None:
             found = request.arguments[name]
         elif name == "key" and request.key is not None:
             found = request.key
-        if not _has(found, plain(wanted)):
+        if not _has(plain(cast(Value, found)), plain(wanted)):
             shown = f"`{name}` is {show(found)}, and the case says {show(wanted)}"
             return f"asks for {describe(request)}: {shown}"
     return None
@@ -132,6 +132,8 @@ class GeneratedResponses:
                 codes = EFFECTS[request.effect].codes()
                 code = chance.choice(codes)
                 return Completion(request.id, failure=chance.choice(_HTTP_CODES) if code == "http_error" else code)
+            if request.effect == "state_transition":  # the Host moves an entity from these states and no others
+                return Completion(request.id, chance.choice(request.fixed["from"].split(",")))
             type_ = self._types[_without_iterations(request.path)]
             return Completion(request.id, self._values.draw_value(type_, f"{seed} {request.path} {request.id}"))
 

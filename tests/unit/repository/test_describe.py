@@ -17,8 +17,8 @@ NODES = [*worked_nodes(), *written_for_tests()]
 
 
 def test_a_signature() -> None:
-    node = compiled_text(starter("fee_v1", "function")).node
-    assert signature(node) == "(amount: decimal, rate: decimal) → (fee: decimal)"
+    inputs = [("amount", "decimal"), ("rate", "decimal")]
+    assert signature(inputs, [("fee", "decimal")]) == "(amount: decimal, rate: decimal) → (fee: decimal)"
 
 
 def test_operations_are_counted() -> None:

@@ -129,7 +129,7 @@ TYPES: Final[dict[str, Explanation]] = {
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
             "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    bind: {team: ids[0]}\n    "
+            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    bind:\n      team: ids[0]\n    "
             "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
             "capabilities_required: [database.read.users]\n"
         ),

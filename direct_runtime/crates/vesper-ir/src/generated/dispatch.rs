@@ -1387,6 +1387,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.text_code_points(value)?;
             Ok(Value::Array(result))
         }
+        Op::TextPercentEncode => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.text_percent_encode(value)?;
+            Ok(Value::Text(result))
+        }
         Op::ValueMin => {
             let [left, right, ..] = args;
             let result = kernels.value_min(left, right);

@@ -806,6 +806,11 @@ pub trait TextKernels {
     ///
     /// Fails with `too_large`.
     fn text_code_points(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    ///
+    /// Fails with `too_large`.
+    fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 }
 
 /// The operations of the `value` family.

@@ -373,6 +373,8 @@ pub enum Op {
     TextFromCodePoint,
     /// The numbers of all code points.
     TextCodePoints,
+    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    TextPercentEncode,
     /// The lesser of two values; the left one where they are equal.
     ValueMin,
     /// The greater of two values; the left one where they are equal.
@@ -569,6 +571,7 @@ impl Op {
         Op::TextCodePoint,
         Op::TextFromCodePoint,
         Op::TextCodePoints,
+        Op::TextPercentEncode,
         Op::ValueMin,
         Op::ValueMax,
         Op::ValueClamp,
@@ -762,6 +765,7 @@ impl Op {
             Op::TextCodePoint => "text.code_point",
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
+            Op::TextPercentEncode => "text.percent_encode",
             Op::ValueMin => "value.min",
             Op::ValueMax => "value.max",
             Op::ValueClamp => "value.clamp",
@@ -956,6 +960,7 @@ impl Op {
             "text.code_point" => Op::TextCodePoint,
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
+            "text.percent_encode" => Op::TextPercentEncode,
             "value.min" => Op::ValueMin,
             "value.max" => Op::ValueMax,
             "value.clamp" => Op::ValueClamp,

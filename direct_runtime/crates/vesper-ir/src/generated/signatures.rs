@@ -1545,6 +1545,14 @@ impl Op {
                 named: &[],
                 typed: &[],
             },
+            Op::TextPercentEncode => &Signature {
+                type_params: &[],
+                params: &[("value", Text)],
+                returns: Text,
+                raises: &[ErrorCode::TooLarge],
+                named: &[],
+                typed: &[],
+            },
             Op::ValueMin => &Signature {
                 type_params: &[("T", Bound::Ordered)],
                 params: &[("left", Parameter(0)), ("right", Parameter(0))],
