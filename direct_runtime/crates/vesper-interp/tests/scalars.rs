@@ -1,5 +1,6 @@
 //! Floats, bytes, times and json in a node: literals in their one spelling, keys, and the types that `CAST` is given.
 #![allow(
+    clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use crate::Rejected;
 use crate::fit::fit;
 use crate::flow::{CalledNode, Machine, leaves};
-use crate::node::{Constant, Document, ExpressionIndex, Input, Node, Output, RawConstraint, RawInput, Step};
+use crate::node::{
+    Constant, Document, ExpressionIndex, Input, Node, Output, RawConstant, RawConstraint, RawInput, Step,
+};
 use crate::types::Type;
 
 mod composed;
@@ -49,19 +51,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     machines(&semantics.machines)?;
     calls(&semantics.calls)?;
     let inputs = inputs(semantics.inputs)?;
-    let constants = semantics
-        .constants
-        .into_iter()
-        .map(|raw| {
-            let value = fit(&raw.ty, &raw.value)
-                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
-            Ok(Constant {
-                name: raw.name,
-                ty: raw.ty,
-                value,
-            })
-        })
-        .collect::<Result<Vec<_>, Rejected>>()?;
+    let constants = constants(semantics.constants)?;
     let parts = flow::parts(&semantics.body);
     let by_name = namespace(&inputs, &constants, &parts.names)?;
     let constraints = constraints(&semantics.constraints, &by_name)?;
@@ -147,6 +137,20 @@ fn inputs(raw: Vec<RawInput>) -> Result<Vec<Input>, Rejected> {
                 name: Arc::clone(&raw.name),
                 ty: raw.ty,
                 default,
+            })
+        })
+        .collect()
+}
+
+fn constants(raw: Vec<RawConstant>) -> Result<Vec<Constant>, Rejected> {
+    raw.into_iter()
+        .map(|raw| {
+            let value = fit(&raw.ty, &raw.value)
+                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
+            Ok(Constant {
+                name: raw.name,
+                ty: raw.ty,
+                value,
             })
         })
         .collect()
