@@ -11,7 +11,9 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.json_forms import json_form, value_of_form
 from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, canonical_text, depth_of, parse_json
 from vesper.spec.types import declared_type
-from vesper.spec.values import ProblemKind, Value, ValueProblem
+from vesper.spec.values import ProblemKind, ValueProblem
+
+__all__ = ["Json"]  # generated code names the type of its values
 
 _POSITION = re.compile(r"0|[1-9][0-9]*")
 _ESCAPED = re.compile(r"(?:[^~]|~[01])*", re.DOTALL)
@@ -109,7 +111,7 @@ def cast(value: Json, of: str) -> Any:
         raise Raised(ErrorCode.BAD_CAST) from None
 
 
-def from_value(value: Value, of: str) -> Json:
+def from_value(value: Any, of: str) -> Json:
     """The JSON form of a value of the type with this text."""
     content = json_form(declared_type(of), value)
     if depth_of(content) > MAX_JSON_DEPTH:

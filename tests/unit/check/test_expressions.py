@@ -27,6 +27,13 @@ inputs:
   lines: array<Line>
   names: set<string>
   rates: map<string, decimal>
+  f: float
+  fs: array<float>
+  raw: bytes
+  j: json
+  t: timestamp
+  day: date
+  wait: duration
 outputs:
   success: {done: boolean}
 contracts:
@@ -73,6 +80,19 @@ def codes(clause: str) -> list[str]:
         "e IN [red, green]",
         "{x FOR x IN xs} CONTAINS n",
         "d / 2 > n / 3",
+        "f > 1 AND f < 2.5 AND -1 <= f AND f != -0.0",
+        "f * 2 + 1e0 / 3 == 1.5e-7",
+        "f IN [1, 2.5, 1e3] AND f IN fs",
+        "max(f, 1) == SUM(fs)",
+        "is_nan(sqrt(2)) OR is_finite(to_float(n) + to_float(1.5))",
+        "to_decimal(f) > d AND floor(f) > n",
+        "raw[0] == n AND length(raw + parse_hex('00')) > 1 AND raw != parse_base64('AA==')",
+        "kind(j) == object AND kind(j['a'][0]) != number",
+        "CAST(j AS integer) > 0 AND CAST(j['x'] AS optional<Line>) IS NULL",
+        "(get(j, '/a') ?? j) == to_json(line)",
+        "length(CAST(j AS map<string, array<decimal>>)) > n",
+        "LET x = CAST(j AS decimal) IN x > d",
+        "[t] CONTAINS t AND day IN [day] AND wait IN [wait]",
         "length([1, 0.5, n]) > 0",
         "([on, null, 1][0] ?? 0) == 1",
         "round(d, 2, half_up) == round(n, 0) AND round(d) == 1",
@@ -125,6 +145,16 @@ def test_accepted(clause: str) -> None:
         ("round() > 0", "operator-types"),
         ("round(d, 2, half_up, 1) > 0", "operator-types"),
         ("s + n == s", "operator-types"),
+        ("f > n", "operator-types"),
+        ("f + d == f", "operator-types"),
+        ("d > 1e3", "operator-types"),
+        ("f < 1e400", "bad-number"),
+        ("j > j", "operator-types"),
+        ("to_json(null) == j", "operator-types"),
+        ("CAST(s AS integer) > 0", "type-mismatch"),
+        ("CAST(j AS Nothing) == n", "unknown-type"),
+        ("CAST(j, integer) > 0", "expression-syntax"),
+        ("CAST(j AS set<decimal>) CONTAINS d", "type-mismatch"),
         ("length({'a': 1, 'b': s}) > 0", "type-mismatch"),
     ],
 )

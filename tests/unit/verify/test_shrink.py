@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -52,7 +54,20 @@ def test_needless_places_go() -> None:
     assert str(shrink(NODE, start, lambda inputs: inputs["amount"] == 100)["amount"]) == "100"
 
 
-@pytest.mark.parametrize("value", [True, -7, 2**63, Decimal("-12.50"), "zebra", None, b"x", 0.5])
+OTHERS = [
+    math.nan, -math.inf, -1234.5678, date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4, UTC), timedelta(-3, 7, 9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [b"xyz", 0.5, *OTHERS])
+def test_a_value_cannot_get_simpler_for_ever(start: object) -> None:
+    seen = [start]
+    while (simpler := next(simpler_values(seen[-1]), None)) is not None:
+        seen.append(simpler)
+        assert len(seen) < 50, seen
+
+
+@pytest.mark.parametrize("value", [True, -7, 2**63, Decimal("-12.50"), "zebra", None, b"xyz", 0.5, *OTHERS])
 def test_a_simpler_value_has_the_same_type(value: object) -> None:
     for simpler in simpler_values(value):
         assert type(simpler) is type(value)

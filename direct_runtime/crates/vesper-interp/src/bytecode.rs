@@ -168,7 +168,7 @@ pub(crate) enum Instruction {
         expression: ExpressionIndex,
     },
     /// One round of a loop is done.
-    LoopCount {
+    LoopRound {
         count: Register,
     },
     /// Stops until what is asked for has come.

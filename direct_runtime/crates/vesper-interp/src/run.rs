@@ -218,7 +218,7 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                     fail!(ErrorCode::LoopLimit, expression);
                 }
             }
-            Instruction::LoopCount { count } => {
+            Instruction::LoopRound { count } => {
                 let rounds = rounds(registers, count)?.saturating_add(1);
                 write(registers, count, Value::Integer(rounds))?;
             }

@@ -1,5 +1,6 @@
 //! Floats, bytes, times and json in a node: literals in their one spelling, keys, and the types that `CAST` is given.
 #![allow(
+    clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
@@ -50,7 +51,7 @@ fn literals_have_one_spelling() {
             vec!["1.0", "-0.0", "1e+16", "NaN", "-Infinity", "1.5e-07"],
             vec!["1", "1e16", "nan", "+1.0", "0.10", "1E+16"],
         ),
-        ("bytes", vec!["", "AP8="], vec!["AP8", "AP9=", "00ff"]),
+        ("bytes", vec!["", "AP8="], vec!["AP8", "AP9=", "00f"]),
         (
             "timestamp",
             vec!["2024-02-29T10:30:00Z", "2024-02-29T10:30:00.500000Z"],

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use crate::Rejected;
 use crate::fit::fit;
-use crate::flow::{CalledNode, Machine};
-use crate::node::{Constant, Document, ExpressionIndex, Input, Node, Output, RawConstraint, RawInput, Step};
+use crate::flow::{CalledNode, Machine, leaves};
+use crate::node::{
+    Constant, Document, ExpressionIndex, Input, Node, Output, RawConstant, RawConstraint, RawInput, Step,
+};
 use crate::types::Type;
 
 mod composed;
@@ -39,24 +41,17 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         types,
         semantic_hash,
     } = document;
+    if !leaves(&semantics.body) {
+        return Err(Rejected(
+            "the body does not end with a return or a raise".to_owned(),
+        ));
+    }
     distinct("outputs", &semantics.outputs)?;
     errors(&semantics.errors)?;
     machines(&semantics.machines)?;
     calls(&semantics.calls)?;
     let inputs = inputs(semantics.inputs)?;
-    let constants = semantics
-        .constants
-        .into_iter()
-        .map(|raw| {
-            let value = fit(&raw.ty, &raw.value)
-                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
-            Ok(Constant {
-                name: raw.name,
-                ty: raw.ty,
-                value,
-            })
-        })
-        .collect::<Result<Vec<_>, Rejected>>()?;
+    let constants = constants(semantics.constants)?;
     let parts = flow::parts(&semantics.body);
     let by_name = namespace(&inputs, &constants, &parts.names)?;
     let constraints = constraints(&semantics.constraints, &by_name)?;
@@ -142,6 +137,20 @@ fn inputs(raw: Vec<RawInput>) -> Result<Vec<Input>, Rejected> {
                 name: Arc::clone(&raw.name),
                 ty: raw.ty,
                 default,
+            })
+        })
+        .collect()
+}
+
+fn constants(raw: Vec<RawConstant>) -> Result<Vec<Constant>, Rejected> {
+    raw.into_iter()
+        .map(|raw| {
+            let value = fit(&raw.ty, &raw.value)
+                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
+            Ok(Constant {
+                name: raw.name,
+                ty: raw.ty,
+                value,
             })
         })
         .collect()

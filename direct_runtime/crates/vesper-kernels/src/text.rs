@@ -263,7 +263,8 @@ impl TextKernels for Native {
             } else {
                 encoded.push('%');
                 for digit in [byte >> 4, byte & 15] {
-                    encoded.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+                    let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
+                    encoded.push(digit.to_ascii_uppercase());
                 }
             }
         }

@@ -334,7 +334,7 @@ impl Compiler<'_> {
         self.rounds.push(count);
         self.round(repeated, &state, slot)?;
         self.rounds.pop();
-        self.emit(Instruction::LoopCount { count });
+        self.emit(Instruction::LoopRound { count });
         if let Some(stop_when) = repeated.stop_when {
             let condition = self.condition(stop_when)?;
             to_done.push(self.jump(Instruction::JumpIfTrue { condition, to: 0 }));

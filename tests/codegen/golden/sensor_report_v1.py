@@ -1,0 +1,147 @@
+# AUTO-GENERATED - DO NOT EDIT
+# sensor_report_v1, from tests/differential/nodes/sensor_report_v1.vsp
+# semantic hash 65624ba0a30f4853680c25f5d8ba40888c599d0a57abe8361649529dccee44e2
+"""Judges what a sensor sent, with a value of every type that is no plain number or text."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import is_item as array_is_item
+from vesper.kernels.bytes import concat as bytes_concat
+from vesper.kernels.bytes import hex as bytes_hex
+from vesper.kernels.bytes import sha256 as bytes_sha256
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import to_float as decimal_to_float
+from vesper.kernels.float import divide as float_divide
+from vesper.kernels.float import is_nan as float_is_nan
+from vesper.kernels.json import Json, json_literal
+from vesper.kernels.json import cast as json_cast
+from vesper.kernels.json import field as json_field
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.json import get as json_get
+from vesper.kernels.json import has as json_has
+from vesper.kernels.json import kind as json_kind
+from vesper.kernels.json import parse as json_parse
+from vesper.kernels.map import keys as map_keys
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.value import max as value_max
+
+D_30_50: Final = Decimal("30.50")
+
+
+class Place(TypedDict):
+    lat: float
+    lon: float
+
+
+class Success(TypedDict):
+    verdict: Literal["cold", "warm", "broken"]
+    fahrenheit: float
+    worst: float
+    unit: str
+    limit: Decimal
+    tags: frozenset[str]
+    digest: str
+    summary: Json
+    taken: datetime
+    wait: timedelta
+    days: list[date]
+
+
+FLOOR: Final[float] = -273.15
+FALLBACK: Final[Json] = json_literal('{"limit":30.50,"tags":[],"unit":"C"}')
+SALT: Final[bytes] = b"salt"
+
+
+@exact_decimals
+def sensor_report_v1(
+    *,
+    reading: float,
+    altitude: float = 0.0,
+    signature: bytes = b"\x00\xff",
+    payload: Json,
+    place: Place | None = None,
+    history: list[float],
+    marks: dict[date, float] = {date(1, 1, 1): -0.0, date(2024, 2, 29): 1.5},
+    taken: datetime = datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC),
+    wait: timedelta = timedelta(seconds=5400),
+) -> Success:
+    """Judges what a sensor sent, with a value of every type that is no plain number or text."""
+
+    # constraint, line 12: altitude >= -500.0
+    if not altitude >= -500.0:
+        raise ContractBroken("constraint", 0, {"altitude": altitude})
+
+    # precondition, line 42: length(signature) <= 64
+    if not len(signature) <= 64:
+        raise ContractBroken("precondition", 0, {"signature": signature})
+
+    # step settings, line 49
+    settings = (
+        payload
+        if json_kind(payload) == "object" and json_has(payload, "/unit")
+        else FALLBACK
+    )
+
+    # step unit, line 50
+    unit = json_cast(json_field(settings, "unit"), "string")
+
+    # step limit, line 51
+    limit = json_cast(
+        [json_from_value(D_30_50, "decimal") if value is None else value for value in [json_get(settings, "/limit")]][0],
+        "decimal",
+    )
+
+    # step tags, line 52
+    tags = json_cast(
+        [json_parse("[]") if value is None else value for value in [json_get(settings, "/tags")]][0],
+        "set<string>",
+    )
+
+    # step worst, line 53
+    worst = value_max(reading, FLOOR) - float_divide(altitude, 100.0)
+
+    # step fahrenheit, line 54
+    fahrenheit = reading * 1.8 + 32.0
+
+    # step digest, line 55
+    digest = bytes_hex(bytes_sha256(bytes_concat(SALT, signature)))
+
+    # step days, line 56
+    days = map_keys(marks)
+
+    # step verdict, line 57
+    verdict: Literal["cold", "warm", "broken"]
+    if float_is_nan(reading) or reading < FLOOR:
+        verdict = "broken"
+    elif array_is_item(reading, history):
+        verdict = "warm"
+    elif reading < decimal_to_float(limit):
+        verdict = "cold"
+    else:
+        verdict = "warm"
+
+    # step summary, line 64
+    summary = json_from_value(
+        {"reading": reading, "limit": limit, "place": place, "marks": marks, "taken": taken, "wait": wait, "sent": payload, "key": signature},
+        "{reading: float, limit: decimal, place: optional<{lat: float, lon: float}>, marks: map<date, float>, taken: timestamp, wait: duration, sent: json, key: bytes}",
+    )
+
+    # postcondition, line 44: length(digest) == 64
+    if not len(digest) == 64:
+        raise ContractBroken("postcondition", 0, {"digest": digest})
+
+    return {
+        "verdict": verdict,
+        "fahrenheit": fahrenheit,
+        "worst": worst,
+        "unit": unit,
+        "limit": limit,
+        "tags": tags,
+        "digest": digest,
+        "summary": summary,
+        "taken": taken,
+        "wait": wait,
+        "days": days,
+    }
