@@ -101,7 +101,7 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
         "f()",
         "x = lambda: 1",
         "x = f'{y}'",
-        "while x: pass",
+        "with x: pass",
     ],
 )
 def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:

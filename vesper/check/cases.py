@@ -48,10 +48,12 @@ def check_cases(
         for index, clause in enumerate(listed):
             clauses.setdefault(_words(clause.text), (phase, index))
     found = []
+    # A function has no clock.
+    asks_time = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
     reader = CaseEffects(node, called, bag)
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
-        now, effects = _now(case, node, bag), reader.read(case)
+        now, effects = _now(case, asks_time, bag), reader.read(case)
         if case.error is not None:
             errors = {each.name: each.type for each in node.errors}
             error = _values(case.error, errors, "no field of the errors", bag)
@@ -77,10 +79,10 @@ def check_cases(
     return tuple(found)
 
 
-def _now(case: ast.TestCase, node: ir.Node, bag: DiagnosticBag) -> Value | None:
+def _now(case: ast.TestCase, asks_time: bool, bag: DiagnosticBag) -> Value | None:
     """When the case starts; it must say so where the node asks."""
     if case.now is None:
-        if any(isinstance(each, ir.Now) for each in node.expressions()):
+        if asks_time:
             help_ = "say when it starts: `now: 2026-11-15T12:00:00Z`"
             bag.error(Code.MISSING_KEY, case.name.span, where="a case of a node with `now()`", key="now", help=help_)
         return None

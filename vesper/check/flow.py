@@ -9,7 +9,7 @@ about what it is part of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
 from typing import Protocol
@@ -26,6 +26,7 @@ from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.statements import value_type
+from vesper.spec.effects import EFFECTS
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Type, optional
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Scalar
@@ -112,19 +113,22 @@ class FlowChecker:
         facts = self._facts(step)
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
-            with self._expressions.assuming(facts):
+            # Without a condition it is always asked, and what it says is known in all that follows.
+            with self._expressions.assuming(facts) if step.conditions else nullcontext():
                 checks = self._validation(step.action)
             return None if len(known) < len(conditions) else self._guarded(step, known, tuple(checks))
         with self._expressions.assuming(facts):
             statement = self._statement(step)
         before, self._before = self._before, []
+        if not step.conditions:
+            self._expressions.know(self._known_after(step))
         type_ = None if statement is None else value_type(statement)
         is_skippable = bool(step.conditions)
         if step.name is not None:
             declared = self._scope.declare(
                 "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
             )
-            is_read = isinstance(statement, ir.Request) and statement.effect_class == "read"
+            is_read = isinstance(statement, ir.Request) and _only_asks(statement)
             # What does something is used by that; what only asks, or computes, is there for its value.
             declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
@@ -170,7 +174,7 @@ class FlowChecker:
             return list(body)
         place = place_of(self._bag.source, step.span)
         arm = ir.Arm(_all_of(conditions), body, None)
-        return [ir.Branch(self._name(None), (arm,), (), None, place)]
+        return [ir.Branch(self._name(None, step.operation.text), (arm,), (), None, place)]
 
     def _leaving(self, step: ast.Step) -> list[ir.Statement] | None:
         conditions = self._conditions(step)
@@ -188,6 +192,18 @@ class FlowChecker:
             return self._return(action)
         assert isinstance(action, ast.Raise)
         return self.error(action.error)
+
+    def _known_after(self, step: ast.Step) -> Facts:
+        """What a conditional says where the flow goes on: of two ways, that the one which leaves was not taken."""
+        action = step.action
+        if not isinstance(action, ast.Conditional) or any(handler.value is not None for handler in step.handlers):
+            return NOTHING  # a handler with a value goes on from wherever it failed
+        facts = NOTHING
+        if block_leaves(action.then):
+            facts |= facts_when(action.condition, False, self._scope)
+        if action.otherwise is not None and block_leaves(action.otherwise):
+            facts |= facts_when(action.condition, True, self._scope)
+        return facts
 
     def _conditions(self, step: ast.Step) -> list[ir.Expression | None]:
         """`when` and then the guards: each is asked where those before it hold."""
@@ -306,7 +322,9 @@ class FlowChecker:
                 if holds is not None and error is not None:
                     place = holds.place
                     broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
-                    found.append(ir.Branch(self._name(None), (ir.Arm(broken, (error,), None),), (), None, place))
+                    found.append(
+                        ir.Branch(self._name(None, "validation"), (ir.Arm(broken, (error,), None),), (), None, place)
+                    )
             self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
         return found
 
@@ -327,17 +345,11 @@ class FlowChecker:
                 wanted = optional(then_value.type)
                 then_value = self._expressions.converted(then_value, wanted)
                 otherwise_value = ir.Literal(wanted, None, place)
-            if block_leaves(action.then):
-                self._expressions.know(failed)
         else:
             with self._inside(failed):
                 otherwise = self.block(action.otherwise.steps)
                 value = action.otherwise.value
                 otherwise_value = None if value is None else self._expressions.infer(value, hint)
-            if block_leaves(action.then):
-                self._expressions.know(failed)
-            if block_leaves(action.otherwise):
-                self._expressions.know(facts_when(action.condition, True, self._scope))
             blocks = [(action.then, then_value), (action.otherwise, otherwise_value)]
             fitted = self._values_of(blocks, expected)
             if fitted is None:
@@ -705,6 +717,11 @@ def step_leaves(step: ast.Step) -> bool:
 
 def block_leaves(block: ast.Block) -> bool:
     return any(step_leaves(step) for step in block.steps)
+
+
+def _only_asks(request: ir.Request) -> bool:
+    """True where a request changes nothing: it is there for its answer. To write a cache is to do something."""
+    return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
 
 
 def _all_of(conditions: list[ir.Expression]) -> ir.Expression:

@@ -7,8 +7,6 @@ the walk takes time linear in the node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -53,10 +51,9 @@ _ORDERS = {
     "greater": GREATER,
     "greater_or_equal": GREATER | EQUAL,
 }
-_ORDERED_FAMILIES = frozenset(
-    ("integer", "decimal", "text", "enum", "boolean", "optional", "date", "timestamp", "duration")
-)
+_ORDERED_FAMILIES = ("integer", "decimal", "text", "enum", "boolean", "optional", "date", "timestamp", "duration")
 """Of two values one is less, or they are equal. Floats are not among them: nothing is true of what is not a number."""
+_COMPARISONS = {f"{family}.{verb}": orders for family in _ORDERED_FAMILIES for verb, orders in _ORDERS.items()}
 _MEMBERSHIP = frozenset(("set.is_member", "array.is_item", "map.is_key"))
 
 
@@ -72,10 +69,7 @@ class Constant:
 
 def orders_of(expression: ir.Expression) -> int | None:
     """Which orders of its operands make a comparison true; None for what is no comparison."""
-    if not isinstance(expression, ir.Call):
-        return None
-    family, _, verb = expression.op.partition(".")
-    return _ORDERS.get(verb) if family in _ORDERED_FAMILIES else None
+    return _COMPARISONS.get(expression.op) if isinstance(expression, ir.Call) else None
 
 
 class Judge:
@@ -87,28 +81,26 @@ class Judge:
         self._base: Facts | None = None
         """What the contracts say, while constants are noted; None while they are not."""
 
-    @contextmanager
-    def aloud(self, base: Facts) -> Iterator[None]:
-        """Note constants. A comparison is one only if the contracts alone make it so: rows that repeat what the rows
-        above have ruled out are good style."""
-        outer = self._base
+    def value_aloud(self, expression: ir.Expression, base: Facts) -> Known | None:
+        """The value, noting constants. A comparison is one only if the contracts alone make it so: rows that repeat
+        what the rows above have ruled out are good style."""
         self._base = base
-        try:
-            yield
-        finally:
-            self._base = outer
+        value = self.value(expression, base)
+        self._base = None
+        return value
 
     # -- values -----------------------------------------------------------------------------------
 
     def value(self, expression: ir.Expression, facts: Facts) -> Known | None:
         """What the expression can be; None where it never has a value."""
-        if expression.type == BOOLEAN:
+        kind = type(expression)
+        if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
+            return self.terms.known(self.terms.number(expression), facts)
+        if _is_boolean(expression.type):
             holds, fails = self.branch(expression, facts)
             if holds is None:
                 return None if fails is None else FALSE
             return TRUE if fails is None else BOOLEANS
-        if isinstance(expression, ir.Ref | ir.Literal | ir.Local):
-            return self.terms.known(self.terms.number(expression), facts)
         found = self._value(expression, facts)
         known = self.terms.known(self.terms.number(expression), facts)
         return None if found is None or known is None else meet(known, found)
@@ -200,7 +192,7 @@ class Judge:
         before = len(self.found)
         number = self.terms.number(expression)
         holds, fails = self._branch(expression, facts)
-        if not isinstance(expression, ir.Let) and orders_of(expression) is None:
+        if (type(expression) is not ir.Call or expression.op not in _COMPARISONS) and type(expression) is not ir.Let:
             # (What a comparison says is kept as the order of its operands.)
             holds = None if holds is None else self.terms.learn(holds, number, TRUE)
             fails = None if fails is None else self.terms.learn(fails, number, FALSE)
@@ -220,7 +212,10 @@ class Judge:
             self.found.append(Constant(expression, fails is None, None))
 
     def _branch(self, expression: ir.Expression, facts: Facts) -> Branches:
+        orders = orders_of(expression)
         match expression:
+            case ir.Call(args=(left, right)) if orders is not None:
+                return self._comparison(left, right, orders, facts)
             case ir.Logical(kind, left, right):
                 holds, fails = self.branch(left, facts)
                 if kind == "and":
@@ -236,8 +231,6 @@ class Judge:
                 return (is_null, is_value) if op == "optional.is_null" else (is_value, is_null)
             case ir.Call(op=op, args=(value, among)) if op in _MEMBERSHIP:
                 return self._membership(value, among, facts)
-            case ir.Call(args=(left, right)) if orders_of(expression) is not None:
-                return self._comparison(left, right, orders_of(expression) or 0, facts)
             case ir.If(then=then, otherwise=otherwise):
                 holds, fails = self._condition(expression, facts)
                 then_holds, then_fails = (None, None) if holds is None else self.branch(then, holds)
@@ -326,13 +319,18 @@ class Judge:
         if orders == possible:
             return facts
         left, right = operands
-        first = restricted(left, orders, right)
-        second = restricted(right, reversed_orders(orders), left)
-        if first is None or second is None:
-            return None
-        learnt = self.terms.learn(facts, one, first)
-        learnt = None if learnt is None else self.terms.learn(learnt, other, second)
+        learnt: Facts | None = facts
+        if not self.terms.is_fixed(one):
+            first = restricted(left, orders, right)
+            learnt = None if first is None else self.terms.learn(facts, one, first)
+        if learnt is not None and not self.terms.is_fixed(other):
+            second = restricted(right, reversed_orders(orders), left)
+            learnt = None if second is None else self.terms.learn(learnt, other, second)
         return None if learnt is None else learnt.with_order(one, other, orders)
+
+
+def _is_boolean(type_: Type) -> bool:
+    return type_ is BOOLEAN or (type(type_) is Primitive and type_.name == "boolean")
 
 
 def _is_question(expression: ir.Expression) -> bool:

@@ -67,21 +67,36 @@ def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expres
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
     """The call of the one operation whose declared types fit exactly; what a call leaves out is filled in."""
     for spec in specs:
+        if len(operands) > len(spec.params):
+            continue
         bindings: dict[str, Type] = {}
-        missing = spec.params[len(operands) :]
-        defaults = dict(spec.defaults)
-        if len(operands) > len(spec.params) or any(name not in defaults for name, _ in missing):
-            continue
-        patterns = [declared_type(text) for _, text in spec.params]
-        if not all(match_declared(p, o.type, bindings) for p, o in zip(patterns, operands, strict=False)):
-            continue
-        if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
-            continue
-        of = tuple(bindings[name] for name, _ in spec.type_params)
-        filled = tuple(
-            ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
-            for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
-        )
-        returns = substitute(declared_type(spec.returns), bindings)
-        return ir.Call(spec.name, of, (*operands, *filled), returns, place)
+        # A loop and not `all`: this is the busiest place of the checker.
+        for (_, text), operand in zip(spec.params, operands, strict=False):
+            if not match_declared(declared_type(text), operand.type, bindings):
+                break
+        else:
+            missing = spec.params[len(operands) :]
+            defaults = dict(spec.defaults) if missing else {}
+            if any(name not in defaults for name, _ in missing):
+                continue
+            if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
+                continue
+            return _filled(spec, operands, missing, defaults, bindings, place)
     return None
+
+
+def _filled(
+    spec: OpSpec,
+    operands: tuple[ir.Expression, ...],
+    missing: tuple[tuple[str, str], ...],
+    defaults: dict[str, str],
+    bindings: dict[str, Type],
+    place: ir.Place,
+) -> ir.Call:
+    of = tuple([bindings[name] for name, _ in spec.type_params])
+    filled = tuple(
+        ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
+        for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
+    )
+    returns = substitute(declared_type(spec.returns), bindings)
+    return ir.Call(spec.name, of, (*operands, *filled), returns, place)

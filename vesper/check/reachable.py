@@ -226,8 +226,7 @@ class _Reporter:
         return returned
 
     def _aloud(self, expression: ir.Expression, facts: Facts) -> Known | None:
-        with self._judge.aloud(facts):
-            return self._judge.value(expression, facts)
+        return self._judge.value_aloud(expression, facts)
 
     def _returned(self, values: tuple[tuple[str, ir.Expression], ...], facts: Facts) -> Facts | None:
         """The facts and what each output can be."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from vesper.check.intervals import (
     ANY_ORDER,
+    DECIMALS,
     INTEGERS,
     Interval,
     Known,
@@ -36,12 +37,22 @@ _MAX_BACK = 8
 """So far a fact about a result is followed back to the operands."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Term:
     form: str
     """The operation of a call, or the kind of expression."""
     parts: tuple[int, ...]
     type: Type
+
+
+_FOLLOWED = frozenset(
+    (
+        "decimal.from_integer", "integer.negate", "decimal.negate", "integer.add", "decimal.add", "integer.subtract",
+        "decimal.subtract", "text.length", "array.length", "set.length", "map.length", "optional.unwrap",
+        "optional.require", "optional.some",
+    )
+)  # fmt: skip
+"""Operations whose results say something of their operands: those of `Terms._back`."""
 
 
 class Terms:
@@ -55,18 +66,23 @@ class Terms:
         self._named: dict[tuple[str, str], int] = {}
         self._constants = {each.name: each for each in node.constants}
         self.terms: list[Term] = []
-        self.always: dict[int, Known] = {}
-        """What is true of a term wherever it stands: the values of literals, constants and steps, else its type."""
+        self.always: list[Known] = []
+        """By number, what is true of a term wherever it stands: the value of a literal or constant, else its type."""
 
     def add(self, root: ir.Expression) -> int:
         """Number a whole expression."""
         parts = ir.walk(root)
+        numbers = self._by_index
         for part in parts:
-            if isinstance(part, ir.Let):
+            if type(part) is ir.Let:
                 self._locals[part.local] = part.value.index
         for part in parts:
-            self._by_index[part.index] = self._of(part)
-        return self._by_index[root.index]
+            if type(part) is ir.Call and OPERATIONS[part.op].effects == "pure":  # half of them are
+                of = tuple([numbers[each.index] for each in part.args])
+                numbers[part.index] = self._number((part.op, part.of, of), part.op, of, part.type)
+            else:
+                numbers[part.index] = self._of(part)
+        return numbers[root.index]
 
     def add_step(self, step: ir.Step) -> int:
         number = self.add(step.value)
@@ -80,63 +96,66 @@ class Terms:
         return self._constants[name].value
 
     def output(self, name: str, type_: Type) -> int:
-        return self._number(("output", name), Term("output", (), type_))
+        return self._number(("output", name), "output", (), type_)
 
     def _of(self, part: ir.Expression) -> int:
         match part:
-            case ir.Literal(type_, value):
-                number = self._number(("literal", type_, repr(value)), Term("literal", (), type_))
-                self.always.setdefault(number, of_value(type_, value))
-                return number
             case ir.Ref(kind, name, type_):
                 return self._reference(kind, name, type_)
+            case ir.Literal(type_, value):
+                before = len(self.terms)
+                number = self._number(("literal", type_, repr(value)), "literal", (), type_)
+                if number == before:
+                    self.always[number] = of_value(type_, value)
+                return number
             case ir.Local(local, _, type_):
                 if local in self._locals:
                     return self._by_index[self._locals[local]]
-                return self._number(("local", local), Term("local", (), type_))
+                return self._number(("local", local), "local", (), type_)
             case ir.Let(body=body):
                 return self._by_index[body.index]
             case ir.Field(of=ir.RecordValue(fields=fields), name=name):
                 return self._by_index[next(value for field_name, value in fields if field_name == name).index]
             case ir.Field(of=of, name=name, type=type_):
                 inner = self._by_index[of.index]
-                return self._number(("field", inner, name), Term("field", (inner,), type_))
-            case ir.Call(op, of, args, type_) if OPERATIONS[op].effects == "pure":
-                parts = tuple(self._by_index[each.index] for each in args)
-                return self._number(("call", op, of, parts), Term(op, parts, type_))
+                return self._number(("field", inner, name), "field", (inner,), type_)
             case ir.If(condition, then, otherwise, type_):
                 parts = tuple(self._by_index[each.index] for each in (condition, then, otherwise))
-                return self._number(("if", parts), Term("if", parts, type_))
+                return self._number(("if", parts), "if", parts, type_)
             case ir.Logical(kind, left, right):
                 parts = (self._by_index[left.index], self._by_index[right.index])
-                return self._number((kind, parts), Term(kind, parts, part.type))
+                return self._number((kind, parts), kind, parts, part.type)
             case _:
-                return self._number(("expression", part.index), Term("other", (), part.type))
+                return self._number(("expression", part.index), "other", (), part.type)
 
     def _reference(self, kind: str, name: str, type_: Type) -> int:
         if kind == "step" and ("step", name) in self._named:
             return self._named["step", name]
-        number = self._number((kind, name), Term(kind, (), type_))
-        if kind == "constant":
-            self.always.setdefault(number, of_value(type_, self._constants[name].value))
+        before = len(self.terms)
+        number = self._number((kind, name), kind, (), type_)
+        if kind == "constant" and number == before:
+            self.always[number] = of_value(type_, self._constants[name].value)
         return number
 
-    def _number(self, key: Hashable, term: Term) -> int:
+    def _number(self, key: Hashable, form: str, parts: tuple[int, ...], type_: Type) -> int:
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.terms)
-            self.terms.append(term)
+            self.terms.append(Term(form, parts, type_))
+            self.always.append(of_type(type_))
         return found
 
     # -- facts ------------------------------------------------------------------------------------
 
     def known(self, number: int, facts: Facts) -> Known | None:
         """All that is known of a term, apart from what its operands say; None where it can have no value."""
-        value = self.always.get(number)
-        if value is None:
-            value = self.always[number] = of_type(self.terms[number].type)
+        # What was learnt holds what is always so: `learn` starts from there.
         said = facts.values.get(number)
-        return value if said is None else meet(value, said)
+        return self.always[number] if said is None else said
+
+    def is_fixed(self, number: int) -> bool:
+        """True where nothing is to be learnt of a term: it stands in the node."""
+        return self.terms[number].form == "literal"
 
     def relates_names(self, facts: Facts) -> bool:
         """True where something is known of two values together, neither of them a literal."""
@@ -144,21 +163,25 @@ class Terms:
 
     def learn(self, facts: Facts, number: int, value: Known, depth: int = _MAX_BACK) -> Facts | None:
         """The facts with one more; None where it contradicts them. It is followed back to the operands."""
-        before = self.known(number, facts)
-        now = None if before is None else meet(before, value)
+        values = facts.values
+        before = values.get(number)
+        if before is None:
+            before = self.always[number]
+        now = meet(before, value)
         if now is None:
             return None
-        if now == before:
+        if now is before or now == before:
             return facts
-        if len(facts.values) >= MAX_FACTS and number not in facts.values:
+        if len(values) >= MAX_FACTS and number not in values:
             return facts
-        learnt: Facts | None = Facts({**facts.values, number: now}, facts.orders)
-        if depth > 0:
-            for part, follows in self._back(self.terms[number], now, learnt):
+        learnt: Facts | None = Facts({**values, number: now}, facts.orders)
+        term = self.terms[number]
+        if depth > 0 and term.form in _FOLLOWED:
+            for part, follows in self._back(term, now):
                 learnt = None if learnt is None else self.learn(learnt, part, follows, depth - 1)
         return learnt
 
-    def _back(self, term: Term, value: Known, facts: Facts | None) -> list[tuple[int, Known]]:
+    def _back(self, term: Term, value: Known) -> list[tuple[int, Known]]:
         """What the value of a term says of its operands."""
         match term.form, value:
             case "decimal.from_integer", Interval():
@@ -185,18 +208,21 @@ class Terms:
         """`x + 5 > 10` says that `x > 5`; only where one side is the same wherever it stands."""
         left, right = term.parts
         found: list[tuple[int, Known]] = []
-        other = self.always.get(right)
-        if isinstance(other, Interval):
+        other = self.always[right]
+        if isinstance(other, Interval) and other is not DECIMALS:
             found.append((left, plus(value, other if is_difference else negative(other))))
-        other = self.always.get(left)
-        if isinstance(other, Interval):
+        other = self.always[left]
+        if isinstance(other, Interval) and other is not DECIMALS:
             found.append((right, plus(other, negative(value)) if is_difference else plus(value, negative(other))))
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Facts:
-    """What is known at some place beyond what is always true. Terms that are not here may be any value of theirs."""
+    """What is known at some place beyond what is always true. Terms that are not here may be any value of theirs.
+
+    INVARIANT: never changed; not frozen, for the reason that `intervals` gives.
+    """
 
     values: dict[int, Known] = field(default_factory=dict)
     orders: dict[tuple[int, int], int] = field(default_factory=dict)

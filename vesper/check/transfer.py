@@ -33,11 +33,12 @@ MAX_SCALE = 100
 
 def result(op: str, operands: tuple[Known, ...]) -> Known | None:
     """What the operation can give for such operands; None where it always fails."""
-    family, _, verb = op.partition(".")
-    numbers = tuple(each for each in operands if isinstance(each, Interval))
-    if family in ("integer", "decimal") and len(numbers) == len(operands) and verb in _ARITHMETIC:
-        found = _ARITHMETIC[verb](numbers)
-        return meet(INTEGERS, found) if family == "integer" and verb != "divide" else found
+    arithmetic = _OF_NUMBERS.get(op)
+    if arithmetic is not None:
+        numbers = tuple([each for each in operands if isinstance(each, Interval)])
+        if len(numbers) == len(operands):
+            found = arithmetic(numbers)
+            return meet(found, INTEGERS) if op in _OF_INTEGERS else found
     other = _OTHERS.get(op)
     return ANYTHING if other is None else other(operands)
 
@@ -99,6 +100,8 @@ _ARITHMETIC: dict[str, Callable[[tuple[Interval, ...]], Interval]] = {
     "rem": _remainder,
     "mod": _modulo,
 }
+_OF_NUMBERS = {f"{family}.{verb}": of for family in ("integer", "decimal") for verb, of in _ARITHMETIC.items()}
+_OF_INTEGERS = frozenset(f"integer.{verb}" for verb in _ARITHMETIC if verb != "divide")
 
 
 # -- operations on other values -------------------------------------------------------------------

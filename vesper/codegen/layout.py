@@ -129,11 +129,26 @@ def break_import(statement: cst.ImportFrom) -> cst.ImportFrom:
     return statement.with_changes(names=names, lpar=opening, rpar=cst.RightParen())
 
 
-def break_dict(display: cst.Dict) -> cst.Dict:
-    """Each entry of a dict on a line of its own."""
+def break_dict(display: cst.Dict, base: str = "") -> cst.Dict:
+    """Each entry of a dict on a line of its own; `base` is how far the dict stands in from its statement."""
     last = len(display.elements) - 1
+    inner = base + _INDENT
     elements = [
-        element.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
+        element.with_changes(comma=cst.Comma(whitespace_after=_new_line(base if position == last else inner)))
         for position, element in enumerate(display.elements)
     ]
-    return display.with_changes(elements=elements, lbrace=cst.LeftCurlyBrace(whitespace_after=_new_line(_INDENT)))
+    return display.with_changes(elements=elements, lbrace=cst.LeftCurlyBrace(whitespace_after=_new_line(inner)))
+
+
+def fit_dict(display: cst.Dict, column: int, base: str) -> cst.Dict:
+    """A dict at this column, broken where it is too long, and so those in it."""
+    if not display.elements or fits(display, column):
+        return display
+    elements = []
+    for element in display.elements:
+        value = element.value
+        if isinstance(element, cst.DictElement) and isinstance(value, cst.Dict):
+            inner = fit_dict(value, column + len(_INDENT) + len(code_of(element.key)) + 3, base + _INDENT)
+            element = element.with_changes(value=inner)
+        elements.append(element)
+    return break_dict(display.with_changes(elements=elements), base)

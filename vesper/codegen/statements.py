@@ -9,7 +9,7 @@ from itertools import chain
 import libcst as cst
 
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.layout import break_arguments, break_dict, break_long, code_of, fits
+from vesper.codegen.layout import break_arguments, break_long, code_of, fit_dict, fits
 from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
@@ -46,6 +46,8 @@ class BlockWriter:
         self._counters: list[str] = []
         """Of the loops around, those that count: their iterations are part of the path of a request."""
         self._requires = 0
+        self._skipped_values: dict[str, ir.Expression] = {}
+        """Of requests that may be skipped: what their value becomes outside."""
 
     def block(self, block: ir.Block, depth: int) -> Lines:
         lines: Lines = []
@@ -235,22 +237,14 @@ class BlockWriter:
         assert type_ is not None
         assert branch.otherwise_value is not None
         arm = branch.arms[0]
-        test = self._expressions.condition(arm.when).node
         assert arm.value is not None
-        marks: Lines = []
-        otherwise: Lines = []
-        if self._expressions.traced:
-            marks = [
-                self._assigned(target, self._expressions.marked(arm.value, Written(cst.Name(target), ATOM)).node, 2)
-            ]
-            null = self._expressions.marked(branch.otherwise_value, Written(cst.Name("None"), ATOM))
-            otherwise = [self._assigned(target, null.node, 2)]
-        body = self._inner(arm.body, depth + 1, marks)
-        first = self._assigned(
-            target, cst.Name("None"), depth, self._heading(inner.name, branch.place), self._types.annotation(type_)
-        )
-        orelse = cst.Else(cst.IndentedBlock(otherwise)) if otherwise else None
-        return [first, cst.If(test=test, body=body, orelse=orelse)]
+        before = self._declare(target, self._types.annotation(type_), self._heading(inner.name, branch.place))
+        test = self._expressions.condition(arm.when).node
+        self._skipped_values[inner.name] = arm.value
+        body = self._inner(arm.body, depth + 1)
+        null = self._expressions.marked(branch.otherwise_value, Written(cst.Name("None"), ATOM))
+        orelse = cst.Else(cst.IndentedBlock([self._assigned(target, null.node, depth + 1)]))
+        return [before, cst.If(test=test, body=body, orelse=orelse)]
 
     # -- loops ------------------------------------------------------------------------------------
 
@@ -397,7 +391,8 @@ class BlockWriter:
             [(name, Written(cst.SimpleString(string_literal(text)), ATOM)) for name, text in request.fixed.items()]
         )
         given = self._expressions.record([(name, self._expressions.stored(value)) for name, value in request.arguments])
-        arguments += [cst.Arg(_wide_dict(fixed, depth)), cst.Arg(_wide_dict(given, depth))]
+        column = (depth + 1) * _INDENT
+        arguments += [cst.Arg(fit_dict(each, column, " " * _INDENT)) for each in (fixed, given)]
         if key is not None:
             arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=_EQUAL))
         call = cst.Call(cst.Name("Request"), arguments)
@@ -424,17 +419,22 @@ class BlockWriter:
         """What came of it, under the name of the step; where nobody can ask for it, the request alone."""
         heading = self._heading(statement.name, statement.place)
         self._expressions.sites[asked] = statement.result.index
-        if statement.name.startswith("_") and not self._expressions.traced:
+        skipped = self._skipped_values.pop(statement.name, None)
+        if self._expressions.traced:
+            if isinstance(asked, cst.Yield):
+                in_parentheses = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+                self._expressions.moved(asked, in_parentheses)
+                asked = in_parentheses
+            asked = self._expressions.marked(statement.result, Written(asked, ATOM)).node
+            if skipped is not None:
+                asked = self._expressions.marked(skipped, Written(asked, ATOM)).node
+        if statement.name.startswith("_"):
             return [cst.SimpleStatementLine([cst.Expr(asked)], leading_lines=heading)]
         target = self._naming.name("step", statement.name)
-        type_ = statement.result.type
-        if self._expressions.traced and isinstance(asked, cst.Yield):
-            asked_in = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            self._expressions.moved(asked, asked_in)
-            asked = asked_in
-        written = self._expressions.marked(statement.result, Written(asked, ATOM)).node
-        annotation = self._types.annotation(type_)
-        line = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), written)
+        if skipped is not None:
+            return [self._assigned(target, asked, 0)]
+        annotation = self._types.annotation(statement.result.type)
+        line = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), asked)
         return [cst.SimpleStatementLine([line], leading_lines=heading)]
 
     # -- handlers ---------------------------------------------------------------------------------
@@ -510,12 +510,6 @@ def _is_one_of(codes: list[str]) -> cst.BaseExpression:
     if len(literals) == 1:
         return cst.Comparison(code, [cst.ComparisonTarget(cst.Equal(), literals[0])])
     return cst.Comparison(code, [cst.ComparisonTarget(cst.In(), cst.Tuple([cst.Element(each) for each in literals]))])
-
-
-def _wide_dict(display: cst.Dict, depth: int) -> cst.Dict:
-    if not display.elements or fits(display, (depth + 1) * _INDENT):
-        return display
-    return break_dict(display)
 
 
 def _asks(block: ir.Block) -> bool:

@@ -56,7 +56,7 @@ def check_vocabulary(text: str, kernels: set[str]) -> None:
 
 def _is_kept(value: ast.expr) -> bool:
     """Statements that are there for what they do: a request whose answer nobody needs, and `keep(collected, …)`."""
-    is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "keep"
+    is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("keep", "mark")
     return is_keep or isinstance(value, ast.Yield | ast.YieldFrom)
 
 

@@ -133,10 +133,13 @@ class NodeCache:
     # -- telling ----------------------------------------------------------------------------------
 
     def put(self, checked: Checked, sha256: str, stamp: Stamp | None) -> None:
-        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show."""
+        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show.
+
+        One without a hash is not kept: its bytes do not decide what there is to say about it.
+        """
         shown = checked.source.path
         self._entries.pop(shown, None)  # the newest stand last
-        if any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
+        if not sha256 or any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
             return
         diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
         self._entries[shown] = _Entry(

@@ -185,7 +185,10 @@ class PythonProgram:
         at = loaded.site(sys.exc_info()[2])
         if at is None:
             return EngineFault(f"{code} was raised where generated code cannot fail")
-        return Failed(code, at)
+        return Failed(ErrorCode(code) if code in _CODES else code, at)
+
+
+_CODES = frozenset(code.value for code in ErrorCode)
 
 
 class _Waiting(Exception):

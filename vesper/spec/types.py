@@ -291,6 +291,8 @@ def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bo
 
     `match_declared(declared_type("set<T>"), SetOf(STRING), {})` is true and binds `T` to string.
     """
+    if type(pattern) is Primitive:  # most are
+        return pattern is actual or pattern == actual
     match pattern, actual:
         case Parameter(name), _:
             return bindings.setdefault(name, actual) == actual

@@ -40,7 +40,9 @@ def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | No
     """The expression that these tokens are, all of them."""
     parser = ExpressionParser(tokens, bag)
     parsed = parser.whole(parser.expression)
-    return None if parsed is None or _is_too_deep(parsed, bag) else parsed
+    if parsed is None or len(tokens) <= MAX_DEPTH:  # no expression is deeper than it has tokens
+        return parsed
+    return None if _is_too_deep(parsed, bag) else parsed
 
 
 def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
@@ -178,11 +180,14 @@ class ExpressionParser(TypeParser):
         return left
 
     def _infix_level(self) -> int | None:
-        if self._ends_at_in and (self.at("IN") or self.at("NOT")):
+        kind, text = self.next.kind, self.next.text
+        if kind is not TokenKind.SIGN and kind is not TokenKind.WORD:
             return None
-        if self.at("IS") or (self.at("NOT") and self.next_but_one_is("IN")):
+        if self._ends_at_in and (text == "IN" or text == "NOT"):
+            return None
+        if text == "IS" or (text == "NOT" and self.next_but_one_is("IN")):
             return _COMPARISON
-        return _INFIX.get(self.next.text) if self.at(*_INFIX) else None
+        return _INFIX.get(text)
 
     def _infix(self, left: ast.Expression, sign: Token, level: int) -> ast.Expression:
         inside = self.take() if sign.text == "NOT" else sign

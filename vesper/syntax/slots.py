@@ -75,7 +75,9 @@ class SlotReader:
         name = scalar.text
         if not pattern.fullmatch(name) or len(name) > MAX_NAME or (name in RESERVED and pattern is not CONFIGURED_NAME):
             help_ = "names are lower-case letters, digits and underscores, and start with a letter"
-            if pattern is TYPE_NAME:
+            if name in RESERVED:
+                help_ = f"`{name}` is a word of the language: choose another name"
+            elif pattern is TYPE_NAME:
                 help_ = "names of types are letters and digits, and start with a capital"
             self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
         return ast.Word(name, scalar.span)

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash 7328a8b0647b5b3392522dcafebe4c3c8ba6b3c7996922f130f3847996b65e8d
+# semantic hash fd57bd27d6893ee530e432cd1303a1f1c42438eade677f1d12dbc90370c87d7c
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal
@@ -79,16 +79,16 @@ def basket_v1(
 ) -> Success:
     """Use every form of collections, records and optionals at least once."""
 
-    # constraint, line 7: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
-        raise ContractBroken("constraint", 0, {"lines": lines})
-
     # constraint, line 16: qty > 0
     if not all(item["qty"] > 0 for item in lines):
-        raise ContractBroken("constraint", 1, {"lines": lines})
+        raise ContractBroken("constraint", 0, {"lines": lines})
 
     # constraint, line 17: note IS NULL OR length(note) <= 5
     if not all(item["note"] is None or len(item["note"]) <= 5 for item in lines):
+        raise ContractBroken("constraint", 1, {"lines": lines})
+
+    # constraint, line 7: weight >= 0
+    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
         raise ContractBroken("constraint", 2, {"lines": lines})
 
     # step skus, line 46

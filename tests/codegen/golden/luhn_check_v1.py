@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # luhn_check_v1, from nodes/checks/luhn_check_v1.vsp
-# semantic hash 5c968c19811505627faf65ce2a25007c8048ca490c6278e423ff76543b0456f1
+# semantic hash 8c5463c26c7a688a8914d1d4ec4030bd7089f1804babcb0257376142ac355dd4
 """Check the last digit of a card number by the Luhn rule and name the brand."""
 
 from typing import Literal, TypedDict

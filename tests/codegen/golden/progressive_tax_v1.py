@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # progressive_tax_v1, from nodes/finance/progressive_tax_v1.vsp
-# semantic hash 612dfe8dea2e8d533d85ff8d52a38c754fb2f521b0f8a592a6c307b2050cf9c9
+# semantic hash 11cb1ace6f7cb4daddbbecb4a1a171b0380ba1934550eb089a32bcfd1c317fc6
 """Tax an income by brackets, each rate on its own slice, and say the effective rate."""
 
 from decimal import Decimal

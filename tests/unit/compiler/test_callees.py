@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from vesper.compiler import Compiled, compile_file
+from vesper.compiler.check_files import check_files
+from vesper.compiler.node_cache import NodeCache
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
@@ -193,3 +195,13 @@ def test_the_declared_errors_of_a_function(tmp_path: Path) -> None:
     error = DeclaredError({"error_code": "too_much", "message": "2000 is too much"})
     assert program.call({"amount": "2000"}) == error
     assert isinstance(program.call({"amount": "-1"}), ContractBroken)
+
+
+def test_what_is_said_of_a_caller_is_not_kept(tmp_path: Path) -> None:
+    write(tmp_path, fee())
+    path = write(tmp_path, price())
+    with NodeCache(tmp_path / "cache") as cache:
+        assert [each.is_wrong for each in check_files([path], cache)] == [False]
+    write(tmp_path, fee().replace("amount * rate", "amount * rat"))
+    with NodeCache(tmp_path / "cache") as cache:
+        assert [each.is_wrong for each in check_files([path], cache)] == [True]

@@ -137,8 +137,8 @@ def test_a_place_is_inside_the_file(text: str) -> None:
 
 
 def test_what_a_terminal_would_act_on_is_shown() -> None:
-    found = check(kinds="'\u202e', b", clauses="    - kind")
+    found = check(kinds="'\u200e', b", clauses="    - kind")
     shown = [render_full(found[1].source, each) for each in found[1].sorted()]
     assert shown
     assert all(line.isprintable() for text in shown for line in text.split("\n"))
-    assert any("this is enum[\\u202e, b]" in text for text in shown)
+    assert any("this is enum[\\u200e, b]" in text for text in shown)
