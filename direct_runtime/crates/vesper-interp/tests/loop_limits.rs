@@ -36,7 +36,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
     let of = |op: &str, types: Json, built: Json, xs: Value| {
         let length = json!({"call": {"op": op, "args": [built], "of": types}});
         let program = load(&returning(&inputs, &json!("integer"), &length));
-        support::shown_outcome(&program, &program.run(vec![xs]))
+        support::shown_outcome(&program, &program.run(vec![xs], None))
     };
     let integer_type = json!(["integer"]);
     let array = |xs: Value| of("array.length", integer_type.clone(), each("array", local(0)), xs);

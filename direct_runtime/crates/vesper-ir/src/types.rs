@@ -8,7 +8,7 @@ use crate::value::{KeyKind, Member};
 
 mod sums;
 
-pub use sums::{Addition, Average};
+pub use sums::Addition;
 
 /// A type. Parts are shared, so that a clone is cheap; within one document [`crate::intern::Types`] makes equal types
 /// the same allocation.

@@ -384,7 +384,12 @@ impl Compiler<'_> {
         if let Some(collect) = repeated.collect {
             let value = self.operand(collect)?;
             self.mark(collect, value);
-            self.emit(Instruction::LoopPush { slot, value });
+            // There are as many as rounds, and of those never more than an array has room for.
+            self.emit(Instruction::LoopPush {
+                slot,
+                value,
+                expression: collect,
+            });
             self.top = top;
         }
         let mut moves = Vec::with_capacity(repeated.next.len());

@@ -41,7 +41,7 @@ struct Loop<'a> {
     slot: LoopSlot,
     /// Where the result will be.
     out: Register,
-    /// What the kind needs besides: the best key of `min_by` and `max_by`, the count of `avg`, whether `drop_while`
+    /// What the kind needs besides: the best key of `min_by` and `max_by`, whether `drop_while`
     /// still drops.
     beside: Option<Register>,
     /// The order of `sort_by`.

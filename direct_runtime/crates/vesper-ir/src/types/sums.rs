@@ -13,42 +13,27 @@ pub struct Addition {
     pub add: Op,
 }
 
-/// How the average of values of a type is found: their sum, divided by their count.
-#[derive(Clone, Debug)]
-pub struct Average {
-    /// What is done to a value before it is added, where it is not added as it is.
-    pub widen: Option<Op>,
-    pub addition: Addition,
-    /// Makes of the count, an integer, something that the sum is divided by.
-    pub from_count: Op,
-    /// Its result is the average.
-    pub divide: Op,
-}
-
 impl Type {
     /// How values of this type are added up; nothing where they cannot be.
     pub fn addition(&self) -> Option<Addition> {
         let (zero, add) = match self {
             Self::Integer => (Value::Integer(0), Op::IntegerAdd),
             Self::Decimal => (Value::Decimal(Decimal::from(0)), Op::DecimalAdd),
+            Self::Float => (Value::Float(0.0), Op::FloatAdd),
+            Self::Duration => (Value::Duration(0), Op::DurationAdd),
             _ => return None,
         };
         Some(Addition { zero, add })
     }
 
-    /// How the average of values of this type is found; nothing where there is none.
-    pub fn average(&self) -> Option<Average> {
-        // SEMANTICS: integers are added as decimals, which do not overflow, and their average is a decimal.
-        let (widen, added) = match self {
-            Self::Integer => (Some(Op::DecimalFromInteger), Self::Decimal),
-            Self::Decimal => (None, Self::Decimal),
-            _ => return None,
-        };
-        Some(Average {
-            widen,
-            addition: added.addition()?,
-            from_count: Op::DecimalFromInteger,
-            divide: Op::DecimalDivide,
-        })
+    /// The operation that gives the average of an array of this type, and the type of that; nothing where there is none.
+    pub fn average(&self) -> Option<(Op, Self)> {
+        match self {
+            // SEMANTICS: the average of integers is a decimal.
+            Self::Integer => Some((Op::IntegerAvg, Self::Decimal)),
+            Self::Decimal => Some((Op::DecimalAvg, Self::Decimal)),
+            Self::Float => Some((Op::FloatAvg, Self::Float)),
+            _ => None,
+        }
     }
 }

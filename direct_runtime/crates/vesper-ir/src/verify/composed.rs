@@ -69,8 +69,7 @@ impl Typing<'_> {
                 None => Err(format!("the value of `sum` cannot be added: it is {value}")),
             },
             ForKind::Avg => {
-                let divide = value.average().map(|average| average.divide.signature().returns);
-                let found = divide.and_then(|pattern| pattern.instantiate(&[]));
+                let found = value.average().map(|(_, ty)| ty);
                 found.ok_or_else(|| format!("the value of `avg` has no average: it is {value}"))
             }
             ForKind::Min | ForKind::Max => {

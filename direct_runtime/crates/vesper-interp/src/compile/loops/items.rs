@@ -40,7 +40,8 @@ impl Compiler<'_> {
                 self.emit(Instruction::JumpIfFalse { condition, to: next });
                 return Ok(None);
             }
-            ForKind::Array => self.push(this, value),
+            // All values are computed before their average is.
+            ForKind::Array | ForKind::Avg => self.push(this, value),
             ForKind::Set => self.emit(Instruction::LoopPushMember { slot, value }),
             ForKind::Map => {
                 let key = given.key.ok_or(MISSING)?;
@@ -51,7 +52,7 @@ impl Compiler<'_> {
                     expression,
                 });
             }
-            ForKind::Sum | ForKind::Avg => self.add(this, value)?,
+            ForKind::Sum => self.add(this, value)?,
             // The value was evaluated because it may fail; what it is does not matter.
             ForKind::Count => self.add_one(this, out)?,
             ForKind::Min => self.keep_better(out, value, Ordering::Less, next),
@@ -112,26 +113,11 @@ impl Compiler<'_> {
         });
     }
 
-    /// One value more in a sum or an average.
+    /// One value more in a sum.
     fn add(&mut self, this: &Loop<'_>, value: Operand) -> Compiled<()> {
-        let ty = self.type_of(this.parts.value)?;
-        let sum = Operand::register(this.out);
-        let Some(count) = this.beside else {
-            let add = ty.addition().ok_or(MISSING)?.add;
-            self.apply(this, add, this.out, sum, Some(value));
-            return Ok(());
-        };
-        let average = ty.average().ok_or(MISSING)?;
-        let value = match average.widen {
-            None => value,
-            Some(op) => {
-                let widened = self.allocate()?;
-                self.apply(this, op, widened, value, None);
-                Operand::register(widened)
-            }
-        };
-        self.apply(this, average.addition.add, this.out, sum, Some(value));
-        self.add_one(this, count)
+        let add = self.type_of(this.parts.value)?.addition().ok_or(MISSING)?.add;
+        self.apply(this, add, this.out, Operand::register(this.out), Some(value));
+        Ok(())
     }
 
     fn add_one(&mut self, this: &Loop<'_>, count: Register) -> Compiled<()> {

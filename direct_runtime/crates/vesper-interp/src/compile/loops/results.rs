@@ -1,6 +1,6 @@
 //! What a loop has before the first item, and what it makes of it after the last.
 
-use vesper_ir::{ErrorCode, KeyKind, Op, Type, Value};
+use vesper_ir::{ErrorCode, KeyKind, Type, Value};
 
 use super::{Compiled, Compiler, ForKind, Instruction, Loop, MISSING, Operand, Register};
 
@@ -18,6 +18,7 @@ impl Compiler<'_> {
             | ForKind::IndexBy
             | ForKind::TakeWhile
             | ForKind::SortBy
+            | ForKind::Avg
             // This starts with its `with`.
             | ForKind::Fold => return Ok(()),
             ForKind::ForAll => (Some(Value::Boolean(true)), None),
@@ -26,10 +27,6 @@ impl Compiler<'_> {
             ForKind::Sum => {
                 let addition = self.type_of(parts.value)?.addition().ok_or(MISSING)?;
                 (Some(addition.zero), None)
-            }
-            ForKind::Avg => {
-                let average = self.type_of(parts.value)?.average().ok_or(MISSING)?;
-                (Some(average.addition.zero), Some(Value::Integer(0)))
             }
             // No value of an ordered type is null, so null is "none yet".
             ForKind::Min | ForKind::Max => (Some(Value::Null), None),
@@ -86,7 +83,7 @@ impl Compiler<'_> {
                 self.fail_as_empty(this);
                 return self.land(to_end);
             }
-            ForKind::Avg => return self.divide(this),
+            ForKind::Avg => return self.average(this),
             ForKind::ForAll
             | ForKind::Exists
             | ForKind::Sum
@@ -115,25 +112,12 @@ impl Compiler<'_> {
         self.emit(Instruction::Fail { code, expression });
     }
 
-    /// The sum divided by the count.
-    fn divide(&mut self, this: &Loop<'_>) -> Compiled<()> {
-        let average = self.type_of(this.parts.value)?.average().ok_or(MISSING)?;
-        let (count, sum) = (Operand::register(this.beside()?), Operand::register(this.out));
-        let zero = self.constant(Value::Integer(0))?;
-        let divisor = self.allocate()?;
-        self.apply(this, Op::IntegerEqual, divisor, count, Some(zero));
-        let condition = Operand::register(divisor);
-        let to_division = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
-        self.fail_as_empty(this);
-        self.land(to_division)?;
-        self.apply(this, average.from_count, divisor, count, None);
-        self.apply(
-            this,
-            average.divide,
-            this.out,
-            sum,
-            Some(Operand::register(divisor)),
-        );
+    /// The average of the values, which are all there now.
+    fn average(&mut self, this: &Loop<'_>) -> Compiled<()> {
+        let (slot, out) = (this.slot, this.out);
+        self.emit(Instruction::LoopArray { slot, out });
+        let (op, _) = self.type_of(this.parts.value)?.average().ok_or(MISSING)?;
+        self.apply(this, op, out, Operand::register(out), None);
         Ok(())
     }
 }
