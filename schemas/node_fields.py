@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).parent / "fields.toml"
-SLOTS = ("id", "name", "text", "type", "expression", "literal", "word", "constraint", "step")
+SLOTS = ("id", "name", "text", "type", "expression", "literal", "word", "constraint", "step", "template")
 
 
 class FieldError(Exception):
@@ -43,8 +43,7 @@ class NodeMapping:
 @dataclass(frozen=True, slots=True)
 class NodeFields:
     mappings: tuple[NodeMapping, ...]
-    later_in_steps: tuple[str, ...]
-    later_operations: tuple[str, ...]
+    """Those of steps with the fields that every step, and every step with an effect, may have."""
 
     def mapping(self, name: str) -> NodeMapping:
         return next(each for each in self.mappings if each.name == name)
@@ -53,15 +52,22 @@ class NodeFields:
 def load_node_fields() -> NodeFields:
     table = tomllib.loads(PATH.read_text(encoding="utf-8"))
     names = set(table["mapping"])
-    mappings = tuple(_mapping(name, entry, names) for name, entry in table["mapping"].items())
-    return NodeFields(mappings, tuple(table["steps"]["later"]), tuple(table["steps"]["later_operations"]))
+    common = {kind: _fields(kind, entries, names) for kind, entries in table["common"].items()}
+    return NodeFields(tuple(_mapping(name, entry, names, common) for name, entry in table["mapping"].items()))
 
 
-def _mapping(name: str, entry: dict[str, Any], names: set[str]) -> NodeMapping:
-    if unknown := set(entry) - {"where", "step", "fields"}:
+def _mapping(name: str, entry: dict[str, Any], names: set[str], common: dict[str, tuple[Field, ...]]) -> NodeMapping:
+    if unknown := set(entry) - {"where", "step", "effect", "fields"}:
         raise FieldError(f"{PATH.name}: {name} has unknown entries {sorted(unknown)}")
-    fields = tuple(_field(name, field, found, names) for field, found in entry["fields"].items())
+    fields = _fields(name, entry["fields"], names)
+    shared = (*(common["effect"] if entry.get("effect") else ()), *(common["step"] if "step" in entry else ()))
+    own = {field.name for field in fields}
+    fields += tuple(field for field in shared if field.name not in own)
     return NodeMapping(name, entry["where"], entry.get("step"), fields)
+
+
+def _fields(mapping: str, entries: dict[str, Any], names: set[str]) -> tuple[Field, ...]:
+    return tuple(_field(mapping, name, found, names) for name, found in entries.items())
 
 
 def _field(mapping: str, name: str, entry: dict[str, Any], names: set[str]) -> Field:

@@ -1,20 +1,57 @@
 """The Rust engine, as Python sees it. Only `vesper.engines.direct_engine` imports this module."""
 
-from typing import Any, Final, Literal, TypeAlias, final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, TypedDict, final
 
 _Problem: TypeAlias = tuple[str, str]
 """A path and a kind of docs/spec/values.md, such as `("amount", "wrong_type")`."""
 
 _RawOutcome: TypeAlias = (
     tuple[Literal["returned"], dict[str, Any]]
+    | tuple[Literal["declared_error"], dict[str, Any]]
     | tuple[Literal["failed"], str, int | None, list[_Problem]]
     | tuple[Literal["contract_broken"], str, int, dict[str, Any]]
+    | tuple[Literal["denied"], str]
+    | tuple[Literal["limit_hit"], str]
     | tuple[Literal["engine_fault"], str]
 )
 """`failed`: code, index of the expression (None while converting), problems (only for `bad_input`).
-`contract_broken`: phase (`constraint`, `precondition`, `postcondition`), index of the clause, values."""
+`contract_broken`: phase (`constraint`, `precondition`, `validation`, `postcondition`, `invariant`), index of the
+clause, values."""
 
-__all__ = ["IR_VERSION", "IrRejected", "Program", "operation_names"]
+_RawMarks: TypeAlias = list[tuple[int, Any]]
+
+_RawRequest = TypedDict(
+    "_RawRequest",
+    {
+        "id": int,
+        "node": str,
+        "step": str,
+        "path": str,
+        "effect": str,
+        "class": str,
+        "key": str | None,
+        "fixed": dict[str, str],
+        "arguments": dict[str, Any],
+    },
+)
+"""`id` counts from 0. `node` is the node whose statement `step` is: the one that was started, or one that it calls.
+`path` is the name of the step with the rounds of the loops around it, behind those of the calls that led to it:
+`pay/send[2][0]`. `arguments` are in the order of their declaration, in the Python forms of docs/spec/values.md."""
+
+_RawCompletion: TypeAlias = (
+    tuple[int, Literal["value"], object]
+    | tuple[int, Literal["failed"], str]
+    | tuple[int, Literal["denied"], str]
+    | tuple[int, Literal["limit_hit"], str]
+)
+"""The id of the request, and what came of it: a value, which fails with `bad_response` where it is not of the type of
+the result; the code of a failure; the capability that is not granted; the limit."""
+
+_RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
+
+__all__ = ["IR_VERSION", "Execution", "IrRejected", "Program", "operation_names"]
 
 IR_VERSION: Final[int]
 
@@ -22,17 +59,38 @@ class IrRejected(ValueError):
     """The bytes are not a well-formed IR document; the message says what and where."""
 
 @final
+class Execution:
+    """One execution of a node. It may wait as long as it likes; only one thread may advance it at a time."""
+
+    def advance(self, completion: _RawCompletion | None = None, /) -> _RawAdvanced:
+        """Go on until the next request or the end: first with nothing, then with what came of the last request.
+
+        Raises `ValueError` where it is advanced otherwise; it is then as it was.
+        """
+
+@final
 class Program:
     """One loaded node: verified, compiled, immutable, safe to call from any thread."""
 
     @staticmethod
-    def load(ir: bytes) -> Program: ...
+    def load(ir: bytes, dependencies: Sequence[bytes] = (), /) -> Program:
+        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm."""
+
     @property
     def node_id(self) -> str: ...
     @property
     def semantic_hash(self) -> str: ...
-    def call(self, inputs: dict[str, Any], /) -> _RawOutcome: ...
-    def trace(self, inputs: dict[str, Any], /) -> tuple[list[tuple[int, Any]], _RawOutcome]: ...
+    @property
+    def asks(self) -> bool:
+        """True when an execution may ask for effects: then it is started, and `call` raises `ValueError`."""
+
+    @property
+    def uses_now(self) -> bool:
+        """True when an execution needs the time of its start: without it, `ValueError` is raised."""
+
+    def call(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _RawOutcome: ...
+    def trace(self, inputs: dict[str, Any], /, now: datetime | None = None) -> tuple[_RawMarks, _RawOutcome]: ...
+    def start(self, inputs: dict[str, Any], /, now: datetime | None = None, is_traced: bool = True) -> Execution: ...
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""

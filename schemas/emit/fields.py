@@ -40,11 +40,10 @@ def _shapes(fields: NodeFields) -> str:
     ]
     for mapping in fields.mappings:
         lines += [f"{mapping.name.upper()}: Final = Shape(", f"    {_quoted(mapping.where)},"]
-        later = mapping.names(later=True) + (fields.later_in_steps if mapping.step else ())
         for word, names in (
             ("required", mapping.names(required=True)),
             ("optional", mapping.names(required=False)),
-            ("later", later),
+            ("later", mapping.names(later=True)),
         ):
             if len(names) == 1:
                 lines.append(f"    {word}=({_quoted(names[0])},),")
@@ -53,7 +52,6 @@ def _shapes(fields: NodeFields) -> str:
         lines.append(")")
     steps = {mapping.step: mapping for mapping in fields.mappings if mapping.step and mapping.name == mapping.step}
     lines += ["STEPS: Final = {", *(f"    {_quoted(step)}: {m.name.upper()}," for step, m in steps.items()), "}"]
-    lines += ["LATER_OPERATIONS: Final = (", *(f"    {_quoted(name)}," for name in fields.later_operations), ")"]
     return "\n".join(lines) + "\n"
 
 
@@ -77,6 +75,7 @@ def _schema(fields: NodeFields, types: list[str]) -> str:
         "description": "An expression; where a value is computed, a mapping is a record and a list an array.",
         "type": ["string", "number", "boolean", "object", "array"],
     }
+    definitions["template"] = {"description": "Text with `{expression}` holes, or a tree of such.", "type": list(_ANY)}
     definitions["literal"] = {"description": "A value, read by its declared type.", "type": list(_ANY)}
     definitions["constraint"] = {
         "description": "`non_empty`, `positive`, `{min: 0}` …",
@@ -160,6 +159,4 @@ def _page(fields: NodeFields) -> str:
             kind = "later" if field.later else field.kind.replace("|", "or") + (", required" if field.required else "")
             lines.append(f"| {name} | {kind} | {field.doc} |")
         lines.append("")
-    later = ", ".join(f"`{name}`" for name in fields.later_in_steps)
-    lines += ["Every step of a later version may also have " + later + ".", ""]
     return "\n".join(lines)

@@ -80,7 +80,7 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
     ):
         outcome = program.call(inputs)
         assert isinstance(outcome, Failed)
-        assert outcome.code is ErrorCode.INTEGER_OVERFLOW
+        assert outcome.code == ErrorCode.INTEGER_OVERFLOW
         assert outcome.at is not None
         place = node.node.expressions()[outcome.at].place
         line = node.source.line_text(place.line)
@@ -101,7 +101,7 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
         "f()",
         "x = lambda: 1",
         "x = f'{y}'",
-        "while x: pass",
+        "with x: pass",
     ],
 )
 def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:

@@ -64,8 +64,11 @@ def test_file(path: Path, golden: Golden) -> None:
 def test_every_code_has_a_file() -> None:
     with_file = {path.stem[:7] for path in FILES}
     # A file that cannot be read cannot be a text file of the repository, and one that is too large should not be; see
-    # the tests below and those of the limits. Two are about names of files: tests/unit/repository has them.
-    without_file = {code.number for code in (Code.UNREADABLE_FILE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)}
+    # the tests below and those of the limits. Two are about names of files: tests/unit/repository has them. Those about
+    # called nodes need several files: tests/unit/compiler/test_callees.py has them.
+    names = (Code.UNREADABLE_FILE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)
+    calls = (Code.UNKNOWN_NODE, Code.DEPENDENCY_CYCLE, Code.VERSION_CONFLICT, Code.BAD_LOCK, Code.WRONG_CALLEE)
+    without_file = {code.number for code in (*names, *calls)}
     assert {code.number for code in Code} == with_file | without_file
 
 

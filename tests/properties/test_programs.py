@@ -78,7 +78,7 @@ def test_the_ir_can_be_read_back() -> None:
 
 def test_a_second_compilation_gives_the_same_ir() -> None:
     for each in programs()[::4]:
-        again, _ = compile_source(each.source)
+        again, _ = compile_source(each.source, judge_contracts=False)
         assert again is not None
         assert again.ir == each.ir
         assert again.semantic_hash == each.semantic_hash == semantic_hash(again.node)

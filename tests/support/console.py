@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,7 +62,16 @@ def markdown_sessions(path: Path) -> list[list[Command]]:
     return found
 
 
-def run_session(commands: list[Command], folder: Path) -> None:
+def markdown_files(path: Path) -> dict[str, str]:
+    """The files that a page gives: blocks that begin with ```yaml and the name of a file."""
+    text = path.read_text(encoding="utf-8")
+    return dict(re.findall(r"^```yaml (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] | None = None) -> None:
+    for name, body in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(body, encoding="utf-8")
     # One node, so that no session changes when the repository gets another.
     (folder / "nodes" / "payments").mkdir(parents=True)
     shutil.copy(ROOT / "nodes/payments/payment_decision_v1.vsp", folder / "nodes/payments")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vesper.check.callees import Interface
+from vesper.check.case_effects import CaseEffects, ExpectedRequest
 from vesper.check.literals import Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
-from vesper.spec.types import Type
+from vesper.ir.failures import is_code
+from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import Value, plain
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Tree
@@ -25,9 +29,18 @@ class Case:
     """The outputs, or None where a clause must break."""
     breaks: tuple[str, int] | None
     """Phase and index of the clause that must break."""
+    error: dict[str, Value] | None = None
+    """The fields of the declared error that must come, those that the case names."""
+    fails: str | None = None
+    """The code of the failure that must come."""
+    now: Value | None = None
+    """When the execution starts."""
+    effects: tuple[ExpectedRequest, ...] = ()
 
 
-def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticBag) -> tuple[Case, ...]:
+def check_cases(
+    cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
+) -> tuple[Case, ...]:
     inputs = {each.name: each.type for each in node.inputs}
     outputs = {each.name: each.type for each in node.outputs}
     clauses: dict[tuple[str, ...], tuple[str, int]] = {}
@@ -35,11 +48,26 @@ def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticB
         for index, clause in enumerate(listed):
             clauses.setdefault(_words(clause.text), (phase, index))
     found = []
+    # A function has no clock.
+    asks_time = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
+    reader = CaseEffects(node, called, bag)
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
+        now, effects = _now(case, asks_time, bag), reader.read(case)
+        if case.error is not None:
+            errors = {each.name: each.type for each in node.errors}
+            error = _values(case.error, errors, "no field of the errors", bag)
+            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects))
+            continue
+        if case.fails is not None:
+            of_called = (interface.codes for interface in called.values())
+            if not is_code(case.fails.text) and not any(case.fails.text in codes for codes in of_called):
+                bag.error(Code.CODE_CANNOT_HAPPEN, case.fails.span, failure=case.fails.text)
+            found.append(Case(case.name.text, given, None, None, fails=case.fails.text, now=now, effects=effects))
+            continue
         if case.breaks is None:
             expect = _values(case.expect, outputs, "no output", bag)
-            found.append(Case(case.name.text, given, expect, None))
+            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects))
             continue
         found_clause = clauses.get(_words(case.breaks.text))
         if found_clause is None:
@@ -47,8 +75,19 @@ def check_cases(cases: tuple[ast.TestCase, ...], node: ir.Node, bag: DiagnosticB
             help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
             bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
             continue
-        found.append(Case(case.name.text, given, None, found_clause))
+        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects))
     return tuple(found)
+
+
+def _now(case: ast.TestCase, asks_time: bool, bag: DiagnosticBag) -> Value | None:
+    """When the case starts; it must say so where the node asks."""
+    if case.now is None:
+        if asks_time:
+            help_ = "say when it starts: `now: 2026-11-15T12:00:00Z`"
+            bag.error(Code.MISSING_KEY, case.name.span, where="a case of a node with `now()`", key="now", help=help_)
+        return None
+    value = read_literal(TIMESTAMP, case.now, "now", bag)
+    return None if isinstance(value, Unread) else value
 
 
 def _values(

@@ -46,11 +46,12 @@ _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equa
 
 
 def constraint_clause(
-    constraint: ast.Constraint, input_: ast.Input, type_: Type, bag: DiagnosticBag
+    constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
 ) -> ir.Clause | None:
-    """The clause that a constraint stands for, or None after reporting why it stands for none."""
+    """The clause that a constraint of a value stands for, or None after reporting why it stands for none."""
+    type_ = subject.type
     if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
-        return _pattern_clause(constraint.bound, constraint, input_, bag)
+        return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)
     known = _BY_TYPE.get(type_, {})
     meaning = known.get(constraint.name.text)
     has_bound = constraint.bound is not None
@@ -64,26 +65,21 @@ def constraint_clause(
     if bound is None:
         return None
     place = place_of(bag.source, constraint.span)
-    subject: ir.Expression = ir.Ref("input", input_.name.text, type_, place)
-    shown = input_.name.text
     if meaning.of_length:
         subject = ir.Call("text.length", (), (subject,), INTEGER, place)
         shown = f"length({shown})"
     arguments = (subject, ir.Literal(compared, bound, place))
     holds = ir.Call(f"{compared}.{meaning.verb}", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}")
 
 
 def _pattern_clause(
-    pattern: Scalar, constraint: ast.Constraint, input_: ast.Input, bag: DiagnosticBag
+    pattern: Scalar, subject: ir.Expression, shown: str, place: ir.Place, bag: DiagnosticBag
 ) -> ir.Clause | None:
     if not is_scalar_pattern(pattern, bag):
         return None
-    place = place_of(bag.source, constraint.span)
-    name = input_.name.text
-    arguments = (ir.Ref("input", name, STRING, place), ir.Literal(STRING, pattern.text, place))
-    holds = ir.Call("regex.matches", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"matches({name}, {show(pattern.text)})", name)
+    holds = ir.Call("regex.matches", (), (subject, ir.Literal(STRING, pattern.text, place)), BOOLEAN, place)
+    return ir.Clause(holds, f"matches({shown}, {show(pattern.text)})")
 
 
 def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:

@@ -58,7 +58,7 @@ def _evaluated(call: ir.Call, argument: ast.String, bag: DiagnosticBag) -> ir.Ex
     try:
         return ir.Literal(call.type, kernel(argument.text), call.place)
     except Raised as raised:
-        if raised.code is ErrorCode.TIME_OVERFLOW:
+        if raised.code == ErrorCode.TIME_OVERFLOW:
             expected = _TOO_FAR[call.op]
         help_ = f"it would fail with {raised.code} whenever it is evaluated"
         bag.error(Code.BAD_LITERAL, argument.span, text=argument.text, expected=expected, help=help_)

@@ -50,6 +50,8 @@ class Unread:
 
 UNREAD = Unread()
 MAX_TEXT = 64 * 1024
+_LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
+"""What begins like a JSON value, and must be one. Any other text inside a json is a string."""
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
@@ -116,7 +118,7 @@ def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
 
 
 def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """A mapping is an object, a list an array, and a scalar in them JSON text."""
+    """A mapping is an object, a list an array, and a scalar in them JSON text or, where it is none, a string."""
     content = _json_content(tree, key, bag)
     if isinstance(content, Unread):
         return UNREAD
@@ -128,6 +130,8 @@ def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
 
 def _json_content(tree: Tree, key: str, bag: DiagnosticBag) -> JsonContent | Unread:
     if isinstance(tree, YamlScalar):
+        if not _LIKE_JSON.match(tree.text):
+            return tree.text
         scalar = _read_scalar(JSON, tree, key, bag)
         return scalar.content if isinstance(scalar, Json) else UNREAD
     if isinstance(tree, Sequence):

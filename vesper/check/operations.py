@@ -8,7 +8,7 @@ from functools import cache
 
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
-from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.operations import FORMS, IMPLEMENTED, OPERATIONS
 from vesper.spec.types import DECIMAL, INTEGER, Type, declared_type, fits_bound, match_declared, substitute
 from vesper.spec.values import from_json
 
@@ -30,8 +30,15 @@ def specified(name: str) -> tuple[OpSpec, ...]:
 
 
 @cache
+def form_of(name: str) -> OpSpec | None:
+    """The operation of this name that computes something for each item, if there is one."""
+    return next((spec for spec in FORMS.values() if spec.function == name), None)
+
+
+@cache
 def function_names() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(spec.function for spec in IMPLEMENTED.values() if spec.function is not None))
+    specs = (*IMPLEMENTED.values(), *FORMS.values())
+    return tuple(dict.fromkeys(spec.function for spec in specs if spec.function is not None))
 
 
 def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
@@ -60,21 +67,36 @@ def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expres
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
     """The call of the one operation whose declared types fit exactly; what a call leaves out is filled in."""
     for spec in specs:
+        if len(operands) > len(spec.params):
+            continue
         bindings: dict[str, Type] = {}
-        missing = spec.params[len(operands) :]
-        defaults = dict(spec.defaults)
-        if len(operands) > len(spec.params) or any(name not in defaults for name, _ in missing):
-            continue
-        patterns = [declared_type(text) for _, text in spec.params]
-        if not all(match_declared(p, o.type, bindings) for p, o in zip(patterns, operands, strict=False)):
-            continue
-        if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
-            continue
-        of = tuple(bindings[name] for name, _ in spec.type_params)
-        filled = tuple(
-            ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
-            for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
-        )
-        returns = substitute(declared_type(spec.returns), bindings)
-        return ir.Call(spec.name, of, (*operands, *filled), returns, place)
+        # A loop and not `all`: this is the busiest place of the checker.
+        for (_, text), operand in zip(spec.params, operands, strict=False):
+            if not match_declared(declared_type(text), operand.type, bindings):
+                break
+        else:
+            missing = spec.params[len(operands) :]
+            defaults = dict(spec.defaults) if missing else {}
+            if any(name not in defaults for name, _ in missing):
+                continue
+            if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
+                continue
+            return _filled(spec, operands, missing, defaults, bindings, place)
     return None
+
+
+def _filled(
+    spec: OpSpec,
+    operands: tuple[ir.Expression, ...],
+    missing: tuple[tuple[str, str], ...],
+    defaults: dict[str, str],
+    bindings: dict[str, Type],
+    place: ir.Place,
+) -> ir.Call:
+    of = tuple([bindings[name] for name, _ in spec.type_params])
+    filled = tuple(
+        ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
+        for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
+    )
+    returns = substitute(declared_type(spec.returns), bindings)
+    return ir.Call(spec.name, of, (*operands, *filled), returns, place)

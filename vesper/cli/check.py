@@ -14,7 +14,7 @@ import click
 
 from vesper import __version__
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.loading import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.loading import find_nodes, no_cache_option, nodes_option, print_diagnostics
 from vesper.compiler.check_files import check_files
 from vesper.compiler.checked import Checked
 from vesper.compiler.node_cache import NodeCache, cache_path
@@ -50,7 +50,7 @@ class _Found:
     help="For people, for a log, for a program, or for a code host. The last two go to standard output.",
 )
 @click.option("--fix", is_flag=True, help="Repair what can only be meant in one way, then check again.")
-@click.option("--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node anew.")
+@no_cache_option
 def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache: bool) -> None:
     """Check nodes and say what is wrong with them.
 

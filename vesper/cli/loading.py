@@ -32,6 +32,11 @@ nodes_option = click.option(
 )
 
 
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node anew."
+)
+
+
 def find_node(wanted: str, root: Path) -> Path:
     try:
         return locate(wanted, root)

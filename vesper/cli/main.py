@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 import traceback
 
 import click
 
 from vesper import __version__
-from vesper.cli.exits import OUR_BUG
+from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 
 COMMANDS = {
     "check": "Check nodes and say what is wrong with them.",
@@ -48,14 +50,31 @@ def vesper() -> None:
 
     NODE is a path, an id such as payment_decision_v1, or a name without its version.
 
-    Exit codes: 0 fine, 1 something is wrong with the node or its inputs, 2 usage, 3 a bug in Vesper.
+    Exit codes: 0 fine, 1 something is wrong with the node or its inputs (or the output cannot be written), 2 usage, 3 a
+    bug in Vesper.
     """
 
 
 def main() -> None:
     try:
         vesper(prog_name="vesper")
-    except Exception:  # noqa: BLE001  # the last line of defence: whatever it is, it is reported as ours
+    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever it is, it is reported as ours
+        if isinstance(error, OSError) and error.filename is None:
+            _end_without_output(error)
         traceback.print_exc()
         print("\nThis is a bug in Vesper, not in your node. Please report it with the lines above.", file=sys.stderr)
         sys.exit(OUR_BUG)
+
+
+def _end_without_output(error: OSError) -> None:
+    """Nobody takes what is printed: the disk is full, the terminal is gone. (A file that fails has a name.)
+
+    A reader that has had enough (`vesper check | head`) is the one case that click itself ends with exit code 1.
+    """
+    with contextlib.suppress(OSError):
+        print(f"error: cannot write the output: {error.strerror or type(error).__name__}", file=sys.stderr, flush=True)
+    # What is still in the buffers has no place to go; Python would try once more at its end, and complain.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    sys.exit(WRONG_INPUT)

@@ -1,33 +1,34 @@
-"""`vesper nodes`: what is in the repository. Reads and prints; writes nothing."""
+"""`vesper nodes`: what is in the repository. Reads and prints; writes nothing but the cache of checked nodes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesper.cli.loading import compile_or_exit, find_node, find_nodes, nodes_option
+from vesper.cli.loading import compile_or_exit, find_node, find_nodes, no_cache_option, nodes_option
 
 if TYPE_CHECKING:
     from vesper.check.cases import Case
     from vesper.compiler import Compiled
+    from vesper.compiler.checked import Checked
+    from vesper.compiler.node_cache import NodeCache
     from vesper.ir.nodes import Node
-
-_NO_CALLS = "no node depends on another: this version of Vesper has no calls between nodes"
-_NO_EFFECTS = "no node needs a capability: this version of Vesper has pure nodes only"
+    from vesper.repository.lock import Pinned
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A file of the repository, with its node if that has no errors."""
+    """A file of the repository, and what there is to say of its node if that has no errors."""
 
     node_id: str
-    path: Path
-    compiled: Compiled | None
+    path: str
+    about: dict[str, Any] | None
     errors: int
 
 
@@ -36,17 +37,49 @@ def command() -> None:
     """List nodes and show what is in them."""
 
 
-def _all(root: Path) -> list[_Listed]:
+def _checked(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCache | None]]:
+    """Every file under the root, and the cache as long as there is one."""
+    from vesper.compiler.check_files import check_files
+    from vesper.compiler.node_cache import NodeCache, cache_path
+
+    files = find_nodes((), root)
+    where = None if no_cache else cache_path(root)
+    with nullcontext() if where is None else NodeCache(where) as cache:
+        for path, each in zip(files, check_files(files, cache), strict=True):
+            yield path, each, cache
+
+
+def _all(root: Path, no_cache: bool) -> list[_Listed]:
     """Every file under the root, in the order of ids."""
-    from vesper.compiler import compile_file
-    from vesper.repository.locate import id_of
+    from vesper.compiler.reading import shown_path
 
     found = []
-    for path in find_nodes((), root):
-        compiled, bag = compile_file(path)
-        node_id = id_of(path) if compiled is None else compiled.node.node_id
-        found.append(_Listed(node_id, path, compiled, bag.error_count))
-    return sorted(found, key=lambda each: (each.node_id, each.path.as_posix()))
+    for path, checked, _ in _checked(root, no_cache):
+        errors = len(checked.diagnostics) - checked.warning_count
+        found.append(_Listed(_id(path, checked), shown_path(path.as_posix()), checked.about, errors))
+    return sorted(found, key=lambda each: (each.node_id, each.path))
+
+
+def _id(path: Path, checked: Checked) -> str:
+    from vesper.compiler.reading import shown_path
+
+    return shown_path(path.stem) if checked.node_id is None else checked.node_id[0]
+
+
+def _nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
+    """Every node by its id, in the order of ids; None for one with errors."""
+    from vesper.compiler import compile_file
+    from vesper.ir.decode import decode
+
+    found: dict[str, Node | None] = {}
+    for path, checked, cache in _checked(root, no_cache):
+        ir = checked.ir or (None if cache is None or checked.is_wrong else cache.ir(path))
+        node = None if ir is None else decode(ir)
+        if node is None and not checked.is_wrong:  # the cache holds so much IR and no more
+            compiled, _ = compile_file(path)
+            node = None if compiled is None else compiled.node
+        found[_id(path, checked)] = node
+    return dict(sorted(found.items()))
 
 
 # -- list -----------------------------------------------------------------------------------------
@@ -54,16 +87,17 @@ def _all(root: Path) -> list[_Listed]:
 
 @command.command("list")
 @nodes_option
+@no_cache_option
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def list_command(root: Path, style: str) -> None:
+def list_command(root: Path, no_cache: bool, style: str) -> None:
     """List every node: what it is for, what goes in, what comes out."""
-    listed = _all(root)
+    listed = _all(root, no_cache)
     if style == "json":
         _print_json([_listed_json(each) for each in listed])
         return
     for each in listed:
         click.echo("\n".join(_listed_lines(each)))
-    wrong = sum(each.compiled is None for each in listed)
+    wrong = sum(each.about is None for each in listed)
     click.echo(
         _number(len(listed), "node")
         + (f", {wrong} with errors; `vesper check` says what is wrong with them" if wrong else "")
@@ -74,27 +108,16 @@ def _listed_lines(each: _Listed) -> list[str]:
     from vesper.repository.describe import signature
     from vesper.spec.values import printable
 
-    name, path = printable(each.node_id), each.path.as_posix()
-    if each.compiled is None:
-        return [f"{name}  {_number(each.errors, 'error')}  {path}", ""]
-    node = each.compiled.node
-    facts = [name, node.type, each.compiled.semantic_hash[:12], _number(len(each.compiled.cases), "case"), path]
-    return ["  ".join(facts), f"  {printable(node.source.intent)}", f"  {signature(node)}", ""]
+    name, about = printable(each.node_id), each.about
+    if about is None:
+        return [f"{name}  {_number(each.errors, 'error')}  {each.path}", ""]
+    facts = [name, about["type"], about["semantic_hash"][:12], _number(about["cases"], "case"), each.path]
+    inputs, outputs = ([(it["name"], it["type"]) for it in about[which]] for which in ("inputs", "outputs"))
+    return ["  ".join(facts), f"  {printable(about['intent'])}", f"  {signature(inputs, outputs)}", ""]
 
 
 def _listed_json(each: _Listed) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": each.node_id, "path": each.path.as_posix(), "errors": each.errors}
-    if each.compiled is not None:
-        node = each.compiled.node
-        shown |= {
-            "type": node.type,
-            "intent": node.source.intent,
-            "inputs": [{"name": it.name, "type": str(it.type)} for it in node.inputs],
-            "outputs": [{"name": it.name, "type": str(it.type)} for it in node.outputs],
-            "semantic_hash": each.compiled.semantic_hash,
-            "cases": len(each.compiled.cases),
-        }
-    return shown
+    return {"id": each.node_id, "path": each.path, "errors": each.errors, **(each.about or {})}
 
 
 # -- show -----------------------------------------------------------------------------------------
@@ -103,10 +126,17 @@ def _listed_json(each: _Listed) -> dict[str, Any]:
 @command.command("show")
 @click.argument("node")
 @nodes_option
-def show_command(node: str, root: Path) -> None:
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def show_command(node: str, root: Path, style: str) -> None:
     """Show a node in full: its interface, contracts, steps and cases, its hashes and what it is made of."""
     path = find_node(node, root)
-    click.echo("\n".join(_shown(path, compile_or_exit(path))))
+    compiled = compile_or_exit(path)
+    if style == "json":
+        from vesper.cli.show_node import shown_json
+
+        _print_json(shown_json(path, compiled))
+        return
+    click.echo("\n".join(_shown(path, compiled)))
 
 
 def _shown(path: Path, compiled: Compiled) -> list[str]:
@@ -125,10 +155,14 @@ def _shown(path: Path, compiled: Compiled) -> list[str]:
         *_section("types", types),
         *_section("inputs", _inputs(node)),
         *_section("outputs", [(each.name, str(each.type)) for each in node.outputs]),
+        *_section("errors", [(each.name, str(each.type)) for each in node.errors]),
         *_section("constants", [(each.name, str(each.type), show(each.value)) for each in node.constants]),
         *_section("preconditions", [(printable(each.text),) for each in node.preconditions]),
         *_section("postconditions", [(printable(each.text),) for each in node.postconditions]),
+        *_section("invariants", [(printable(each.text),) for each in node.invariants]),
         *_section("steps", _steps(node)),
+        *_section("calls", [(each.node, each.semantic_hash[:12]) for each in node.calls]),
+        *_section("capabilities", [(each,) for each in node.grants.required]),
         *_section("cases", [_case(node, each) for each in compiled.cases]),
         *_section("hashes", [("semantic", compiled.semantic_hash), ("source", node.source.sha256)]),
         *_section("IR", [(size,)]),
@@ -148,15 +182,21 @@ def _inputs(node: Node) -> Sequence[tuple[str, ...]]:
 
 
 def _steps(node: Node) -> Sequence[tuple[str, ...]]:
-    from vesper.ir.nodes import Step
+    from vesper.ir.statements import Raise, Require, Return, all_statements, value_type
 
-    steps = [each for each in node.body if isinstance(each, Step)]
-    return [(each.name, str(each.value.type), f"line {each.place.line}") for each in steps]
+    steps = [each for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require)]
+    named = [each for each in steps if not each.name.startswith("_")]
+    return [(each.name, str(value_type(each) or "no value"), f"line {each.place.line}") for each in named]
 
 
 def _case(node: Node, case: Case) -> tuple[str, ...]:
     from vesper.spec.values import printable, show
 
+    if case.error is not None:
+        wanted = ", ".join(f"{name} = {show(value)}" for name, value in case.error.items())
+        return printable(case.name), f"ends with {wanted}"
+    if case.fails is not None:
+        return printable(case.name), f"fails with {case.fails}"
     if case.breaks is None:
         wanted = ", ".join(f"{name} = {show(value)}" for name, value in (case.expect or {}).items())
         return printable(case.name), f"gives {wanted}"
@@ -178,14 +218,15 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 @command.command("graph")
 @nodes_option
+@no_cache_option
 @click.option("--format", "style", type=click.Choice(["text", "dot", "json"]), default="text", show_default=True)
-def graph_command(root: Path, style: str) -> None:
+def graph_command(root: Path, no_cache: bool, style: str) -> None:
     """Show which nodes depend on which."""
     from vesper.repository.describe import dependencies
     from vesper.spec.values import printable
 
     needs = {
-        each.node_id: None if each.compiled is None else dependencies(each.compiled.node) for each in _all(root)
+        name: None if node is None else dependencies(node) for name, node in _nodes(root, no_cache).items()
     }  # None: it has errors, so nobody knows
     edges = [(name, other) for name, others in needs.items() for other in others or ()]
     if style == "json":
@@ -200,24 +241,89 @@ def graph_command(root: Path, style: str) -> None:
         said = "has errors" if others is None else ", ".join(others) or "depends on none"
         click.echo(f"{printable(name)}  {said}")
     if not edges:
-        click.echo(f"\n{_NO_CALLS}")
+        click.echo("\nno node calls another")
 
 
 @command.command("capabilities")
 @nodes_option
-def capabilities_command(root: Path) -> None:
-    """Show what each node must be granted to run."""
-    from vesper.repository.describe import capabilities
+@no_cache_option
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def capabilities_command(root: Path, no_cache: bool, style: str) -> None:
+    """Show what each node must be granted to run, and which of its steps need it."""
+    from vesper.repository.describe import needs
     from vesper.spec.values import printable
 
-    any_needed = False
-    for each in _all(root):
-        needed = () if each.compiled is None else capabilities(each.compiled.node)
-        any_needed = any_needed or bool(needed)
-        said = "has errors" if each.compiled is None else ", ".join(needed) or "none"
-        click.echo(f"{printable(each.node_id)}  {said}")
-    if not any_needed:
-        click.echo(f"\n{_NO_EFFECTS}")
+    nodes = _nodes(root, no_cache)
+    if style == "json":
+        _print_json(
+            {
+                name: None if node is None else {"required": needs(node), "denied": list(node.grants.denied)}
+                for name, node in nodes.items()
+            }
+        )
+        return
+    for name, node in nodes.items():
+        required = {} if node is None else needs(node)
+        said = "has errors" if node is None else "" if required else "none"
+        click.echo(f"{printable(name)}  {said}".rstrip())
+        for capability, steps in required.items():
+            click.echo(f"  {capability}  {', '.join(steps) or 'a called node, or the credentials of a provider'}")
+        if node is not None and node.grants.denied:
+            click.echo(f"  never: {', '.join(node.grants.denied)}")
+
+
+@command.command("lock")
+@nodes_option
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 where the file is not what it would be.")
+def lock_command(root: Path, check: bool) -> None:
+    """Pin the nodes that others call: their versions and their meaning, in vesper.lock."""
+    from vesper.compiler.callees import Collection, Neighbours
+    from vesper.compiler.pipeline import compile_file
+    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+
+    found: dict[str, Pinned] = {}
+    # Without the lock that is there: what is pinned now is what the nodes are now.
+    collection = Collection(root, follows_lock=False)
+    wrong = []
+    for path in find_nodes((), root):
+        compiled, bag = compile_file(path, Neighbours(collection, (path.stem,)))
+        if compiled is None:
+            wrong.append(bag.source.path)
+            continue
+        waiting = list(compiled.callees)
+        while waiting:
+            callee = waiting.pop()
+            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            waiting += callee.callees
+    if wrong:
+        raise click.ClickException(f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}")
+    path, text = root / LOCK_NAME, lock_text(_newest(found.values()))
+    current = path.read_text(encoding="utf-8") if path.is_file() else None
+    if check:
+        if current != text and (found or current is not None):
+            raise click.ClickException(f"{path.as_posix()} is not up to date; run `vesper nodes lock`")
+        click.echo(f"{path.as_posix()} is up to date")
+        return
+    if current is None and not found:
+        click.echo("no node calls another: there is nothing to pin")
+        return
+    if current == text:
+        click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
+        return
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
+
+
+def _newest(pinned: Iterable[Pinned]) -> list[Pinned]:
+    """Of several versions of a name the newest: that is what the name without version means."""
+    from vesper.spec.node_id import split_node_id
+
+    found: dict[str, tuple[int, Pinned]] = {}
+    for each in pinned:
+        parts = split_node_id(each.node_id)
+        if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:
+            found[parts[0]] = (parts[1], each)
+    return [each for _, each in found.values()]
 
 
 def _number(count: int, one: str) -> str:

@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,7 +26,7 @@ from vesper.engines.outcome import EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.spec.json_forms import input_of_json
 from vesper.spec.json_value import parse_json
-from vesper.spec.types import Enum, Primitive, Type, without_null
+from vesper.spec.types import TIMESTAMP, Enum, Primitive, Type, without_null
 from vesper.spec.values import ProblemKind, ValueProblem, plain, printable, show
 
 _TIMED_CALLS = 200
@@ -44,21 +45,91 @@ _TIMED_CALLS = 200
     help="Where to run it; `both` also says whether they agree and how long each took.",
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(node: str, root: Path, pairs: tuple[str, ...], json_file: TextIO | None, engine: str, style: str) -> None:
+@click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
+@click.option("--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers.")
+def command(
+    node: str,
+    root: Path,
+    pairs: tuple[str, ...],
+    json_file: TextIO | None,
+    engine: str,
+    style: str,
+    start: str | None,
+    case_name: str | None,
+) -> None:
     """Run a node and print its outcome."""
     compiled = compile_or_exit(find_node(node, root))
-    inputs = _inputs(compiled, pairs, json_file)
     names = list(ENGINES) if engine == "both" else [engine]
+    if case_name is not None:
+        if pairs or json_file is not None or start is not None:
+            raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
+        programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
+        sys.exit(_run_case(compiled, programs, case_name, style))
+    if not compiled.node.is_pure():
+        raise click.UsageError(_no_host(compiled))
+    inputs, now = _inputs(compiled, pairs, json_file), _start(start)
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
-    outcomes = {name: program.call(inputs) for name, program in programs.items()}
+    outcomes = {name: program.call(inputs, now) for name, program in programs.items()}
     if style == "json":
         _print_json(compiled, outcomes)
     elif engine == "both":
-        _print_both(compiled, programs, outcomes, inputs)
+        _print_both(compiled, programs, outcomes, inputs, now)
     else:
         outcome = outcomes[engine]
         click.echo(outcome_lines(compiled, outcome, inputs), err=not isinstance(outcome, Returned))
     sys.exit(_exit_code(outcomes))
+
+
+def _start(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        value = value_from_text(TIMESTAMP, text)
+    except ValueProblem as problem:
+        raise click.UsageError(f"--now {text}: {problem.kind.value}; write 2026-11-15T12:00:00Z") from None
+    assert isinstance(value, datetime)
+    return value
+
+
+def _no_host(compiled: Compiled) -> str:
+    cases = ", ".join(f"'{case.name}'" for case in compiled.cases[:5])
+    hint = f"; run one of its cases with --case: {cases}" if cases else "; give it cases, and run one with --case"
+    return f"{compiled.node.node_id} asks for effects, and this version has no Host that performs them{hint}"
+
+
+def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, style: str) -> int:
+    """One of the node's own cases: what is asked for, what it is answered, and how it ends."""
+    from vesper.verify.differential import meets
+    from vesper.verify.responses import UnexpectedRequest, run_case
+
+    case = next((each for each in compiled.cases if each.name == wanted), None)
+    if case is None:
+        names = [each.name for each in compiled.cases]
+        hint = did_you_mean(wanted, names) or (f"the cases are {', '.join(names)}" if names else "it has no cases")
+        raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
+    outcomes: dict[str, Outcome] = {}
+    asked: list[str] = []
+    for name, program in programs.items():
+        try:
+            done = run_case(program, case)
+        except UnexpectedRequest as problem:
+            click.echo(f"{name}: case `{case.name}`: {problem}", err=True)
+            return WRONG_INPUT
+        outcomes[name] = done.outcome
+        asked = [f"{each.path}  {each.effect} {show(dict(each.arguments))}" for each in done.requests]
+    if style == "json":
+        _print_json(compiled, outcomes)
+    else:
+        for number, line in enumerate(asked, start=1):
+            click.echo(f"{number}. {line}")
+        for name, outcome in outcomes.items():
+            click.echo(("" if len(outcomes) == 1 else f"{name}:\n") + outcome_lines(compiled, outcome, case.inputs))
+    if not _agree(outcomes) or any(isinstance(outcome, EngineFault) for outcome in outcomes.values()):
+        return OUR_BUG
+    if not all(meets(case, outcome) for outcome in outcomes.values()):
+        click.echo(f"this is not what the case `{case.name}` expects", err=True)
+        return WRONG_INPUT
+    return FINE
 
 
 def _agree(outcomes: Mapping[str, Outcome]) -> bool:
@@ -157,22 +228,26 @@ def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
 
 
 def _print_both(
-    compiled: Compiled, programs: Mapping[str, Program], outcomes: Mapping[str, Outcome], inputs: dict[str, object]
+    compiled: Compiled,
+    programs: Mapping[str, Program],
+    outcomes: Mapping[str, Outcome],
+    inputs: dict[str, object],
+    now: datetime,
 ) -> None:
     click.echo(f"{compiled.node.node_id}  semantic hash {compiled.semantic_hash[:12]}\n")
     for name, outcome in outcomes.items():
         click.echo(f"{name}:")
         click.echo(outcome_lines(compiled, outcome, inputs) + "\n")
     click.echo("the engines agree" if _agree(outcomes) else "THE ENGINES DISAGREE; this is a bug in Vesper")
-    times = {name: _median_seconds(program, inputs) for name, program in programs.items()}
+    times = {name: _median_seconds(program, inputs, now) for name, program in programs.items()}
     shown = ", ".join(f"{name} {seconds * 1e6:.1f} µs" for name, seconds in times.items())
     click.echo(f"{shown} a call (median of {_TIMED_CALLS})")
 
 
-def _median_seconds(program: Program, inputs: dict[str, object]) -> float:
+def _median_seconds(program: Program, inputs: dict[str, object], now: datetime) -> float:
     samples = []
     for _ in range(_TIMED_CALLS):
         start = time.perf_counter()
-        program.call(inputs)
+        program.call(inputs, now)
         samples.append(time.perf_counter() - start)
     return statistics.median(samples)

@@ -44,12 +44,12 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             label = Label(span_of(source, clause.holds.place), "does not hold")
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
-            lines = [f"error: {code.value}: the inputs do not fit {node.node_id}"]
+            lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
             return "\n".join([*lines, *(f"  {line}" for line in problem_lines(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            return render_excerpt(source, f"error: {code.value}", Label(span_of(source, place), "fails here"))
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"))
         case Denied(capability):
             return f"error: denied: `{capability}` is not granted"
         case LimitHit(limit):
@@ -68,7 +68,7 @@ def one_line(node: Node, outcome: Outcome) -> str:
             return f"{phase} {index + 1} broken: `{dict(node.phases())[phase][index].text}` ({shown})"
         case Failed(code, at, problems):
             where = "" if at is None else f" at line {node.expressions()[at].place.line}"
-            return f"failed {code.value}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
+            return f"failed {code}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
         case Denied(capability):
             return f"denied {capability}"
         case LimitHit(limit):
@@ -207,7 +207,7 @@ def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
         case Failed(code, at, problems):
             line = None if at is None else node.expressions()[at].place.line
             listed = [{"path": each.path, "kind": each.kind.value} for each in problems]
-            return {"kind": outcome.kind, "code": code.value, "line": line, "problems": listed}
+            return {"kind": outcome.kind, "code": code, "line": line, "problems": listed}
         case Denied(capability):
             return {"kind": outcome.kind, "capability": capability}
         case LimitHit(limit):

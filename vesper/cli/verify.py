@@ -10,9 +10,10 @@ import click
 
 from vesper.check.cases import Case
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.loading import compile_or_exit, find_nodes, nodes_option
+from vesper.cli.loading import find_nodes, nodes_option, print_diagnostics
 from vesper.cli.show import json_text, json_value, one_line, outcome_json, span_of
-from vesper.compiler import Compiled
+from vesper.compiler import Compiled, compile_file
+from vesper.compiler.reading import shown_path
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
 from vesper.diagnostics.source import Span
@@ -20,7 +21,7 @@ from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.ir.nodes import Step
 from vesper.spec.values import show
-from vesper.verify.differential import Difference, Report, Verifier
+from vesper.verify.differential import BrokenPromise, Difference, Report, Verifier
 from vesper.verify.programs_run import ProgramFailure, ProgramsReport, verify_programs
 from vesper.verify.regressions import save_program, save_regression
 
@@ -49,12 +50,14 @@ def command(
     """Show that the engines agree on nodes.
 
     Runs each node's own test cases, then inputs drawn from its types, constraints and literals, on every engine, and
-    compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and kept as a case.
+    compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and kept as a case. A
+    postcondition that breaks is a defect of the node. A node with errors is reported, and the others are verified.
     PATHS are files, folders or node names. Random programs test Vesper itself: see docs/how-to/verify-nodes.md.
     """
-    compiled_nodes = [compile_or_exit(path) for path in find_nodes(paths, root)]
-    if not compiled_nodes:
+    files = find_nodes(paths, root)
+    if not files:
         raise click.UsageError("there are no .vsp files here")
+    compiled_nodes, refused = _compiled(files)
     reports: list[tuple[Compiled, Report, list[Path]]] = []
     for compiled in compiled_nodes:
         report = _verify(compiled, max_examples, seed, show_progress=style == "text")
@@ -64,13 +67,29 @@ def command(
             _print_text(compiled, report, saved)
     drawn = _verify_programs(programs, seed, save_to, style) if programs else None
     if style == "json":
-        found = _json([(compiled, report) for compiled, report, _ in reports])
+        found = _json([(compiled, report) for compiled, report, _ in reports], refused)
         if drawn is not None:
             found |= {"programs": _programs_json(drawn), "passed": found["passed"] and drawn.passed}
         click.echo(json_text(found, is_ascii=False))
     disagree = any(report.differences for _, report, _ in reports) or (drawn is not None and not drawn.passed)
-    passed = all(report.passed for _, report, _ in reports) and (drawn is None or drawn.passed)
+    passed = not refused and all(report.passed for _, report, _ in reports) and (drawn is None or drawn.passed)
+    if refused and style == "text":
+        click.echo(f"{len(refused)} of {len(files)} nodes have errors and were not verified: {', '.join(refused)}")
     sys.exit(FINE if passed else OUR_BUG if disagree else WRONG_INPUT)
+
+
+def _compiled(files: list[Path]) -> tuple[list[Compiled], list[str]]:
+    """The nodes to verify, and the files with errors, after saying which ones."""
+    compiled_nodes: list[Compiled] = []
+    refused: list[str] = []
+    for path in files:
+        compiled, bag = compile_file(path)
+        print_diagnostics(bag.source, bag.sorted(), "full")
+        if compiled is None:
+            refused.append(shown_path(path.as_posix()))
+        else:
+            compiled_nodes.append(compiled)
+    return compiled_nodes, refused
 
 
 def _verify(compiled: Compiled, max_examples: int, seed: int, show_progress: bool) -> Report:
@@ -121,10 +140,12 @@ def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None)
 def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
     for failure in report.case_failures:
         wanted = _wanted(compiled, failure.case)
-        answer = one_line(compiled.node, failure.outcome)
+        answer = failure.problem or ("" if failure.outcome is None else one_line(compiled.node, failure.outcome))
         click.echo(f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}", err=True)
     for difference, path in zip(report.differences, saved, strict=True):
         click.echo(difference_text(compiled, difference, path) + "\n", err=True)
+    for broken in report.broken:
+        click.echo(broken_text(compiled, broken) + "\n", err=True)
     verdict = "agree" if report.passed else "FAILED"
     outcomes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(report.outcomes.items()))
     click.echo(
@@ -133,6 +154,21 @@ def _print_text(compiled: Compiled, report: Report, saved: list[Path]) -> None:
         f"{len(report.differences)} disagreements, {report.cases} cases; "
         f"{len(report.guards)} of {report.guards_total} branches on {len(report.paths)} paths; seed {report.seed}"
     )
+
+
+def broken_text(compiled: Compiled, broken: BrokenPromise) -> str:
+    """A postcondition that breaks, for a person: the clause, the smallest input, what the names in it were."""
+    clause = compiled.node.postconditions[broken.index]
+    inputs = ", ".join(f"{name}={show(value)}" for name, value in broken.inputs.items())
+    values = ", ".join(f"{name} = {show(value)}" for name, value in broken.outcome.values.items())
+    footer = [
+        f"input:  {inputs}  (smallest; found after {broken.tried} inputs)",
+        f"values: {values}",
+        "help: repair the steps, or say in the preconditions who may call the node",
+    ]
+    title = f"error: a postcondition of `{compiled.node.node_id}` breaks: `{clause.text}`"
+    span = span_of(compiled.source, clause.holds.place)
+    return render_excerpt(compiled.source, title, Label(span, "false for this input"), (), footer)
 
 
 def _wanted(compiled: Compiled, case: Case) -> str:
@@ -175,13 +211,14 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def _json(reports: list[tuple[Compiled, Report]]) -> dict[str, Any]:
+def _json(reports: list[tuple[Compiled, Report]], refused: list[str]) -> dict[str, Any]:
     return {
         "executions": sum(report.executions for _, report in reports),
         "disagreements": sum(len(report.differences) for _, report in reports),
         "not_comparable": sum(report.not_comparable for _, report in reports),
         "engines": list(ENGINES),
-        "passed": all(report.passed for _, report in reports),
+        "passed": not refused and all(report.passed for _, report in reports),
+        "refused": refused,
         "nodes": [_node_json(compiled, report) for compiled, report in reports],
     }
 
@@ -195,6 +232,15 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         "not_comparable": report.not_comparable,
         "cases": report.cases,
         "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
+        "broken_postconditions": [
+            {
+                "clause": compiled.node.postconditions[each.index].text,
+                "line": compiled.node.postconditions[each.index].holds.place.line,
+                "inputs": {name: json_value(value) for name, value in each.inputs.items()},
+                "values": {name: json_value(value) for name, value in each.outcome.values.items()},
+            }
+            for each in report.broken
+        ],
         "branches_covered": len(report.guards),
         "branches_total": report.guards_total,
         "paths_covered": len(report.paths),

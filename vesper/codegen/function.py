@@ -9,23 +9,24 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written
-from vesper.codegen.layout import break_arguments, break_dict, break_long, break_parameters, code_of, fits
+from vesper.codegen.expressions import ExpressionWriter
+from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
-from vesper.codegen.scalars import string_literal
+from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
+from vesper.ir.failures import members_that_fail
 from vesper.spec.types import OptionalOf, Type
 from vesper.spec.values import Value
 
-_BODY_INDENT = 4
+_INDENT = 4
 _BLANK = cst.EmptyLine(indent=False)
 
 
-def comment(text: str) -> cst.EmptyLine:
-    """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
+def takes_now(node: ir.Node) -> bool:
+    """Every node but a function may ask for the start of its execution, or call one that does."""
+    return node.type != "function"
 
 
 class FunctionWriter:
@@ -35,23 +36,23 @@ class FunctionWriter:
         self._traced = traced
         self.expressions = ExpressionWriter(naming, traced)
         self._types = types
+        self._blocks = BlockWriter(node, naming, self.expressions, types, self._end)
 
     def function(self) -> cst.FunctionDef:
         node = self._node
         names = {each.name: self._naming.name("input", each.name) for each in node.inputs}
         for constant in node.constants:
             self._naming.name("constant", constant.name)
-        body: list[cst.BaseStatement] = [
-            *self._clauses("constraint", node.constraints),
-            *self._clauses("precondition", node.preconditions),
+        checks = [
+            *self._clauses("constraint", node.constraints, 1),
+            *self._clauses("precondition", node.preconditions, 1),
         ]
-        for statement in node.body:
-            body += self._step(statement) if isinstance(statement, ir.Step) else self._return(statement)
-        return self._definition(names, body)
+        depth = 2 if members_that_fail(node) else 1
+        return self._definition(names, [*checks, *self._becoming_declared(self._blocks.block(node.body, depth))])
 
     def _definition(self, names: dict[str, str], body: list[cst.BaseStatement]) -> cst.FunctionDef:
         shell = parse_template_statement(
-            templates.FUNCTION,
+            templates.FUNCTION if self._node.is_pure() else templates.STEPS,
             name=cst.Name(self._node.node_id),
             docstring=cst.SimpleString(docstring(self._node.source.intent)),
         )
@@ -77,6 +78,8 @@ class FunctionWriter:
         # After an input with a default come others without: then all are keyword-only, in declared order.
         in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
         mark = [cst.Param(cst.Name("mark"), annotation=cst.Annotation(cst.Name("Mark")))] if self._traced else []
+        if takes_now(self._node):
+            mark = [cst.Param(cst.Name("now"), annotation=cst.Annotation(cst.Name("datetime"))), *mark]
         if in_order:
             return cst.Parameters(params=params, kwonly_params=mark)
         return cst.Parameters(kwonly_params=[*params, *mark])
@@ -87,119 +90,104 @@ class FunctionWriter:
         literal = ir.Literal(type_, value, ir.Place(1, 1, 1, 1))
         return self.expressions.value(value, literal).node
 
-    # -- contracts --------------------------------------------------------------------------------
+    # -- ends -------------------------------------------------------------------------------------
 
-    def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
-        return [self._clause(phase, index, clause) for index, clause in enumerate(clauses)]
+    def _clauses(self, phase: str, clauses: Sequence[ir.Clause], depth: int) -> list[cst.BaseStatement]:
+        return [self._blocks.clause(phase, index, clause, depth) for index, clause in enumerate(clauses)]
 
-    def _clause(self, phase: str, index: int, clause: ir.Clause) -> cst.BaseStatement:
-        self._naming.begin_statement()
-        statement = parse_template_statement(
-            templates.CONTRACT_CHECK,
-            condition=cst.Name("condition"),
-            phase=cst.SimpleString(string_literal(phase)),
-            index=cst.Integer(str(index)),
-            values=self._mentioned(clause),
-        )
-        assert isinstance(statement, cst.If)
-        assert isinstance(statement.test, cst.UnaryOperation)
-        written = self.expressions.condition(clause.holds)
-        condition = written.node
-        if isinstance(condition, cst.BooleanOperation | cst.IfExp):
-            wrapped = condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            self.expressions.moved(condition, wrapped)
-            condition = wrapped
-        line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
-        return self._fit_raise(statement).with_changes(
-            test=statement.test.with_changes(expression=condition), leading_lines=[_BLANK, comment(line)]
-        )
-
-    def _fit_raise(self, statement: cst.If) -> cst.If:
-        """The `raise` of a clause, its arguments one a line where they are too long for one."""
-        assert isinstance(statement.body, cst.IndentedBlock)
-        line = statement.body.body[0]
-        assert isinstance(line, cst.SimpleStatementLine)
-        raising = line.body[0]
-        assert isinstance(raising, cst.Raise)
-        assert isinstance(raising.exc, cst.Call)
-        if fits(raising, 2 * _BODY_INDENT):
-            return statement
-        broken = line.with_changes(body=[raising.with_changes(exc=break_arguments(raising.exc))])
-        return statement.with_changes(body=cst.IndentedBlock([broken]))
-
-    def _mentioned(self, clause: ir.Clause) -> cst.Dict:
-        return self.expressions.record([(ref.name, self.expressions.write(ref)) for ref in ir.mentioned(clause)])
-
-    # -- flow -------------------------------------------------------------------------------------
-
-    def _step(self, step: ir.Step) -> list[cst.BaseStatement]:
-        self._naming.begin_statement()
-        heading = [_BLANK, comment(f"step {step.name}, line {step.place.line}")]
-        before: list[cst.BaseStatement] = []
-        value = step.value
-        while isinstance(value, ir.Let):
-            # What a step binds outermost is a statement of its own; nothing is evaluated before it.
-            local = self._naming.local(value.local, value.name)
-            before.append(self._assign(local, value.value, 1, heading))
-            heading = []
-            value = value.body
-        target = self._naming.name("step", step.name)
-        is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
-        # Without it a type checker takes members of an enum for any string, and a record for any dict.
-        annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
-        if is_chain and annotation is not None:
-            declared = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation))
-            before.append(cst.SimpleStatementLine([declared], leading_lines=heading))
-            heading = []
-        if isinstance(value, ir.If) and isinstance(value.otherwise, ir.If):
-            # Two conditions or more: a person would write statements, not nested conditional expressions.
-            return [*before, self._chain(target, value, step.value).with_changes(leading_lines=heading)]
-        return [*before, self._assign(target, value, 1, heading, mark_as=step.value, annotation=annotation)]
-
-    def _chain(self, target: str, chain: ir.If, whole: ir.Expression) -> cst.If:
-        """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
-        test = self.expressions.condition(chain.condition).node
-        body = cst.IndentedBlock([self._assign(target, chain.then, 2, mark_as=whole)])
-        orelse: cst.If | cst.Else
-        if isinstance(chain.otherwise, ir.If):
-            orelse = self._chain(target, chain.otherwise, whole)
+    def _end(self, statement: ir.Return | ir.Raise, depth: int) -> list[cst.BaseStatement]:
+        """How the node ends here: the values, what must hold of them, and the return or raise itself."""
+        kind = "output" if isinstance(statement, ir.Return) else "error"
+        lines, entries = self._ending_values(kind, statement.values, depth)
+        if isinstance(statement, ir.Return):
+            self._absent("error", self._node.errors)
+            lines += self._clauses("postcondition", self._node.postconditions, depth)
         else:
-            orelse = cst.Else(cst.IndentedBlock([self._assign(target, chain.otherwise, 2, mark_as=whole)]))
-        return cst.If(test=test, body=body, orelse=orelse)
-
-    def _assign(
-        self, target: str, value: ir.Expression, depth: int, heading: Sequence[cst.EmptyLine] = (),
-        mark_as: ir.Expression | None = None, annotation: cst.BaseExpression | None = None,
-    ) -> cst.SimpleStatementLine:  # fmt: skip
-        written = self.expressions.stored(value)
-        if mark_as is not None:
-            written = self.expressions.marked(mark_as, written)
-        node = written.node
-        shown = "" if annotation is None else f": {code_of(annotation)}"
-        if not fits(node, depth * _BODY_INDENT + len(f"{target}{shown} = ")):
-            node = break_long(node, self.expressions.moved)
-        assignment: cst.Assign | cst.AnnAssign = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
-        if annotation is not None:
-            assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
-        return cst.SimpleStatementLine([assignment], leading_lines=heading)
-
-    def _return(self, statement: ir.Return) -> list[cst.BaseStatement]:
-        before: list[cst.BaseStatement] = []
-        entries: list[tuple[str, Written]] = []
-        for name, value in statement.values:
-            if isinstance(value, ir.Ref):
-                self._naming.alias("output", name, self._naming.name(value.kind, value.name))
-            else:
-                target = self._naming.name("output", name)
-                heading = [_BLANK, comment(f"output {name}, line {value.place.line}")]
-                annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
-                before.append(self._assign(target, value, 1, heading, annotation=annotation))
-            entries.append((name, Written(cst.Name(self._naming.name("output", name)), ATOM)))
+            self._absent("output", self._node.outputs)
+        lines += self._clauses("invariant", self._node.invariants, depth)
         result = self.expressions.record(entries)
-        if not fits(result, _BODY_INDENT + len("return ")):
+        word = "return " if isinstance(statement, ir.Return) else "raise DeclaredError()"
+        if not fits(result, depth * _INDENT + len(word)):
             result = break_dict(result)
-        returning = cst.SimpleStatementLine([cst.Return(result)], leading_lines=[_BLANK])
-        return [*before, *self._clauses("postcondition", self._node.postconditions), returning]
+        leading = [_BLANK] if depth == 1 or lines else []
+        if isinstance(statement, ir.Return):
+            return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
+        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]))
+        return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
+
+    def _ending_values(
+        self, kind: str, values: Sequence[tuple[str, ir.Expression]], depth: int
+    ) -> tuple[list[cst.BaseStatement], list[tuple[str, Written]]]:
+        """The values under names of their own where clauses or other values may need them, else where they stand."""
+        checks = self._node.postconditions if kind == "output" else ()
+        is_named = bool(checks or self._node.invariants)
+        lines: list[cst.BaseStatement] = []
+        entries: list[tuple[str, Written]] = []
+        for name, value in values:
+            self._naming.begin_statement()
+            if isinstance(value, ir.Ref):
+                self._naming.alias(kind, name, self._naming.name(value.kind, value.name))
+            elif is_named or not isinstance(value, ir.Literal):
+                self._naming.forget(kind, name)
+                target = self._naming.name(kind, name)
+                heading = [_BLANK, comment(f"{kind} {name}, line {value.place.line}")] if depth == 1 else []
+                annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+                lines.append(self._blocks.assign(target, value, depth, heading, annotation=annotation))
+            else:
+                entries.append((name, self.expressions.stored(value)))
+                continue
+            entries.append((name, Written(cst.Name(self._naming.name(kind, name)), ATOM)))
+        return lines, entries
+
+    def _absent(self, kind: str, declared: Sequence[ir.Output]) -> None:
+        """What there is none of at this end is null in invariants."""
+        for each in declared:
+            self._naming.alias(kind, each.name, "None")
+
+    def _becoming_declared(self, body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        """The body, with failures that the node declares as errors made such."""
+        members = members_that_fail(self._node)
+        if not members:
+            return body
+        code = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
+        literals = [cst.Element(cst.SimpleString(string_literal(member))) for member in members]
+        unknown = cst.If(
+            cst.Comparison(code, [cst.ComparisonTarget(cst.NotIn(), cst.Tuple(literals))]),
+            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])]),
+        )
+        entries: list[tuple[str, Written]] = []
+        for each in self._node.errors:
+            value = cst.Name("None") if isinstance(each.type, OptionalOf) else code
+            entries.append((each.name, Written(value, ATOM)))
+        lines: list[cst.BaseStatement] = []
+        if self._node.invariants:
+            self._absent("output", self._node.outputs)
+            for name, written in entries:
+                self._naming.forget("error", name)
+                target = self._naming.name("error", name)
+                if code_of(written.node) == "None":
+                    self._naming.alias("error", name, "None")
+                else:
+                    lines.append(
+                        cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(target))], written.node)])
+                    )
+            lines += self._clauses("invariant", self._node.invariants, 2)
+        raised = cst.Raise(
+            cst.Call(cst.Name("DeclaredError"), [cst.Arg(self.expressions.record(entries))]),
+            cause=cst.From(cst.Name("failure")),
+        )
+        inside = [unknown, *lines, cst.SimpleStatementLine([raised])]
+        caught = cst.ExceptHandler(
+            body=cst.IndentedBlock(inside), type=cst.Name("FAILURES"), name=cst.AsName(cst.Name("failure"))
+        )
+        first = body[0].with_changes(leading_lines=[])
+        return [cst.Try(body=cst.IndentedBlock([first, *body[1:]]), handlers=[caught], leading_lines=[_BLANK])]
+
+
+def _starts_at_once(fold: ir.For) -> bool:
+    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+    initial = fold.with_
+    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 def docstring(text: str) -> str:

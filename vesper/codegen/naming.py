@@ -13,8 +13,12 @@ _MAX_DECIMAL_NAME = 24
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
-    "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
+    "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
+    "taken_while", "dropped_while", "fold", "fold_entries", "mark",
+    "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
+    "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
+    "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
 })  # fmt: skip
 
 
@@ -29,6 +33,8 @@ class Naming:
     def __init__(self) -> None:
         self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
         self._given: dict[tuple[str, str], str] = {}
+        self._held: set[tuple[str, str]] = set()
+        self._kept: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
         """The identifier of an input, step, output or constant; the same one each time."""
@@ -38,8 +44,29 @@ class Naming:
 
     def begin_statement(self) -> None:
         """The names that the last statement's expressions bound are free again: Python forgets them as well."""
-        for key in [key for key in self._given if key[0] == "local"]:
-            self._taken.discard(self._given.pop(key))
+        for key in [key for key in self._given if key[0] == "local" and key not in self._held]:
+            identifier = self._given.pop(key)
+            if identifier not in self._kept:
+                self._taken.discard(identifier)
+
+    def kept_local(self, number: int, name: str) -> str:
+        """The same for a name that a statement of its own binds: Python remembers it, and its type, to the end."""
+        identifier = self.local(number, name)
+        self._kept.add(identifier)
+        return identifier
+
+    def hold(self, number: int, name: str) -> str:
+        """The identifier of a name that a loop binds: it stays as long as the loop does."""
+        self._held.add(("local", f"{name}#{number}"))
+        return self.local(number, name)
+
+    def let_go(self, number: int, name: str) -> None:
+        """The loop is over; the name is free for others."""
+        self._held.discard(("local", f"{name}#{number}"))
+
+    def fresh(self, wanted: str) -> str:
+        """An identifier for something that has no name in the node."""
+        return self._fresh(wanted)
 
     def local(self, number: int, name: str) -> str:
         """The identifier of a name that an expression binds; within one statement no two share one."""
@@ -50,6 +77,10 @@ class Naming:
         if ("type", repr(type_)) not in self._given:
             self._given["type", repr(type_)] = self._fresh(wanted)
         return self._given["type", repr(type_)]
+
+    def forget(self, kind: str, name: str) -> None:
+        """Let the next use of a name have an identifier of its own."""
+        self._given.pop((kind, name), None)
 
     def alias(self, kind: str, name: str, identifier: str) -> None:
         """Let a name stand for an identifier that is there already."""

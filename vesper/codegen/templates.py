@@ -3,11 +3,6 @@
 
 from typing import Final
 
-CONTRACT_CHECK: Final = """\
-if not {condition}:
-    raise ContractBroken({phase}, {index}, {values})
-"""
-
 FUNCTION: Final = """\
 @exact_decimals
 def {name}(parameter) -> Success:
@@ -24,12 +19,34 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.flow import (
+    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, path
+)
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    dropped_while,
+    fold,
+    fold_entries,
+    greatest_by,
+    grouped_by,
+    least_by,
+    sorted_by,
+    taken_while,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
-from vesper.kernels.raised import ContractBroken
+from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
 from vesper.kernels.trace import Mark
+"""
+
+STEPS: Final = """\
+@exact_steps
+def {name}(parameter) -> Asking[Success]:
+    {docstring}
+    body
 """
 
 SUCCESS: Final = """\

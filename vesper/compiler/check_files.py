@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -27,6 +28,8 @@ from vesper.diagnostics.source import SourceFile
 FEW = 48
 """So many files are checked sooner than a process is made for them."""
 MAX_PROCESSES = 8
+_ALLOCATIONS = 50_000
+"""So many more objects than before are made between two searches for cycles; one node makes some thousands."""
 
 _Result = tuple[Checked, str, Stamp | None]
 
@@ -53,7 +56,9 @@ def _check(path: Path) -> _Result:
         data, stamp = read_stamped(path)
     except OSError as error:
         return unreadable_file(path.as_posix(), error), "", None
-    return check_bytes(path.as_posix(), data), hashlib.sha256(data).hexdigest(), stamp
+    # What is said of a node that calls others depends on them too: it is not kept, and checked each time.
+    sha256 = "" if b"call_node" in data else hashlib.sha256(data).hexdigest()
+    return check_bytes(path.as_posix(), data), sha256, stamp
 
 
 # -- processes ------------------------------------------------------------------------------------
@@ -64,6 +69,19 @@ def _check_all(paths: list[Path]) -> list[_Result]:
     count = min(MAX_PROCESSES, _processors(), len(paths) // FEW + 1)
     import vesper.compiler.pipeline  # noqa: F401  # before the processes part, so that it is loaded once
 
+    # What a check leaves behind it has no cycles to speak of. Looking for some costs a tenth of the time, so it is done
+    # seldom, and never among what was loaded before.
+    gc.freeze()
+    before = gc.get_threshold()
+    gc.set_threshold(_ALLOCATIONS)
+    try:
+        return _dealt_out(paths, count)
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def _dealt_out(paths: list[Path], count: int) -> list[_Result]:
     shares = [paths[first::count] for first in range(count)]
     others = [_start(share) for share in shares[1:]] if _may_fork() else [None for _ in shares[1:]]
     done = [[_check(path) for path in shares[0]]]
@@ -113,14 +131,24 @@ def _write(file: IO[bytes], result: _Result) -> None:
     text = checked.source.text if diagnostics else ""
     ir = checked.ir or b""
     node_id = node_id_to_data(checked.node_id)
-    form = [checked.source.path, text, diagnostics, checked.semantic_hash, len(ir), node_id, sha256, stamp]
+    form = [
+        checked.source.path,
+        text,
+        diagnostics,
+        checked.semantic_hash,
+        len(ir),
+        node_id,
+        checked.about,
+        sha256,
+        stamp,
+    ]
     file.write(json.dumps(form).encode("ascii") + b"\n" + ir)
 
 
 def _read(file: IO[bytes]) -> _Result:
     form: list[Any] = json.loads(file.readline())
-    path, text, diagnostics, semantic_hash, length, node_id, sha256, stamp = form
+    path, text, diagnostics, semantic_hash, length, node_id, about, sha256, stamp = form
     ir = file.read(length) if semantic_hash is not None else None
     found = tuple(diagnostic_from_data(each) for each in diagnostics)
-    checked = Checked(SourceFile(path, text), found, semantic_hash, ir, node_id_from_data(node_id))
+    checked = Checked(SourceFile(path, text), found, semantic_hash, ir, node_id_from_data(node_id), about)
     return checked, sha256, None if stamp is None else tuple(stamp)

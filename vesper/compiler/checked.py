@@ -25,6 +25,8 @@ class Checked:
     """None for a node with errors, and where only the cache knows it: `NodeCache.ir` has it then."""
     node_id: tuple[str, Span] | None
     """The id that the file declares and where, with errors or without; None where that cannot be read."""
+    about: dict[str, Any] | None = None
+    """What a list of nodes says of a node without errors, as JSON values; the IR has no names of record types."""
 
     @property
     def is_wrong(self) -> bool:
@@ -55,7 +57,19 @@ def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
     node_id = declared_id(bag.source.text)
     if compiled is None:
         return Checked(bag.source, tuple(bag.sorted()), None, None, node_id)
-    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir, node_id)
+    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir, node_id, _about(compiled))
+
+
+def _about(compiled: Compiled) -> dict[str, Any]:
+    node = compiled.node
+    return {
+        "type": node.type,
+        "intent": node.source.intent,
+        "inputs": [{"name": each.name, "type": str(each.type)} for each in node.inputs],
+        "outputs": [{"name": each.name, "type": str(each.type)} for each in node.outputs],
+        "semantic_hash": compiled.semantic_hash,
+        "cases": len(compiled.cases),
+    }
 
 
 def node_id_to_data(node_id: tuple[str, Span] | None) -> list[Any] | None:

@@ -33,7 +33,7 @@ from vesper.compiler.reading import Stamp, read_stamped, stamp_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.source import SourceFile, Span
 
-FORMAT = "vesper-checked-2"
+FORMAT = "vesper-checked-3"
 MAX_NODES = 50_000
 MAX_IR_BYTES = 64 * 1024 * 1024
 _FRONT_END = ("check", "compiler", "diagnostics", "ir", "spec", "syntax")
@@ -47,6 +47,7 @@ class _Entry:
     semantic_hash: str | None
     diagnostics: list[Any]
     node_id: tuple[str, Span] | None
+    about: dict[str, Any] | None
     ir_at: tuple[int, int, int] | None = None
     """Offset in the file of the cache, length and checksum."""
     new_ir: bytes | None = None
@@ -98,7 +99,7 @@ class NodeCache:
             return None
         try:
             if not entry.diagnostics and entry.stamp is not None and entry.stamp == stamp_of(shown):
-                return Checked(SourceFile(shown, ""), (), entry.semantic_hash, None, entry.node_id)
+                return Checked(SourceFile(shown, ""), (), entry.semantic_hash, None, entry.node_id, entry.about)
             data, stamp = read_stamped(path)
         except OSError:
             return None
@@ -111,7 +112,8 @@ class NodeCache:
             diagnostics = tuple(diagnostic_from_data(each) for each in entry.diagnostics)
         except (ValueError, TypeError, KeyError):
             return None
-        return Checked(SourceFile(shown, data.decode("utf-8")), diagnostics, entry.semantic_hash, None, entry.node_id)
+        source = SourceFile(shown, data.decode("utf-8"))
+        return Checked(source, diagnostics, entry.semantic_hash, None, entry.node_id, entry.about)
 
     def ir(self, path: Path) -> bytes | None:
         """The IR of a node that is in the cache, or None. Ask `find` first whether the node is still the same."""
@@ -131,14 +133,17 @@ class NodeCache:
     # -- telling ----------------------------------------------------------------------------------
 
     def put(self, checked: Checked, sha256: str, stamp: Stamp | None) -> None:
-        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show."""
+        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show.
+
+        One without a hash is not kept: its bytes do not decide what there is to say about it.
+        """
         shown = checked.source.path
         self._entries.pop(shown, None)  # the newest stand last
-        if any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
+        if not sha256 or any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
             return
         diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
         self._entries[shown] = _Entry(
-            stamp, sha256, checked.semantic_hash, diagnostics, checked.node_id, None, checked.ir
+            stamp, sha256, checked.semantic_hash, diagnostics, checked.node_id, checked.about, None, checked.ir
         )
         self._changed = True
 
@@ -192,7 +197,8 @@ class NodeCache:
                 place = (offset, len(blob), zlib.crc32(blob))
                 offset += len(blob)
             node_id = node_id_to_data(entry.node_id)
-            index[shown] = [entry.stamp, entry.sha256, entry.semantic_hash, entry.diagnostics, node_id, place]
+            facts = [entry.stamp, entry.sha256, entry.semantic_hash, entry.diagnostics, node_id, entry.about]
+            index[shown] = [*facts, place]
         text = json.dumps(index, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         head = f"{FORMAT} {self._compiler} {len(text)} {hashlib.sha256(text).hexdigest()}\n".encode("ascii")
         self._replace([head, text, *(blobs[shown] for shown in kept if shown in blobs)])
@@ -215,8 +221,7 @@ class NodeCache:
 
 
 def _entry_from_data(form: list[Any], base: int) -> _Entry:
-    stamp, sha256, semantic_hash, diagnostics, node_id, place = form
+    stamp, sha256, semantic_hash, diagnostics, node_id, about, place = form
     ir_at = None if place is None else (base + place[0], place[1], place[2])
-    return _Entry(
-        None if stamp is None else tuple(stamp), sha256, semantic_hash, diagnostics, node_id_from_data(node_id), ir_at
-    )
+    known = None if stamp is None else tuple(stamp)
+    return _Entry(known, sha256, semantic_hash, diagnostics, node_id_from_data(node_id), about, ir_at)

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.check.ast_to_ir import check_document
+from vesper.check.callees import NoCallees
 from vesper.check.cases import Case
-from vesper.compiler.reading import NotText, read_bytes, text_of
+from vesper.check.reachable import report_constants
+from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.reading import NotText, read_bytes, shown_path, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.ir.encode import encode_and_hash
 from vesper.ir.nodes import Node
+from vesper.syntax.advice import with_advice
 from vesper.syntax.yaml_to_ast import build_ast
 from vesper.syntax.yaml_tree import read_yaml
 
@@ -26,46 +30,71 @@ class Compiled:
     cases: tuple[Case, ...]
     ir: bytes
     semantic_hash: str
+    callees: tuple[Compiled, ...] = ()
+    """The nodes that it calls, and with each of them those that it calls."""
 
 
-def compile_source(source: SourceFile) -> tuple[Compiled | None, DiagnosticBag]:
-    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean."""
+def compile_source(
+    source: SourceFile, neighbours: Neighbours | None = None, judge_contracts: bool = True
+) -> tuple[Compiled | None, DiagnosticBag]:
+    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean.
+
+    Without `judge_contracts` a node that nobody can call compiles: a random program may be one, and runs all the same.
+    """
     bag = DiagnosticBag(source)
+    compiled = _compile(source, bag, neighbours, judge_contracts)
+    if bag.has_errors:
+        bag.improve(with_advice)
+    return compiled, bag
+
+
+def _compile(
+    source: SourceFile, bag: DiagnosticBag, neighbours: Neighbours | None, judge_contracts: bool
+) -> Compiled | None:
     try:
         tree = read_yaml(bag)
         document = None if tree is None else build_ast(tree, bag)
-        checked = None if document is None else check_document(document, bag)
+        if neighbours is None and document is not None and "call_node" in source.text:
+            collection = Collection(collection_of(Path(source.path)))
+            neighbours = Neighbours(collection, (document.node_id.text,))
+        checked = None if document is None else check_document(document, bag, neighbours or NoCallees())
+        if checked is not None and judge_contracts:
+            report_constants(checked.node, bag)
     except CheckingStopped:
-        return None, bag
-    if document is None or checked is None:
-        return None, bag
+        return None
+    if document is None or checked is None or bag.has_errors:
+        return None
     written = encode_and_hash(checked.node)
     if written is None:
         bag.error(Code.TOO_LARGE, document.node_id.span, limit="8 MiB", what="of IR for this node")
-        return None, bag
-    return Compiled(source, checked.node, checked.cases, *written), bag
+        return None
+    callees = () if neighbours is None else tuple(neighbours.called[call.node] for call in checked.node.calls)
+    return Compiled(source, checked.node, checked.cases, *written, callees)
 
 
-def compile_file(path: Path) -> tuple[Compiled | None, DiagnosticBag]:
+def compile_file(path: Path, neighbours: Neighbours | None = None) -> tuple[Compiled | None, DiagnosticBag]:
     """Read a file and compile it; a file that cannot be read is a diagnostic like any other."""
     try:
         data = read_bytes(path)
     except OSError as error:
         return unreadable(path.as_posix(), error.strerror or type(error).__name__)
-    return compile_bytes(path.as_posix(), data)
+    return compile_bytes(path.as_posix(), data, neighbours)
 
 
-def compile_bytes(shown: str, data: bytes) -> tuple[Compiled | None, DiagnosticBag]:
+def compile_bytes(
+    shown: str, data: bytes, neighbours: Neighbours | None = None
+) -> tuple[Compiled | None, DiagnosticBag]:
     """Compile what a file holds; `shown` is the name that messages give it."""
     try:
         text = text_of(data)
     except NotText as reason:
         return unreadable(shown, str(reason))
-    return compile_source(SourceFile(shown, text))
+    return compile_source(SourceFile(shown, text), neighbours)
 
 
 def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:
     """The one thing there is to say about a file without text."""
-    bag = DiagnosticBag(SourceFile(path, ""))
+    bag = DiagnosticBag(SourceFile(shown_path(path), ""))
     bag.error(Code.UNREADABLE_FILE, Span(0, 0), reason=reason)
+    bag.improve(with_advice)
     return None, bag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -31,14 +32,28 @@ def text_of(data: bytes) -> str:
         raise NotText(f"byte {error.start} is not UTF-8") from None
 
 
+def shown_path(path: str) -> str:
+    """A path as messages and JSON can hold it: bytes of a name that are not UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _refuse_odd_name(path: Path) -> None:
+    """A name that is no text could be printed by no tool and be the id of no node."""
+    shown = path.as_posix()
+    if shown_path(shown) != shown:
+        raise OSError(errno.EILSEQ, "its name is not UTF-8", shown)
+
+
 def read_bytes(path: Path) -> bytes:
     """What the file holds; of one that is too large, enough to see that it is: it may be without end."""
+    _refuse_odd_name(path)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 
 
 def read_stamped(path: Path) -> tuple[bytes, Stamp | None]:
     """The same, with the stamp by which just these bytes will be known, if there is one."""
+    _refuse_odd_name(path)
     with path.open("rb") as file:
         before = _stamp(os.fstat(file.fileno()))
         data = file.read(MAX_BYTES + 1)

@@ -98,6 +98,16 @@ class Code(Enum):
         "unknown-type",
         "there is no type `{name}`",
     )
+    FUNCTION_ORDER = (
+        "VSP1105",
+        "function-order",
+        "`{name}` cannot call {what}",
+    )
+    HIDDEN_FUNCTION = (
+        "VSP1106",
+        "hidden-function",
+        "`{name}` hides the function of the library with that name",
+    )
     NO_RETURN = (
         "VSP1201",
         "no-return",
@@ -118,6 +128,41 @@ class Code(Enum):
         "unused-value",
         "nothing uses {what} `{name}`",
     )
+    MATCH_NOT_COMPLETE = (
+        "VSP1205",
+        "match-not-complete",
+        "the cases leave out {missing}",
+    )
+    UNDECLARED_ERROR = (
+        "VSP1206",
+        "undeclared-error",
+        "{what} is not declared under `outputs.error`",
+    )
+    ERROR_NEVER_RAISED = (
+        "VSP1207",
+        "error-never-raised",
+        "nothing raises the declared error `{failure}`",
+    )
+    CODE_CANNOT_HAPPEN = (
+        "VSP1208",
+        "code-cannot-happen",
+        "nothing here fails with `{failure}`",
+    )
+    BAD_TRANSITION = (
+        "VSP1209",
+        "bad-transition",
+        "{problem}",
+    )
+    UNREACHABLE_STATE = (
+        "VSP1210",
+        "unreachable-state",
+        "the state `{state}` cannot be reached from `{initial}`",
+    )
+    NODE_TYPE_RULE = (
+        "VSP1211",
+        "node-type-rule",
+        "a node of type `{type}` {problem}",
+    )
     FILE_NAME = (
         "VSP1301",
         "file-name",
@@ -127,6 +172,36 @@ class Code(Enum):
         "VSP1302",
         "duplicate-node",
         "`{id}` is declared in `{path}` too",
+    )
+    UNKNOWN_NODE = (
+        "VSP1303",
+        "unknown-node",
+        "there is no node `{node}`",
+    )
+    DEPENDENCY_CYCLE = (
+        "VSP1304",
+        "dependency-cycle",
+        "`{node}` calls itself: {path}",
+    )
+    VERSION_CONFLICT = (
+        "VSP1305",
+        "version-conflict",
+        "`{first}` and `{second}` are two versions of one node",
+    )
+    DEPENDENCIES_LIST = (
+        "VSP1306",
+        "dependencies-list",
+        "`dependencies` {problem}",
+    )
+    BAD_LOCK = (
+        "VSP1307",
+        "bad-lock",
+        "`vesper.lock` {problem}",
+    )
+    WRONG_CALLEE = (
+        "VSP1308",
+        "wrong-callee",
+        "`{node}` has errors of its own",
     )
     TYPE_MISMATCH = (
         "VSP2001",
@@ -153,15 +228,80 @@ class Code(Enum):
         "bad-constraint",
         "`{constraint}` is no constraint for {type}",
     )
-    BAD_PATTERN = (
+    BAD_SQL = (
         "VSP2006",
+        "bad-sql",
+        "this SQL {problem}",
+    )
+    SQL_PARAMETERS = (
+        "VSP2007",
+        "sql-parameters",
+        "the parameters of this SQL and `bind` differ: {problem}",
+    )
+    FUNCTION_ARGUMENTS = (
+        "VSP2008",
+        "function-arguments",
+        "`{name}` takes {expected}, not {found}",
+    )
+    BAD_PATTERN = (
+        "VSP2009",
         "bad-pattern",
         "this is no pattern: {problem}",
     )
     NOT_A_LITERAL = (
-        "VSP2007",
+        "VSP2010",
         "not-a-literal",
         "`{parameter}` of `{function}` must be a literal",
+    )
+    ALWAYS_HOLDS = (
+        "VSP3101",
+        "always-holds",
+        "the {what} `{clause}` always holds",
+    )
+    NEVER_HOLDS = (
+        "VSP3102",
+        "never-holds",
+        "the {what} `{clause}` never holds",
+    )
+    CONTRADICTION = (
+        "VSP3103",
+        "contradiction",
+        "`{clause}` contradicts {other}",
+    )
+    UNREACHABLE_BRANCH = (
+        "VSP3104",
+        "unreachable-branch",
+        "{what} is never reached",
+    )
+    CONSTANT_COMPARISON = (
+        "VSP3105",
+        "constant-comparison",
+        "`{text}` is always {always}",
+    )
+    MISSING_CAPABILITY = (
+        "VSP4001",
+        "missing-capability",
+        "this needs the capability `{capability}`",
+    )
+    UNUSED_CAPABILITY = (
+        "VSP4002",
+        "unused-capability",
+        "nothing needs the capability `{capability}`",
+    )
+    DENIED_CAPABILITY = (
+        "VSP4003",
+        "denied-capability",
+        "`{capability}` is denied, and {who} needs it",
+    )
+    BAD_CAPABILITY = (
+        "VSP4004",
+        "bad-capability",
+        "`{capability}` is no capability",
+    )
+    EFFECT_CLASS = (
+        "VSP4005",
+        "effect-class",
+        "{problem}",
     )
 
     def __init__(self, number: str, title: str, headline: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -59,6 +60,10 @@ class DiagnosticBag:
         if len(self._found) >= MAX_FOUND and self.error_count >= MAX_FOUND:
             raise CheckingStopped
 
+    def report(self, code: Code, span: Span, holes: Mapping[str, object], help: str | None = None) -> None:
+        """An error that somebody else put into words."""
+        self.error(code, span, help=help, **holes)  # type: ignore[arg-type]  # holes are no labels
+
     def warning(
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
@@ -87,6 +92,10 @@ class DiagnosticBag:
     @property
     def error_count(self) -> int:
         return sum(diagnostic.severity is Severity.ERROR for diagnostic in self._found)
+
+    def improve(self, change: Callable[[SourceFile, Diagnostic], Diagnostic]) -> None:
+        """Replace each diagnostic by one that says more about the same."""
+        self._found = [change(self.source, diagnostic) for diagnostic in self._found]
 
     def sorted(self) -> list[Diagnostic]:
         """In the order of the file; of two at one place, the one that was found first."""

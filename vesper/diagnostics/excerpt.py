@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 from vesper.diagnostics.diagnostic import Label
@@ -9,6 +10,7 @@ from vesper.diagnostics.source import SourceFile
 
 _TAB_WIDTH = 4
 _MAX_LINE = 160
+_MAX_COLUMNS = 2 * _MAX_LINE
 
 
 def render_excerpt(
@@ -40,10 +42,25 @@ def render_excerpt(
 def _underline(source: SourceFile, label: Label, sign: str) -> str:
     line, column = source.position(label.span.start)
     text = source.line_text(line)
-    before = len(visible(text[: column - 1]))
+    before = display_width(visible(text[: column - 1]))
     # A span that goes on to further lines is underlined to the end of its first.
-    width = max(1, len(visible(text[column - 1 : column - 1 + label.span.end - label.span.start].rstrip())))
-    return f"{' ' * min(before, _MAX_LINE)}{sign * min(width, _MAX_LINE)} {label.text}"
+    pointed_at = text[column - 1 : column - 1 + label.span.end - label.span.start].rstrip()
+    width = max(1, display_width(visible(pointed_at)))
+    return f"{' ' * min(before, _MAX_COLUMNS)}{sign * min(width, _MAX_COLUMNS)} {label.text}"
+
+
+def display_width(text: str) -> int:
+    """How many columns of a terminal the text takes: none for what is drawn over the letter before it, two for the wide
+    letters of East Asia and for most pictures."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def visible(text: str) -> str:

@@ -6,11 +6,12 @@ message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
-from vesper.engines.engine import Done, Marks
+from vesper.engines.engine import Done, Marks, Request
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -54,6 +55,8 @@ def compare(left: Done, right: Done) -> Comparison:
     first = first_difference(left.marks, right.marks)
     if first is not None:
         return Disagree("an intermediate value", first)
+    if not same_requests(left.requests, right.requests):
+        return Disagree("what is asked for", None)
     if not same_outcome(left.outcome, right.outcome):
         return Disagree("the outcome", None)
     return Agree()
@@ -65,6 +68,18 @@ def first_difference(left: Marks, right: Marks) -> int | None:
         if a is None or b is None or a[0] != b[0] or not same(a[1], b[1]):
             return position
     return None
+
+
+def same_requests(left: Sequence[Request], right: Sequence[Request]) -> bool:
+    """True where two executions asked for the same, in the same order."""
+    return len(left) == len(right) and all(
+        _fixed_parts(a) == _fixed_parts(b) and same(dict(a.arguments), dict(b.arguments))
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _fixed_parts(request: Request) -> tuple[object, ...]:
+    return request.path, request.effect, request.effect_class, request.key, dict(request.fixed)
 
 
 def same_outcome(left: Outcome, right: Outcome) -> bool:

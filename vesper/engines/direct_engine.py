@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from vesper import _direct
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, PureExecution
-from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome, Returned
+from vesper.engines.engine import Blocked, Completion, Done, Request
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
-    from vesper._direct import _RawOutcome
+    from vesper._direct import _RawCompletion, _RawOutcome, _RawRequest
 
 
 class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return DirectProgram(_direct.Program.load(compiled.ir))
+        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in _all_callees(compiled)]))
+
+
+def _all_callees(compiled: Compiled) -> list[Compiled]:
+    """The nodes that a node calls, at any depth, each once."""
+    found: dict[str, Compiled] = {}
+    waiting = list(compiled.callees)
+    while waiting:
+        callee = waiting.pop()
+        if callee.semantic_hash not in found:
+            found[callee.semantic_hash] = callee
+            waiting += callee.callees
+    return list(found.values())
 
 
 class DirectProgram:
@@ -31,25 +53,57 @@ class DirectProgram:
     def semantic_hash(self) -> str:
         return self._program.semantic_hash
 
-    def call(self, inputs: Mapping[str, object]) -> Outcome:
-        return _outcome(self._program.call(inputs))  # type: ignore[arg-type]  # it refuses what is no dict by itself
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+        return _outcome(self._program.call(inputs, now))  # type: ignore[arg-type]  # it refuses what is no dict by itself
 
-    def start(self, inputs: Mapping[str, object]) -> PureExecution:
-        return PureExecution(lambda: self._observe(inputs))
+    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> DirectExecution:
+        return DirectExecution(self._program.start(inputs, now))  # type: ignore[arg-type]  # as above
 
-    def _observe(self, inputs: Mapping[str, object]) -> Done:
-        marks, outcome = self._program.trace(inputs)  # type: ignore[arg-type]  # as above
-        return Done(_outcome(outcome), tuple(marks))
+
+class DirectExecution:
+    """One run on the Rust engine, which holds its state; only the forms of the protocol are put together here."""
+
+    def __init__(self, execution: _direct.Execution) -> None:
+        self._execution = execution
+        self._has_begun = False
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        if len(completions) > 1 or (completions and not self._has_begun):
+            raise ValueError("an execution is advanced with the completion of the one request that it waits for")
+        step = self._execution.advance(*(_completion(each) for each in completions))
+        self._has_begun = True
+        if step[0] == "blocked":
+            return Blocked((_request(step[1]),))
+        return Done(_outcome(step[1]), tuple(step[2]))
+
+
+def _completion(completion: Completion) -> _RawCompletion:
+    if completion.failure is not None:
+        return completion.id, "failed", completion.failure
+    return completion.id, "value", completion.result
+
+
+def _request(raw: _RawRequest) -> Request:
+    return Request(raw["id"], raw["path"], raw["effect"], raw["class"], raw["fixed"], raw["arguments"], raw["key"])
 
 
 def _outcome(raw: _RawOutcome) -> Outcome:
     match raw:
         case ("returned", value):
             return Returned(value)
+        case ("declared_error", value):
+            return DeclaredError(value)
         case ("failed", code, at, problems):
             found = tuple(Problem(path, ProblemKind(kind)) for path, kind in problems)
-            return Failed(ErrorCode(code), at, found)
+            return Failed(ErrorCode(code) if code in _CODES else code, at, found)
         case ("contract_broken", phase, index, values):
             return ContractBroken(phase, index, values)
+        case ("denied", capability):
+            return Denied(capability)
+        case ("limit_hit", limit):
+            return LimitHit(limit)
         case ("engine_fault", message):
             return EngineFault(message)
+
+
+_CODES = frozenset(code.value for code in ErrorCode)

@@ -2,14 +2,15 @@
 they know.
 
 A program is `call`ed when only its outcome counts, and `start`ed when somebody watches: an execution is advanced with
-the completions of what it asked for until it is done. An engine never performs an effect; it asks. The nodes of this
-version are pure, so their executions never block and end at the first `advance`.
+the completions of what it asked for until it is done. An engine never performs an effect; it asks. Executions of pure
+programs never block and end at the first `advance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from vesper.compiler import Compiled
@@ -25,16 +26,22 @@ class Request:
     """An effect that an execution asks for. Only the Host performs it."""
 
     id: int
+    path: str
+    """The step, in loops with the iteration (`charge[2]`), of a called node under the calling step (`pay/charge`)."""
     effect: str
+    effect_class: str
+    fixed: Mapping[str, str]
     arguments: Mapping[str, Value]
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came of a request."""
+    """What came of a request: a value in its Python form, or the code of a failure."""
 
     id: int
-    result: Value
+    result: object = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class Done:
 
     outcome: Outcome
     marks: Marks
+    requests: tuple[Request, ...] = ()
+    """What was asked for on the way, where whoever ran the execution noted it."""
 
 
 class Execution(Protocol):
@@ -64,11 +73,11 @@ class Program(Protocol):
     @property
     def semantic_hash(self) -> str: ...
 
-    def call(self, inputs: Mapping[str, object]) -> Outcome:
-        """Run a pure program to the end; nothing is observed."""
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+        """Run a pure program to the end; nothing is observed. `now` is the start, for nodes that may ask for it."""
         ...
 
-    def start(self, inputs: Mapping[str, object]) -> Execution:
+    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> Execution:
         """Begin an observed execution."""
         ...
 
@@ -99,9 +108,16 @@ class PureExecution:
         return run()
 
 
-def run_observed(program: Program, inputs: Mapping[str, object]) -> Done:
+class NowMissing(ValueError):
+    """The node may ask for the start of its execution, and nobody said when that is."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"{node_id} is no function: say when the execution starts (`now`)")
+
+
+def run_observed(program: Program, inputs: Mapping[str, object], now: datetime | None = None) -> Done:
     """The outcome and the marks of one execution of a pure program."""
-    step = program.start(inputs).advance(())
+    step = program.start(inputs, now).advance(())
     if isinstance(step, Blocked):
         raise ValueError(f"the program asks for {step.requests[0].effect} and there is no host to perform it")
     return step

@@ -19,9 +19,12 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run-time error of the closed list, at an expression of the IR. Bad inputs fail before there is one."""
+    """A failure, at an expression of the IR. Bad inputs fail before there is one.
 
-    code: ErrorCode
+    The code is one of the closed list, or what an effect or a called node gave: `http_402`, a declared error.
+    """
+
+    code: ErrorCode | str
     at: int | None
     problems: tuple[Problem, ...] = ()
     kind: ClassVar[str] = "failed"

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import datetime
 from decimal import DecimalException
+from functools import partial
 from types import CodeType, TracebackType
 from typing import Any, cast
 
+from vesper.codegen.function import takes_now
 from vesper.codegen.module import GeneratedModule, generate_module
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, EngineUnavailable, PureExecution
-from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome, Returned
+from vesper.engines.engine import Blocked, Completion, Done, EngineUnavailable, NowMissing, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, Outcome, Returned
+from vesper.ir import nodes as ir
 from vesper.ir.nodes import Node
+from vesper.ir.statements import all_statements
 from vesper.kernels import raised
+from vesper.kernels.flow import Request as AskedFor
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
-from vesper.spec.types import JSON, mentions
+from vesper.spec.types import JSON, Type, mentions
 from vesper.spec.values import Value, plain
 
 
@@ -29,7 +35,7 @@ class PythonEngine:
                 "Python runs without code positions (PYTHONNODEBUGRANGES or -X no_debug_ranges); "
                 "the python engine needs them to say where a node fails"
             )
-        return PythonProgram(compiled.node, compiled.semantic_hash)
+        return PythonProgram(compiled)
 
 
 def _has_code_positions() -> bool:
@@ -40,14 +46,15 @@ def _has_code_positions() -> bool:
 class _LoadedFunction:
     """One form of the generated function, plain or traced."""
 
-    def __init__(self, node: Node, traced: bool) -> None:
+    def __init__(self, node: Node, traced: bool, callees: Mapping[str, Callable[..., Any]]) -> None:
         self.module: GeneratedModule = generate_module(node, traced)
         self.filename = f"<vesper {node.node_id}{' traced' if traced else ''}>"
         self._lines = self.module.text.splitlines()
-        namespace: dict[str, Any] = {"__name__": f"vesper.generated.{node.node_id}"}
+        # The called nodes' functions are given, not imported: they belong to this program and no other.
+        namespace: dict[str, Any] = {"__name__": f"vesper.generated.{node.node_id}", **callees}
         # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py.
         exec(compile(self.module.text, self.filename, "exec"), namespace)  # noqa: S102
-        self.function: Callable[..., Mapping[str, Value]] = namespace[self.module.function]
+        self.function: Callable[..., Any] = namespace[self.module.function]
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return dict(zip(self.module.parameters, values.values(), strict=True))
@@ -80,56 +87,198 @@ class _LoadedFunction:
 class PythonProgram:
     """A node as generated Python. The traced form is made when it is first asked for."""
 
-    def __init__(self, node: Node, semantic_hash: str) -> None:
-        self._node = node
-        self.semantic_hash = semantic_hash
-        self._declared = [(each.name, each.type, each.default) for each in node.inputs]
-        self._has_json = any(mentions(each.type, JSON) for each in (*node.inputs, *node.constants, *node.expressions()))
-        self._plain = _LoadedFunction(node, traced=False)
+    def __init__(self, compiled: Compiled) -> None:
+        self.node = compiled.node
+        self.semantic_hash = compiled.semantic_hash
+        self._declared = [(each.name, each.type, each.default) for each in self.node.inputs]
+        self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
+        self._takes_now = takes_now(self.node)
+        parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
+        self.has_json = any(mentions(each.type, JSON) for each in parts)
+        self._plain = self._load(traced=False)
         self._traced: _LoadedFunction | None = None
 
-    def call(self, inputs: Mapping[str, object]) -> Outcome:
-        return self._run(self._plain, inputs, {})
+    def _load(self, traced: bool) -> _LoadedFunction:
+        callees = {node_id: program.callable() for node_id, program in self._callees.items()}
+        return _LoadedFunction(self.node, traced, callees)
 
-    def start(self, inputs: Mapping[str, object]) -> PureExecution:
-        return PureExecution(lambda: self._observe(inputs))
+    def callable(self) -> Callable[..., Any]:
+        """The function as other nodes call it: inputs by their names, values as they are."""
+        defaults = {name: default for name, _, default in self._declared}
+        parameters = dict(zip(defaults, self._plain.module.parameters, strict=True))
+        function = self._plain.function
 
-    def _observe(self, inputs: Mapping[str, object]) -> Done:
+        def call(*, now: datetime | None = None, **inputs: Any) -> Any:
+            given = {parameters[name]: inputs.get(name, default) for name, default in defaults.items()}
+            return function(**given, now=now) if self._takes_now else function(**given)
+
+        call.takes_now = self._takes_now  # type: ignore[attr-defined]
+        return call
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+        if not self.is_plain:
+            raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
+        accepted = self.accept(inputs)
+        if isinstance(accepted, Failed):
+            return accepted
+        loaded = self._plain
+        arguments = self.arguments(loaded, accepted, now)
+        return self.outcome(loaded, lambda: loaded.function(**arguments))
+
+    def result_type(self, path: str) -> Type:
+        """The type of what the request at this path is completed with; of a called node's request, that node's."""
+        head, _, rest = path.partition("/")
+        name = head.partition("[")[0]
+        for statement in all_statements(self.node.body):
+            if isinstance(statement, ir.Request) and statement.name == name:
+                return statement.result.type
+            if isinstance(statement, ir.CallNode) and statement.name == name:
+                return self._callees[statement.node].result_type(rest)
+        raise KeyError(path)
+
+    @property
+    def is_plain(self) -> bool:
+        """True where generated code is a plain function."""
+        return self.node.is_pure()
+
+    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> PythonExecution:
         if self._traced is None:
-            self._traced = _LoadedFunction(self._node, traced=True)
-        marks: list[tuple[int, Value]] = []
+            self._traced = self._load(traced=True)
+        return PythonExecution(self, self._traced, inputs, now)
 
-        def mark(index: int, value: Value) -> Value:
-            marks.append((index, plain(value) if self._has_json else value))
-            return value
-
-        outcome = self._run(self._traced, inputs, {"mark": mark})
-        return Done(outcome, tuple(marks))
-
-    def _run(self, loaded: _LoadedFunction, inputs: Mapping[str, object], extra: dict[str, Any]) -> Outcome:
+    def accept(self, inputs: Mapping[str, object]) -> Mapping[str, Value] | Failed:
         values, problems = accept_inputs(self._declared, inputs)
-        if problems:
-            return Failed(ErrorCode.BAD_INPUT, None, tuple(problems))
+        return Failed(ErrorCode.BAD_INPUT, None, tuple(problems)) if problems else values
+
+    def arguments(self, loaded: _LoadedFunction, values: Mapping[str, Value], now: datetime | None) -> dict[str, Any]:
+        arguments: dict[str, Any] = loaded.arguments(values)
+        if self._takes_now:
+            if now is None:
+                raise NowMissing(self.node.node_id)
+            arguments["now"] = now
+        return arguments
+
+    def outcome(self, loaded: _LoadedFunction, run: Callable[[], Any]) -> Outcome:
+        """What a run comes to, whatever it raises."""
         try:
-            returned = loaded.function(**loaded.arguments(values), **extra)
-            return Returned(self._outside(returned))
+            return Returned(self.outside(run()))
+        except raised.DeclaredError as error:
+            return DeclaredError(self.outside(cast(dict[str, Value], error.values)))
         except raised.ContractBroken as broken:
             # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
-            return ContractBroken(broken.phase, broken.index, self._outside(cast(dict[str, Value], broken.values)))
+            return ContractBroken(broken.phase, broken.index, self.outside(cast(dict[str, Value], broken.values)))
         except raised.Raised as error:
             return self._failed(loaded, error.code)
         except DecimalException:
             # The exact context traps every lost digit; that is how a bare operator overflows.
             return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW)
+        except _Waiting:
+            raise
         except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
             return EngineFault(f"{type(error).__name__}: {error}")
 
-    def _outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+    def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Values as a caller sees them: a json is plain objects outside an execution."""
-        return {name: plain(value) for name, value in values.items()} if self._has_json else values
+        return {name: plain(value) for name, value in values.items()} if self.has_json else values
 
-    def _failed(self, loaded: _LoadedFunction, code: ErrorCode) -> Outcome:
+    def _failed(self, loaded: _LoadedFunction, code: str) -> Outcome:
         at = loaded.site(sys.exc_info()[2])
         if at is None:
-            return EngineFault(f"{code.value} was raised where generated code cannot fail")
-        return Failed(code, at)
+            return EngineFault(f"{code} was raised where generated code cannot fail")
+        return Failed(ErrorCode(code) if code in _CODES else code, at)
+
+
+_CODES = frozenset(code.value for code in ErrorCode)
+
+
+class _Waiting(Exception):
+    """The generator asks for something: not an end."""
+
+    def __init__(self, request: AskedFor) -> None:
+        super().__init__()
+        self.request = request
+
+
+class PythonExecution:
+    """One observed run: advanced with completions until it is done."""
+
+    def __init__(
+        self, program: PythonProgram, loaded: _LoadedFunction, inputs: Mapping[str, object], now: datetime | None
+    ) -> None:
+        self._program = program
+        self._loaded = loaded
+        self._inputs = inputs
+        self._now = now
+        self._marks: list[tuple[int, Value]] = []
+        self._steps: Generator[AskedFor, Any, Any] | None = None
+        self._asked: AskedFor | None = None
+        self._requests = 0
+        self._is_done = False
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        if self._is_done:
+            raise ValueError("this execution has ended")
+        if self._asked is None:
+            if completions:
+                raise ValueError("nothing was asked for that could be completed")
+            return self._begin()
+        if len(completions) != 1 or completions[0].id != self._requests - 1:
+            raise ValueError(f"the execution waits for the completion of request {self._requests - 1}")
+        return self._go_on(self._asked, completions[0])
+
+    def _mark(self, index: int, value: Value) -> Value:
+        self._marks.append((index, plain(value) if self._program.has_json else value))
+        return value
+
+    def _begin(self) -> Blocked | Done:
+        program = self._program
+        accepted = program.accept(self._inputs)
+        if isinstance(accepted, Failed):
+            return self._done(accepted)
+        arguments = program.arguments(self._loaded, accepted, self._now)
+        if program.is_plain:
+            run = partial(self._loaded.function, **arguments, mark=self._mark)
+            return self._done(program.outcome(self._loaded, run))
+        self._steps = self._loaded.function(**arguments, mark=self._mark)
+        return self._move(lambda steps: steps.send(None))
+
+    def _go_on(self, asked: AskedFor, completion: Completion) -> Blocked | Done:
+        failure = completion.failure
+        value: object = None
+        if failure is None:
+            value, is_sound = self._accepted(asked, completion.result)
+            failure = None if is_sound else ErrorCode.BAD_RESPONSE.value
+        if failure is None:
+            return self._move(lambda steps: steps.send(value))
+        code = failure
+        return self._move(lambda steps: steps.throw(raised.Raised(code)))
+
+    def _accepted(self, asked: AskedFor, result: object) -> tuple[object, bool]:
+        """What came back as a value of the type that the step declares, and whether it is one."""
+        type_ = self._program.result_type(asked.path)
+        values, problems = accept_inputs([("result", type_, None)], {"result": result})
+        return values.get("result"), not problems
+
+    def _move(self, move: Callable[[Generator[AskedFor, Any, Any]], AskedFor]) -> Blocked | Done:
+        steps = self._steps
+        assert steps is not None
+
+        def run() -> Any:
+            try:
+                request = move(steps)
+            except StopIteration as end:
+                return end.value
+            raise _Waiting(request)
+
+        try:
+            return self._done(self._program.outcome(self._loaded, run))
+        except _Waiting as waiting:
+            asked = self._asked = waiting.request
+            number, self._requests = self._requests, self._requests + 1
+            arguments = self._program.outside(cast(Mapping[str, Value], asked.arguments))
+            request = Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
+            return Blocked((request,))
+
+    def _done(self, outcome: Outcome) -> Done:
+        self._is_done = True
+        return Done(outcome, tuple(self._marks))

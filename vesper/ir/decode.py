@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from vesper.ir.encode import canonical_json
+from vesper.ir.flow_json import FlowReader, callee_from_json, grants_from_json, machine_from_json, statement_forms
 from vesper.ir.nodes import (
     IR_VERSION,
     REF_KINDS,
@@ -24,29 +25,25 @@ from vesper.ir.nodes import (
     Local,
     Logical,
     Node,
+    Now,
     Output,
     Place,
     RecordValue,
     Ref,
-    Return,
+    Result,
     Source,
-    Statement,
-    Step,
     for_type,
     item_types,
 )
+from vesper.ir.type_json import type_from_json
 from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import (
-    PRIMITIVES,
     ArrayOf,
-    Enum,
-    MapOf,
-    OptionalOf,
     Record,
-    SetOf,
     Type,
     declared_type,
     match_declared,
+    optional,
     substitute,
 )
 from vesper.spec.values import from_json
@@ -73,27 +70,6 @@ def decode(data: bytes) -> Node:
         raise IrError(f"not an IR document: {error!r}") from error
 
 
-def type_from_json(form: Any) -> Type:
-    if isinstance(form, str):
-        return PRIMITIVES[form]
-    ((kind, body),) = form.items()
-    match kind:
-        case "enum":
-            return Enum(tuple(body))
-        case "set":
-            return SetOf(type_from_json(body))
-        case "array":
-            return ArrayOf(type_from_json(body))
-        case "optional":
-            return OptionalOf(type_from_json(body))
-        case "map":
-            return MapOf(type_from_json(body[0]), type_from_json(body[1]))
-        case "record":
-            return Record(tuple((each["name"], type_from_json(each["type"])) for each in body))
-        case _:
-            raise KeyError(kind)
-
-
 class _Reader:
     """Rebuilds the trees; operands stand before their users, so one pass is enough."""
 
@@ -104,21 +80,26 @@ class _Reader:
         self._table: list[Expression] = []
         self._binders: dict[int, tuple[int, int | None]] = {}
         """Of each local: what it is bound to, and its position among the names of a `for`; None for a `let`."""
+        self._steps: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._first_invariant = 0
+        self._has_errors = False
 
     def node(self) -> Node:
         semantics = self._semantics
         inputs = tuple(self._input(entry) for entry in semantics["inputs"])
         outputs = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["success"])
         constants = tuple(self._constant(entry) for entry in semantics["constants"])
-        for kind, declared in (("input", inputs), ("output", outputs), ("constant", constants)):
+        errors = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["error"])
+        for kind, declared in (("input", inputs), ("output", outputs), ("constant", constants), ("error", errors)):
             self._types |= {(kind, each.name): each.type for each in declared}
-        self._find_binders(semantics["expressions"])
-        step_names = {s["step"]["value"]: s["step"]["name"] for s in semantics["body"] if "step" in s}
+        statements = statement_forms(semantics["body"])
+        self._steps = {body["name"]: (kind, body) for kind, body in statements if "name" in body}
+        self._find_binders(semantics["expressions"], statements)
+        # What stands after the postconditions are invariants: there outputs and errors may be missing.
+        self._first_invariant = _first_invariant(semantics)
+        self._has_errors = bool(errors)
         for index, form in enumerate(semantics["expressions"]):
-            expression = self._expression(index, form)
-            self._table.append(expression)
-            if index in step_names:
-                self._types["step", step_names[index]] = expression.type
+            self._table.append(self._expression(index, form))
         source = Source(self._source["path"], self._source["sha256"], self._source["intent"])
         return Node(
             node_id=semantics["node_id"],
@@ -128,9 +109,14 @@ class _Reader:
             constants=constants,
             constraints=self._clauses("constraints"),
             preconditions=self._clauses("preconditions"),
-            body=tuple(self._statement(form) for form in semantics["body"]),
+            body=FlowReader(self._table, self._source).block(semantics["body"]),
             postconditions=self._clauses("postconditions"),
             source=source,
+            errors=errors,
+            machines=tuple(machine_from_json(form) for form in semantics["machines"]),
+            calls=tuple(callee_from_json(form) for form in semantics["calls"]),
+            invariants=self._clauses("invariants"),
+            grants=grants_from_json(semantics),
         )
 
     def _input(self, form: dict[str, Any]) -> Input:
@@ -147,8 +133,15 @@ class _Reader:
         if kind == "literal":
             type_ = type_from_json(body["type"])
             return Literal(type_, from_json(type_, body["value"]), place, index)
+        if kind == "now":
+            return Now(place, index)
+        if kind == "result":
+            return Result(type_from_json(body), place, index)
         if kind in REF_KINDS:
-            return Ref(kind, body, self._types[kind, body], place, index)
+            type_ = self._step_type(body) if kind == "step" else self._types[kind, body]
+            if kind in ("output", "error") and self._has_errors and index >= self._first_invariant:
+                type_ = optional(type_)
+            return Ref(kind, body, type_, place, index)
         if kind == "call":
             args = tuple(self._table[argument] for argument in body["args"])
             of = tuple(type_from_json(type_) for type_ in body.get("of", ()))
@@ -185,13 +178,22 @@ class _Reader:
             case _:
                 return self._for(body, place, index)
 
-    def _find_binders(self, forms: list[dict[str, Any]]) -> None:
+    def _find_binders(self, forms: list[dict[str, Any]], statements: list[tuple[str, dict[str, Any]]]) -> None:
         """A local is used before the row that binds it, so the binders are looked up first."""
+        for kind, body in statements:
+            if kind == "loop":
+                for position, number in enumerate(body["locals"]):
+                    self._binders[number] = (body["over"], position)
+                for each in body["state"]:
+                    self._binders[each["local"]] = (each["value"], None)
         for form in forms:
             if "let" in form:
                 self._binders[form["let"]["local"]] = (form["let"]["value"], None)
             elif "for" in form:
-                for position, number in enumerate(form["for"]["locals"]):
+                numbers = list(form["for"]["locals"])
+                if form["for"]["kind"] == "fold":
+                    self._binders[numbers.pop()] = (form["for"]["with"], None)
+                for position, number in enumerate(numbers):
                     self._binders[number] = (form["for"]["over"], position)
 
     def _local_type(self, number: int) -> Type:
@@ -203,10 +205,11 @@ class _Reader:
         over, value = self._table[body["over"]], self._table[body["value"]]
         where = self._table[body["where"]] if "where" in body else None
         key = self._table[body["key"]] if "key" in body else None
+        with_ = self._table[body["with"]] if "with" in body else None
         numbers = tuple(body["locals"])
         names = tuple(self._source["locals"][number] for number in numbers)
-        type_ = for_type(body["kind"], key, value)
-        return For(body["kind"], numbers, names, over, where, key, value, type_, place, index)
+        type_ = for_type(body["kind"], key, value, over.type)
+        return For(body["kind"], numbers, names, over, where, key, value, type_, place, index, with_)
 
     def _clauses(self, phase: str) -> tuple[Clause, ...]:
         return tuple(
@@ -214,11 +217,67 @@ class _Reader:
             for form in self._semantics[phase]
         )
 
-    def _statement(self, form: dict[str, Any]) -> Statement:
-        if "step" in form:
-            name = form["step"]["name"]
-            return Step(name, self._table[form["step"]["value"]], Place(*self._source["steps"][name]))
-        return Return(tuple((each["name"], self._table[each["value"]]) for each in form["return"]["success"]))
+    def _step_type(self, name: str) -> Type:
+        """The type of a step's value: by the time that it is asked for, all of its parts are in the table."""
+        if ("step", name) not in self._types:
+            kind, body = self._steps[name]
+            self._types["step", name] = self._value_type(kind, body)
+        return self._types["step", name]
+
+    def _value_type(self, kind: str, body: dict[str, Any]) -> Type:
+        match kind:
+            case "step":
+                return self._at(body["value"]).type
+            case "branch":
+                values: list[int] = [arm["value"] for arm in body["arms"] if "value" in arm]
+                values += [body["otherwise"]] if "otherwise" in body else []
+                return self._table[values[0]].type
+            case "loop":
+                fields = tuple((each["name"], self._table[each["value"]].type) for each in body["state"])
+                if "collect" in body:
+                    fields += (("collected", ArrayOf(self._table[body["collect"]].type)),)
+                return Record(fields)
+            case _:
+                return self._at(body["result"]).type
+
+    def _at(self, index: int) -> Expression:
+        return self._table[index]
+
+
+def _first_invariant(semantics: dict[str, Any]) -> int:
+    """The index of the first expression that belongs to an invariant."""
+    ends = [clause["holds"] for clause in semantics["postconditions"]]
+    if ends:
+        return int(ends[-1]) + 1
+    invariants = [clause["holds"] for clause in semantics["invariants"]]
+    if not invariants:
+        return len(semantics["expressions"])
+    forms = semantics["expressions"]
+    # The subtree of the first invariant begins where its leftmost operand does.
+    index = int(invariants[0])
+    while True:
+        operands = _operands(forms[index])
+        if not operands:
+            return index
+        index = min(operands)
+
+
+def _operands(form: dict[str, Any]) -> list[int]:
+    ((kind, body),) = form.items()
+    match kind:
+        case "call":
+            return list(body["args"])
+        case "and" | "or":
+            return list(body)
+        case "array":
+            return list(body["items"])
+        case "record":
+            return [each["value"] for each in body["fields"]]
+        case "if" | "let" | "for" | "field":
+            names = ("condition", "then", "else", "value", "body", "over", "where", "key", "with", "of")
+            return [body[name] for name in names if name in body and isinstance(body[name], int)]
+        case _:
+            return []
 
 
 def _result_type(op: str, of: tuple[Type, ...], args: tuple[Expression, ...]) -> Type:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from vesper.ir.flow_json import block_to_json, callee_to_json, grants_to_json, machine_to_json
 from vesper.ir.nodes import (
     IR_VERSION,
     Array,
@@ -18,15 +19,21 @@ from vesper.ir.nodes import (
     Literal,
     Local,
     Logical,
+    Loop,
     Node,
+    Now,
     Place,
+    Raise,
     RecordValue,
     Ref,
-    Statement,
-    Step,
+    Require,
+    Result,
+    Return,
     children,
 )
-from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+from vesper.ir.statements import all_statements
+from vesper.ir.type_json import type_to_json
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import to_json
 
 MAX_DOCUMENT = 8 * 1024 * 1024
@@ -101,26 +108,6 @@ def _size_of_types(expressions: list[Expression]) -> int:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def type_to_json(type_: Type) -> object:
-    match type_:
-        case Primitive(name):
-            return name
-        case Enum(members):
-            return {"enum": list(members)}
-        case SetOf(element):
-            return {"set": type_to_json(element)}
-        case ArrayOf(element):
-            return {"array": type_to_json(element)}
-        case OptionalOf(inner):
-            return {"optional": type_to_json(inner)}
-        case MapOf(key, value):
-            return {"map": [type_to_json(key), type_to_json(value)]}
-        case Record(fields):
-            return {"record": [{"name": name, "type": type_to_json(each)} for name, each in fields]}
-        case _:
-            raise AssertionError(f"no value has type {type_}")
-
-
 def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
     return {
         "node_id": node.node_id,
@@ -130,15 +117,22 @@ def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
             | ({} if i.default is None else {"default": to_json(i.type, i.default)})
             for i in node.inputs
         ],
-        "outputs": {"success": [{"name": o.name, "type": type_to_json(o.type)} for o in node.outputs]},
+        "outputs": {
+            "success": [{"name": o.name, "type": type_to_json(o.type)} for o in node.outputs],
+            "error": [{"name": o.name, "type": type_to_json(o.type)} for o in node.errors],
+        },
+        "machines": [machine_to_json(machine) for machine in node.machines],
+        "calls": [callee_to_json(callee) for callee in node.calls],
         "constants": [
             {"name": c.name, "type": type_to_json(c.type), "value": to_json(c.type, c.value)} for c in node.constants
         ],
         "expressions": [_expression(expression) for expression in expressions],
         "constraints": [{"holds": c.holds.index, "input": c.input} for c in node.constraints],
         "preconditions": [{"holds": c.holds.index} for c in node.preconditions],
-        "body": [_statement(statement) for statement in node.body],
+        "body": block_to_json(node.body),
         "postconditions": [{"holds": c.holds.index} for c in node.postconditions],
+        "invariants": [{"holds": c.holds.index} for c in node.invariants],
+        **grants_to_json(node.grants),
     }
 
 
@@ -166,7 +160,9 @@ def _expression(expression: Expression) -> dict[str, Any]:
         case Let():
             return {"let": {"local": expression.local, "value": operands[0], "body": operands[1]}}
         case For():
-            parts = {"over": expression.over, "where": expression.where, "key": expression.key}
+            parts = {
+                "over": expression.over, "with": expression.with_, "where": expression.where, "key": expression.key,
+            }  # fmt: skip
             indices = {name: part.index for name, part in parts.items() if part is not None}
             return {
                 "for": {"kind": expression.kind, "locals": list(expression.locals), "value": expression.value.index}
@@ -178,12 +174,10 @@ def _expression(expression: Expression) -> dict[str, Any]:
             return {"record": {"fields": [{"name": name, "value": value.index} for name, value in expression.fields]}}
         case Field():
             return {"field": {"name": expression.name, "of": operands[0]}}
-
-
-def _statement(statement: Statement) -> dict[str, Any]:
-    if isinstance(statement, Step):
-        return {"step": {"name": statement.name, "value": statement.value.index}}
-    return {"return": {"success": [{"name": name, "value": value.index} for name, value in statement.values]}}
+        case Now():
+            return {"now": type_to_json(expression.type)}
+        case Result():
+            return {"result": type_to_json(expression.type)}
 
 
 def _source(node: Node, expressions: list[Expression]) -> dict[str, Any]:
@@ -193,14 +187,20 @@ def _source(node: Node, expressions: list[Expression]) -> dict[str, Any]:
         "sha256": node.source.sha256,
         "intent": node.source.intent,
         "spans": [_place(expression.place) for expression in expressions],
-        "steps": {s.name: _place(s.place) for s in node.body if isinstance(s, Step)},
+        "steps": {
+            s.name: _place(s.place) for s in all_statements(node.body) if not isinstance(s, Return | Raise | Require)
+        },
         "clauses": {str(clause.holds.index): clause.text for clause in clauses},
-        "locals": _local_names(expressions),
+        "locals": _local_names(node, expressions),
     }
 
 
-def _local_names(expressions: list[Expression]) -> list[str]:
+def _local_names(node: Node, expressions: list[Expression]) -> list[str]:
     names: dict[int, str] = {}
+    for statement in all_statements(node.body):
+        if isinstance(statement, Loop):
+            names |= dict(zip(statement.locals, statement.names, strict=True))
+            names |= {each.local: each.name for each in statement.state}
     for expression in expressions:
         if isinstance(expression, Let):
             names[expression.local] = expression.name

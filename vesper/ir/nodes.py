@@ -8,18 +8,46 @@ Nothing here is Python: no identifiers, no operators, only operations that `sche
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
-from vesper.spec.types import BOOLEAN, INTEGER, ArrayOf, MapOf, Record, SetOf, Type
+from vesper.ir.statements import (
+    Arm,
+    Block,
+    Branch,
+    Callee,
+    CallNode,
+    Grants,
+    Handler,
+    Loop,
+    Machine,
+    Policy,
+    Raise,
+    Rebuilder,
+    Request,
+    Require,
+    Return,
+    State,
+    Statement,
+    Step,
+    all_statements,
+    expressions_of,
+)
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, optional
 from vesper.spec.values import Value
 
-IR_VERSION = 1
+__all__ = [
+    "Arm", "Block", "Branch", "CallNode", "Callee", "Grants", "Handler", "Loop", "Machine", "Policy", "Raise",
+    "Request", "Require", "Return", "State", "Statement", "Step",
+]  # fmt: skip
+
+IR_VERSION = 2
 UNNUMBERED = -1
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
+@dataclass(slots=True, unsafe_hash=True)
 class Place:
     """Where something stands in the `.vsp` file: lines and columns from 1, the end exclusive."""
 
@@ -39,7 +67,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An input, a constant, a step above, or (in postconditions) an output."""
+    """An input, a constant, a step above, an output (in postconditions and invariants) or an error's field (in
+    invariants)."""
 
     kind: str
     name: str
@@ -122,6 +151,8 @@ class For:
     type: Type
     place: Place
     index: int = UNNUMBERED
+    with_: Expression | None = None
+    """The order of a `sort_by`, what a `fold` starts with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +187,41 @@ class Field:
     index: int = UNNUMBERED
 
 
-Expression: TypeAlias = Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field
-FOR_KINDS = ("array", "set", "map", "forall", "exists", "sum", "count", "min", "max")
-REF_KINDS = ("input", "constant", "step", "output")
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The recorded start of the execution."""
+
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a request or a call was answered with."""
+
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+Expression: TypeAlias = (
+    Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result
+)
+FOR_KINDS = (
+    "array", "set", "map", "forall", "exists", "sum", "count", "min", "max", "avg", "sort_by", "distinct_by", "min_by",
+    "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while", "fold",
+)  # fmt: skip
+OF_ITEMS = frozenset(
+    ("sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while")
+)
+"""Kinds of `for` whose result is made of the items, and not of the values; they have one local."""
+ORDER = Enum(("ascending", "descending"))
+"""What the `with` of a `sort_by` says."""
+REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
 def item_types(collection: Type) -> tuple[Type, ...]:
@@ -172,9 +235,13 @@ def item_types(collection: Type) -> tuple[Type, ...]:
             return ()
 
 
-def for_type(kind: str, key: Expression | None, value: Expression) -> Type:
-    """The type of a `for` of this kind."""
+def for_type(kind: str, key: Expression | None, value: Expression, over: Type) -> Type:
+    """The type of a `for` of this kind over a collection of this type."""
+    if kind in OF_ITEMS:
+        return _type_of_items(kind, value.type, item_types(over)[0])
     match kind:
+        case "avg":
+            return DECIMAL if value.type == INTEGER else value.type
         case "array":
             return ArrayOf(value.type)
         case "set":
@@ -188,6 +255,20 @@ def for_type(kind: str, key: Expression | None, value: Expression) -> Type:
             return INTEGER
         case _:
             return value.type
+
+
+def _type_of_items(kind: str, key: Type, item: Type) -> Type:
+    match kind:
+        case "min_by" | "max_by":
+            return optional(item)
+        case "group_by":
+            return MapOf(key, ArrayOf(item))
+        case "count_by":
+            return MapOf(key, INTEGER)
+        case "index_by":
+            return MapOf(key, item)
+        case _:
+            return ArrayOf(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,21 +301,6 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    name: str
-    value: Expression
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class Return:
-    values: tuple[tuple[str, Expression], ...]
-
-
-Statement: TypeAlias = Step | Return
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     path: str
     sha256: str
@@ -253,25 +319,38 @@ class Node:
     body: tuple[Statement, ...]
     postconditions: tuple[Clause, ...]
     source: Source
+    errors: tuple[Output, ...] = ()
+    """The fields of declared errors; `error_code` is the first."""
+    machines: tuple[Machine, ...] = ()
+    calls: tuple[Callee, ...] = ()
+    invariants: tuple[Clause, ...] = ()
+    grants: Grants = field(default_factory=Grants)
 
     def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
         """The clauses by phase, under the names that outcomes use."""
         return (
             ("constraint", self.constraints),
             ("precondition", self.preconditions),
+            ("validation", self.validations()),
             ("postcondition", self.postconditions),
+            ("invariant", self.invariants),
         )
+
+    def validations(self) -> tuple[Clause, ...]:
+        """The clauses of validation steps, in program order."""
+        return tuple(each.clause for each in all_statements(self.body) if isinstance(each, Require))
+
+    def is_pure(self) -> bool:
+        """True where an execution can ask for nothing; a function calls functions alone."""
+        asks = any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
+        return self.type == "function" or not asks
 
     def roots(self) -> Iterator[Expression]:
         """The outermost expressions in program order."""
         for clause in (*self.constraints, *self.preconditions):
             yield clause.holds
-        for statement in self.body:
-            if isinstance(statement, Step):
-                yield statement.value
-            else:
-                yield from (value for _, value in statement.values)
-        for clause in self.postconditions:
+        yield from expressions_of(self.body)
+        for clause in (*self.postconditions, *self.invariants):
             yield clause.holds
 
     def expressions(self) -> list[Expression]:
@@ -290,8 +369,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Let(value=value, body=body):
             return (value, body)
-        case For(over=over, where=where, key=key, value=value):
-            return tuple(part for part in (over, where, key, value) if part is not None)
+        case For(over=over, with_=with_, where=where, key=key, value=value):
+            return tuple(part for part in (over, with_, where, key, value) if part is not None)
         case Array(items=items):
             return items
         case RecordValue(fields=fields):
@@ -311,7 +390,8 @@ def walk(expression: Expression) -> list[Expression]:
     while waiting:
         last = waiting.pop()
         found.append(last)
-        waiting += children(last)
+        if not isinstance(last, Ref | Literal | Local):
+            waiting += last.args if isinstance(last, Call) else children(last)
     found.reverse()
     return found
 
@@ -349,37 +429,39 @@ def numbered(node: Node) -> Node:
                 return Let(inner[local], name, first, number(body, inner), place, next(numbers))
             case For():
                 over = number(expression.over, bound)
+                with_ = None if expression.with_ is None else number(expression.with_, bound)
                 inner = bound | {local: next(locals_) for local in expression.locals}
                 where = None if expression.where is None else number(expression.where, inner)
                 key = None if expression.key is None else number(expression.key, inner)
                 value = number(expression.value, inner)
                 own = tuple(inner[local] for local in expression.locals)
                 return replace(
-                    expression, locals=own, over=over, where=where, key=key, value=value, index=next(numbers)
-                )
+                    expression, locals=own, over=over, with_=with_, where=where, key=key, value=value,
+                    index=next(numbers),
+                )  # fmt: skip
             case Array(items, of, place):
                 return Array(tuple([number(each, bound) for each in items]), of, place, next(numbers))
             case RecordValue(fields, place):
                 return RecordValue(tuple([(name, number(each, bound)) for name, each in fields]), place, next(numbers))
             case Field(of, name, type_, place):
                 return Field(number(of, bound), name, type_, place, next(numbers))
+            case Now(place):
+                return Now(place, next(numbers))
+            case Result(type_, place):
+                return Result(type_, place, next(numbers))
 
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple(replace(clause, holds=number(clause.holds, {})) for clause in of)
 
-    def statement(of: Statement) -> Statement:
-        if isinstance(of, Step):
-            return replace(of, value=number(of.value, {}))
-        return Return(tuple((name, number(value, {})) for name, value in of.values))
-
     constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
-    body = tuple(statement(each) for each in node.body)
+    body = Rebuilder(number, lambda: next(locals_)).block(node.body, {})
     return replace(
         node,
         constraints=constraints,
         preconditions=preconditions,
         body=body,
         postconditions=clauses(node.postconditions),
+        invariants=clauses(node.invariants),
     )
 
 

@@ -8,11 +8,19 @@ from vesper.spec.errors import ErrorCode
 
 
 class Raised(Exception):
-    """A run-time error of the closed list."""
+    """A failure: a run-time error of the closed list, or what came of an effect or a called node."""
 
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.value)
-        self.code = code
+    def __init__(self, code: ErrorCode | str) -> None:
+        super().__init__(str(code))
+        self.code: str = str(code)
+
+
+class DeclaredError(Exception):
+    """An error that the node declares under `outputs.error`, with its fields."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        super().__init__(str(values["error_code"]))
+        self.values = dict(values)
 
 
 class ContractBroken(Exception):

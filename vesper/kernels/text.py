@@ -19,6 +19,7 @@ _WHITE_SPACE = (
 )
 _WORD = re.compile(f"[^{_WHITE_SPACE}]+")
 _LAST_CODE_POINT = 0x10FFFF
+_KEPT_IN_PATHS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SURROGATES = range(0xD800, 0xE000)
 
 
@@ -191,3 +192,9 @@ def from_code_point(number: int) -> str:
 def code_points(value: str) -> list[int]:
     _refuse_many(len(value))
     return [ord(each) for each in value]
+
+
+def percent_encode(value: str) -> str:
+    encoded = "".join(chr(each) if each in _KEPT_IN_PATHS else f"%{each:02X}" for each in value.encode("utf-8"))
+    _refuse_long(len(encoded))
+    return encoded

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from vesper.ir.nodes import Call, Constant, Input, Node, Output, Step
+import re
+from collections.abc import Iterable
+
+from vesper.ir.nodes import Call, Constant, Input, Node, Output, Request
+from vesper.ir.statements import all_statements, value_type
+from vesper.spec.effects import EFFECTS
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
-def signature(node: Node) -> str:
-    """What goes in and what comes out, on one line."""
-    return f"({_listed(node.inputs)}) → ({_listed(node.outputs)})"
+def signature(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> str:
+    """What goes in and what comes out, on one line, from names and types."""
+    return f"({_listed(inputs)}) → ({_listed(outputs)})"
 
 
-def _listed(declared: tuple[Input, ...] | tuple[Output, ...]) -> str:
-    return ", ".join(f"{each.name}: {each.type}" for each in declared)
+def _listed(declared: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}: {type_}" for name, type_ in declared)
 
 
 def operations(node: Node) -> dict[str, int]:
@@ -27,9 +32,10 @@ def record_types(node: Node) -> dict[str, Record]:
     declared: tuple[Input | Output | Constant, ...] = (*node.inputs, *node.outputs, *node.constants)
     for each in declared:
         _collect(each.type, found)
-    for statement in node.body:
-        if isinstance(statement, Step):
-            _collect(statement.value.type, found)
+    for statement in all_statements(node.body):
+        type_ = value_type(statement)
+        if type_ is not None:
+            _collect(type_, found)
     return found
 
 
@@ -48,12 +54,33 @@ def _collect(type_: Type, found: dict[str, Record]) -> None:
 
 
 def dependencies(node: Node) -> tuple[str, ...]:
-    """The ids of the nodes that this one calls: none, because the IR has no call of a node."""
-    del node
-    return ()
+    """The ids of the nodes that this one calls, in order."""
+    return tuple(callee.node for callee in node.calls)
 
 
 def capabilities(node: Node) -> tuple[str, ...]:
-    """What a node must be granted to run: nothing, because the IR has no effects."""
-    del node
-    return ()
+    """What a node and those it calls must be granted to run."""
+    return node.grants.required
+
+
+def needs(node: Node) -> dict[str, list[str]]:
+    """Which steps need each capability: by effect from the IR, for SQL by what the node declares, and the calls."""
+    found: dict[str, list[str]] = {capability: [] for capability in node.grants.required}
+    for statement in all_statements(node.body):
+        if isinstance(statement, Request):
+            name = statement.name.lstrip("_")
+            for capability in _needed(statement, found):
+                found.setdefault(capability, []).append(name)
+    return found
+
+
+def _needed(request: Request, declared: Iterable[str]) -> list[str]:
+    template = EFFECTS[request.effect].capability
+    if "{table}" not in template:
+        return [template.format(**request.fixed)]
+    words = re.findall(r"\w+", request.fixed["sql"].lower())
+    # The table that is written comes first: INSERT INTO t, UPDATE t, DELETE FROM t.
+    written = None if request.effect == "database_query" else words[1 if words[0] == "update" else 2]
+    found = [f"database.write.{written}"] if written is not None else []
+    tables = [each for each in declared if each.startswith("database.read.")]
+    return found + [each for each in tables if each.rpartition(".")[2] in words and each.rpartition(".")[2] != written]

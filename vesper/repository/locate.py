@@ -1,7 +1,7 @@
 """Finding a node: NODE in every command is a path, an id with its version, or a name without one (then the newest).
 
-A file is named after the id of its node, so the names of files are looked at first and only the file that fits is
-read. Where none fits, the ids that the files declare decide.
+The ids that the files declare decide. A file is named after the id of its node, so for an id only the file with that
+name is read, if it declares it. Of a name without a version the newest may be in any file that mentions it.
 """
 
 from __future__ import annotations
@@ -68,9 +68,14 @@ def locate(wanted: str, root: Path) -> Path:
         raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder with --nodes")
     files = node_files([root])
     read = cache(id_of)
-    named = _matches(wanted, files, lambda path: path.stem)
     # A file that is called so and declares something else counts only if nobody declares it.
-    matches = [path for path in named if read(path) == path.stem] or _matches(wanted, files, read) or named
+    matches = [path for path in files if path.stem == wanted and read(path) == wanted]
+    if not matches and split_node_id(wanted) is None:
+        start = f"{wanted}_v"  # a file that cannot be read goes by its name
+        matches = _matches(
+            wanted, [path for path in files if path.stem.startswith(start) or _mentions(path, start)], read
+        )
+    matches = matches or _matches(wanted, files, read) or _matches(wanted, files, lambda path: path.stem)
     if len(matches) > 1:
         raise NodeNotFound(f"`{wanted}` is in {' and in '.join(f'`{path}`' for path in matches)}; name one file")
     if not matches:
@@ -78,6 +83,16 @@ def locate(wanted: str, root: Path) -> Path:
         hint = did_you_mean(wanted, ids | {parts[0] for each in ids if (parts := split_node_id(each))})
         raise NodeNotFound(f"no node `{wanted}` under `{root}`" + (f"; {hint}" if hint else ""))
     return matches[0]
+
+
+def _mentions(path: Path, word: str) -> bool:
+    """Whether the bytes of a file have this word: looking is much faster than parsing. An id may be written otherwise,
+    with escapes, so that a file does not mention it says nothing until none does."""
+    try:
+        with path.open("rb") as file:
+            return word.encode("utf-8", "surrogateescape") in file.read(_MAX_BYTES)
+    except OSError:
+        return False
 
 
 def _matches(wanted: str, files: list[Path], id_: Callable[[Path], str]) -> list[Path]:

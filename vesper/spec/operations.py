@@ -17,7 +17,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.not_equal": OpSpec(
         name="array.not_equal",
@@ -30,7 +30,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.length": OpSpec(
         name="array.length",
@@ -56,7 +56,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="count",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.at": OpSpec(
         name="array.at",
@@ -225,7 +225,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sort_by",
         defaults=(("order", '"ascending"'),),
         literals=(),
-        status="specified",
+        form="sort_by",
+        call="sort_by(key FOR x IN values[, order])",
+        status="implemented",
     ),
     "array.distinct": OpSpec(
         name="array.distinct",
@@ -251,7 +253,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="distinct_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="distinct_by",
+        call="distinct_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.zip": OpSpec(
         name="array.zip",
@@ -264,7 +268,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="zip",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.range": OpSpec(
         name="array.range",
@@ -290,7 +294,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="enumerate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.reverse": OpSpec(
         name="array.reverse",
@@ -368,7 +372,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="min",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.max": OpSpec(
         name="array.max",
@@ -381,7 +385,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="max",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.min_by": OpSpec(
         name="array.min_by",
@@ -394,7 +398,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="min_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="min_by",
+        call="min_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.max_by": OpSpec(
         name="array.max_by",
@@ -407,7 +413,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="max_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="max_by",
+        call="max_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.transform": OpSpec(
         name="array.transform",
@@ -420,7 +428,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="array",
+        call="[result FOR x IN values]",
+        status="implemented",
     ),
     "array.filter": OpSpec(
         name="array.filter",
@@ -433,7 +443,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="array",
+        call="[x FOR x IN values WHERE condition]",
+        status="implemented",
     ),
     "array.for_all": OpSpec(
         name="array.for_all",
@@ -446,7 +458,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="forall",
+        call="FORALL x IN values SATISFIES condition",
+        status="implemented",
     ),
     "array.exists": OpSpec(
         name="array.exists",
@@ -459,7 +473,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="exists",
+        call="EXISTS x IN values SATISFIES condition",
+        status="implemented",
     ),
     "array.fold": OpSpec(
         name="array.fold",
@@ -472,7 +488,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="fold",
         defaults=(),
         literals=(),
-        status="specified",
+        form="fold",
+        call="fold(next FOR x IN values, acc = initial)",
+        status="implemented",
     ),
     "array.group_by": OpSpec(
         name="array.group_by",
@@ -485,7 +503,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="group_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="group_by",
+        call="group_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.count_by": OpSpec(
         name="array.count_by",
@@ -498,7 +518,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="count_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="count_by",
+        call="count_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.index_by": OpSpec(
         name="array.index_by",
@@ -511,7 +533,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="index_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="index_by",
+        call="index_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.take_while": OpSpec(
         name="array.take_while",
@@ -524,7 +548,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="take_while",
         defaults=(),
         literals=(),
-        status="specified",
+        form="take_while",
+        call="take_while(condition FOR x IN values)",
+        status="implemented",
     ),
     "array.drop_while": OpSpec(
         name="array.drop_while",
@@ -537,7 +563,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="drop_while",
         defaults=(),
         literals=(),
-        status="specified",
+        form="drop_while",
+        call="drop_while(condition FOR x IN values)",
+        status="implemented",
     ),
     "array.to_set": OpSpec(
         name="array.to_set",
@@ -1522,7 +1550,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.avg": OpSpec(
         name="decimal.avg",
@@ -1535,7 +1563,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="avg",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.equal": OpSpec(
         name="duration.equal",
@@ -2575,7 +2603,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.avg": OpSpec(
         name="integer.avg",
@@ -2588,7 +2616,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="avg",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.equal": OpSpec(
         name="json.equal",
@@ -2744,7 +2772,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.not_equal": OpSpec(
         name="map.not_equal",
@@ -2757,7 +2785,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.length": OpSpec(
         name="map.length",
@@ -2861,7 +2889,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="entries",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.put": OpSpec(
         name="map.put",
@@ -2913,7 +2941,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_entries",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.is_null": OpSpec(
         name="optional.is_null",
@@ -2965,7 +2993,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.require": OpSpec(
         name="optional.require",
@@ -2991,7 +3019,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.not_equal": OpSpec(
         name="optional.not_equal",
@@ -3004,7 +3032,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "record.equal": OpSpec(
         name="record.equal",
@@ -3017,7 +3045,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "record.not_equal": OpSpec(
         name="record.not_equal",
@@ -3030,7 +3058,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "regex.matches": OpSpec(
         name="regex.matches",
@@ -3134,7 +3162,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.not_equal": OpSpec(
         name="set.not_equal",
@@ -3147,7 +3175,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.contains": OpSpec(
         name="set.contains",
@@ -3682,6 +3710,19 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         literals=(),
         status="implemented",
     ),
+    "text.percent_encode": OpSpec(
+        name="text.percent_encode",
+        type_params=(),
+        params=(("value", "string"),),
+        returns="string",
+        raises=("too_large",),
+        effects="pure",
+        operator=None,
+        function=None,
+        defaults=(),
+        literals=(),
+        status="implemented",
+    ),
     "timestamp.equal": OpSpec(
         name="timestamp.equal",
         type_params=(),
@@ -4036,5 +4077,8 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
 }
 """All that are specified, in declared order."""
 
-IMPLEMENTED: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.is_implemented}
-"""Those that every engine has."""
+IMPLEMENTED: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.has_kernel}
+"""Those that every engine has a kernel of."""
+
+FORMS: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.form is not None}
+"""Those that are a `for` in the IR and have no kernel."""

@@ -10,7 +10,8 @@ from vesper.diagnostics.source import SourceFile, Span
 from vesper.syntax.yaml_tree import Scalar, Tree
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
+@dataclass(slots=True, unsafe_hash=True)
 class Word:
     """A name, or another text that is taken as it stands."""
 
@@ -130,6 +131,8 @@ class Call:
     arguments: tuple[Expression, ...]
     binding: Binding | None
     span: Span
+    named: tuple[tuple[Word, Expression], ...] = ()
+    """`acc = 0` in a fold: what the first argument calls the value so far, and what that is at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ class RecordLiteral:
 
 @dataclass(frozen=True, slots=True)
 class MapLiteral:
-    """Braces whose keys are strings in quotes."""
+    """Braces whose keys are strings in quotes or other values, and not bare words."""
 
     entries: tuple[tuple[Expression, Expression], ...]
     span: Span
@@ -201,9 +204,36 @@ class Comprehension:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
+
+    parts: tuple[str | Expression, ...]
+    in_url: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTree:
+    """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
+
+    entries: tuple[tuple[Word, Expression], ...]
+    items: tuple[Expression, ...]
+    is_list: bool
+    span: Span
+
+
 Expression: TypeAlias = (
-    Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call | Aggregate
-    | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
+    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call
+    | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
+    | Template | JsonTree
 )  # fmt: skip
 
 
@@ -222,8 +252,8 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return (base,)
         case Index(base=base, index=index):
             return (base, index)
-        case Call(arguments=arguments, binding=binding):
-            return (*arguments, *_binding_parts(binding))
+        case Call(arguments=arguments, binding=binding, named=named):
+            return (*arguments, *_binding_parts(binding), *(value for _, value in named))
         case Aggregate(value=value, binding=binding):
             return (value, *_binding_parts(binding))
         case Quantifier(binding=binding, holds=holds):
@@ -236,6 +266,10 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return tuple(part for pair in pairs for part in pair)
         case With(base=base, changes=changes):
             return (base, changes)
+        case Template(parts=pieces):
+            return tuple(piece for piece in pieces if not isinstance(piece, str))
+        case JsonTree(entries=entries, items=items):
+            return (*(value for _, value in entries), *items)
         case Comprehension(key=key, value=value, binding=binding):
             return (*(() if key is None else (key,)), value, *_binding_parts(binding))
         case _:
@@ -272,7 +306,7 @@ class TypeApplied:
     span: Span
 
 
-TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
 
 
 # -- declarations ---------------------------------------------------------------------------------
@@ -293,6 +327,7 @@ class Input:
     type: TypeText
     constraints: tuple[Constraint, ...]
     default: Tree | None
+    is_required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +348,29 @@ class RecordType:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedType:
+    """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
+
+    name: Word
+    type: TypeText
+    constraints: tuple[Constraint | Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     name: Word
     type: TypeText
     value: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the node's own: its value, over its parameters and the node's constants."""
+
+    name: Word
+    parameters: tuple[Output, ...]
+    returns: TypeText
+    value: Expression
 
 
 # -- flow -----------------------------------------------------------------------------------------
@@ -331,9 +385,18 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Steps, and perhaps a value, inside a step."""
+
+    steps: tuple[Step, ...]
+    value: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Compute:
-    name: Word
     value: Expression
+    type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +407,63 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
-    name: Word
     rows: tuple[Row, ...]
     otherwise: Expression
+    type: TypeText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What must hold; where it does not, the error, or without one a broken contract."""
+
+    clause: Clause
+    error: ErrorValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    requirements: tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    condition: Expression
+    then: Block
+    otherwise: Block | None
+    type: TypeText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCase:
+    literals: tuple[Scalar, ...]
+    then: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    on: Expression
+    cases: tuple[MatchCase, ...]
+    otherwise: Block | None
+    type: TypeText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateValue:
+    name: Word
+    type: TypeText | None
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    binding: Binding | None
+    condition: Expression | None
+    max: Scalar | None
+    state: tuple[StateValue, ...]
+    steps: tuple[Step, ...]
+    collect: Expression | None
+    next: tuple[tuple[Word, Expression], ...]
+    stop_when: Expression | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,17 +472,138 @@ class Return:
     span: Span
 
 
-Step: TypeAlias = Compute | DecisionTable | Return
+@dataclass(frozen=True, slots=True)
+class ErrorValue:
+    """The fields of a declared error, by name."""
+
+    values: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    error: ErrorValue
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    machine: Word
+    entity: Expression
+    sources: tuple[Word, ...]
+    target: Word
+
+
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    machine: Word
+    entity: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A statement as the author wrote it."""
+
+    text: str
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class EffectStep:
+    """A request to the Host, as written: fixed words, expressions by name, SQL, the declared result."""
+
+    operation: str
+    words: dict[str, Word]
+    expressions: dict[str, Expression]
+    groups: dict[str, tuple[tuple[Word, Expression], ...]]
+    """`bind`, `data`, `set`, `query`, `headers`, `request`: names and expressions."""
+    sql: Sql | None
+    where: Sql | None
+    returns: TypeText | None
+    expect: tuple[Output, ...] | None
+    """The fields of the answer, where `expect` is a mapping."""
+    literals: dict[str, Tree]
+    """`timeout`, `retry`, `ttl`."""
+    spans: dict[str, Span]
+    """Where each of its keys stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    node: Word
+    inputs: tuple[tuple[Word, Expression], ...]
+
+
+Action: TypeAlias = (
+    Compute | DecisionTable | Validation | Conditional | Match | Loop | Return | Raise | Transition | StateRead
+    | EffectStep | CallNode
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What to do where a step fails with one of the codes."""
+
+    codes: tuple[Word, ...]
+    steps: tuple[Step, ...]
+    """Compensation, transition and steps, in this order, and the end if it leaves the node."""
+    value: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: Word | None
+    operation: Word
+    conditions: tuple[Expression, ...]
+    """`when`, then the guards."""
+    action: Action
+    handlers: tuple[Handler, ...]
+
+    @property
+    def span(self) -> Span:
+        """Where messages about the step point."""
+        return self.operation.span if self.name is None else self.name.span
+
+
+@dataclass(frozen=True, slots=True)
+class StateMachine:
+    name: Word
+    initial: Word
+    transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    required: tuple[Word, ...] = ()
+    denied: tuple[Word, ...] = ()
+    is_all_sensitive: bool = False
+    sensitive: tuple[Word, ...] = ()
+    audit: str = "none"
+    span: Span | None = None
+    """Of `capabilities_required`, where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEffect:
+    """One request that a case expects, and what comes back."""
+
+    step: Word
+    request: tuple[tuple[Word, Tree], ...]
+    returns: Tree | None
+    fails: Word | None
 
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A case beside the node: inputs, and either the expected outputs or the clause that must break."""
+    """A case beside the node: inputs, and the expected outputs, declared error, failure or clause that must break."""
 
     name: Word
     inputs: tuple[tuple[Word, Tree], ...]
     expect: tuple[tuple[Word, Tree], ...]
     breaks: Word | None
+    error: tuple[tuple[Word, Tree], ...] | None = None
+    fails: Word | None = None
+    now: Scalar | None = None
+    effects: tuple[CaseEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,11 +613,20 @@ class Document:
     type: Word
     intent: Word
     inputs: tuple[Input, ...]
-    types: tuple[RecordType, ...]
+    types: tuple[RecordType | NamedType, ...]
     outputs: tuple[Output, ...]
     constants: tuple[Constant, ...]
+    functions: tuple[Function, ...]
     preconditions: tuple[Clause, ...]
     postconditions: tuple[Clause, ...]
     flow: tuple[Step, ...]
     flow_span: Span
     cases: tuple[TestCase, ...]
+    errors: tuple[Output, ...] = ()
+    errors_span: Span | None = None
+    invariants: tuple[Clause, ...] = ()
+    machines: tuple[StateMachine, ...] = ()
+    dependencies: tuple[Word, ...] | None = None
+    security: Security = Security()
+    policies: dict[str, Tree] = field(default_factory=dict)
+    performance: dict[str, Tree] = field(default_factory=dict)

@@ -33,14 +33,34 @@ _COMPARISON = _INFIX["=="]
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
     """The expression in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
+    return None if tokens is None else parse_tokens(tokens, bag)
+
+
+def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
+    """The expression that these tokens are, all of them."""
+    parser = ExpressionParser(tokens, bag)
+    parsed = parser.whole(parser.expression)
+    if parsed is None or len(tokens) <= MAX_DEPTH:  # no expression is deeper than it has tokens
+        return parsed
+    return None if _is_too_deep(parsed, bag) else parsed
+
+
+def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
+    """`line IN items WHERE line.qty > 0`: the items that a step goes over."""
+    tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
     parser = ExpressionParser(tokens, bag)
-    parsed = parser.whole(parser.expression)
-    if parsed is not None and _depth(parsed) > MAX_DEPTH:
-        bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
-        return None
-    return parsed
+    parsed = parser.whole(parser.binding)
+    parts = () if parsed is None else (parsed.over, *(() if parsed.where is None else (parsed.where,)))
+    return None if any(_is_too_deep(part, bag) for part in parts) else parsed
+
+
+def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
+    if _depth(parsed) <= MAX_DEPTH:
+        return False
+    bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
+    return True
 
 
 class ExpressionParser(TypeParser):
@@ -115,14 +135,14 @@ class ExpressionParser(TypeParser):
 
     def _quantifier(self) -> ast.Expression:
         word = self.take()
-        binding = self._binding()
+        binding = self.binding()
         if not self.at("SATISFIES", ":"):
             self.fail("`SATISFIES`")
         self.take()
         holds = self.expression()
         return ast.Quantifier(ast.Word(word.text, word.span), binding, holds, word.span.to(holds.span))
 
-    def _binding(self) -> ast.Binding:
+    def binding(self) -> ast.Binding:
         """`line IN items WHERE …`; the word before it is taken already."""
         names = [self.name("a name for each item")]
         if self.at(","):
@@ -140,7 +160,7 @@ class ExpressionParser(TypeParser):
         if not self.at("FOR"):
             return None
         self.take()
-        return self._binding()
+        return self.binding()
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -160,11 +180,14 @@ class ExpressionParser(TypeParser):
         return left
 
     def _infix_level(self) -> int | None:
-        if self._ends_at_in and (self.at("IN") or self.at("NOT")):
+        kind, text = self.next.kind, self.next.text
+        if kind is not TokenKind.SIGN and kind is not TokenKind.WORD:
             return None
-        if self.at("IS") or (self.at("NOT") and self.next_but_one_is("IN")):
+        if self._ends_at_in and (text == "IN" or text == "NOT"):
+            return None
+        if text == "IS" or (text == "NOT" and self.next_but_one_is("IN")):
             return _COMPARISON
-        return _INFIX.get(self.next.text) if self.at(*_INFIX) else None
+        return _INFIX.get(text)
 
     def _infix(self, left: ast.Expression, sign: Token, level: int) -> ast.Expression:
         inside = self.take() if sign.text == "NOT" else sign
@@ -262,14 +285,21 @@ class ExpressionParser(TypeParser):
             return ast.Name(word.text, word.span)
         self.take()
         arguments: list[ast.Expression] = []
+        named: list[tuple[ast.Word, ast.Expression]] = []
         binding: ast.Binding | None = None
         while not self.at(")"):
-            arguments.append(self.closed_expression())
-            if binding is None:
+            if binding is not None and self.next.kind is TokenKind.NAME and self.next_but_one_is("="):
+                name_of = self.name("a name before `=`")
+                self.expect("=")
+                named.append((name_of, self.closed_expression()))
+            else:
+                arguments.append(self.closed_expression())
+            if len(arguments) == 1 and not named and binding is None:
                 binding = self._optional_binding()
             if not self.at(")"):
                 self.expect(",")
-        return ast.Call(word, tuple(arguments), binding, word.span.to(self.expect(")").span))
+        span = word.span.to(self.expect(")").span)
+        return ast.Call(word, tuple(arguments), binding, span, tuple(named))
 
     def _aggregate(self) -> ast.Expression:
         word = self.take()

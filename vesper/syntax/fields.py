@@ -8,6 +8,8 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.syntax.shape import Shape
 from vesper.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
 
+QUOTE_HELP = "if this is meant as text, put it in quotes: YAML reads `: `, `{` and `[` as structure"
+
 
 class Fields:
     """The entries of one mapping, checked against its shape."""
@@ -33,6 +35,9 @@ class Fields:
             help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
             self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
 
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._entries)
+
     def get(self, name: str) -> Tree | None:
         return self._entries.get(name)
 
@@ -54,7 +59,7 @@ def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
         return tree
     help_ = None
     if isinstance(tree, Mapping | Sequence):
-        help_ = "if this is meant as text, put it in quotes: YAML reads `: `, `{` and `[` as structure"
+        help_ = QUOTE_HELP
     wrong_kind(tree, key, "text", bag, help_)
     return None
 

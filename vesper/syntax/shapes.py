@@ -18,17 +18,90 @@ NODE: Final = Shape(
         "types",
         "inputs",
         "constants",
+        "functions",
         "contracts",
         "testing",
-    ),
-    later=(
         "metadata",
-        "functions",
         "state_machines",
         "policies",
-        "observability",
         "performance",
         "security",
+    ),
+    later=("observability",),
+)
+METADATA: Final = Shape(
+    "`metadata`",
+    optional=(
+        "author",
+        "created",
+        "tags",
+        "dependencies",
+    ),
+)
+STATE_MACHINE: Final = Shape(
+    "a state machine",
+    required=(
+        "initial",
+        "transitions",
+    ),
+)
+POLICIES: Final = Shape(
+    "`policies`",
+    optional=(
+        "timeout",
+        "retry",
+        "rate_limit",
+        "circuit_breaker",
+        "concurrency",
+    ),
+)
+RETRY: Final = Shape(
+    "`retry`",
+    required=("attempts",),
+    optional=(
+        "on",
+        "backoff",
+    ),
+)
+BACKOFF: Final = Shape(
+    "`backoff`",
+    required=("base",),
+    optional=(
+        "factor",
+        "max",
+        "jitter",
+    ),
+)
+RATE_LIMIT: Final = Shape(
+    "`rate_limit`",
+    required=(
+        "limit",
+        "per",
+    ),
+)
+CIRCUIT_BREAKER: Final = Shape(
+    "`circuit_breaker`",
+    required=(
+        "failures",
+        "within",
+        "open_for",
+    ),
+)
+PERFORMANCE: Final = Shape(
+    "`performance`",
+    optional=(
+        "expected_latency_ms",
+        "memory_limit_mb",
+        "timeout_seconds",
+    ),
+)
+SECURITY: Final = Shape(
+    "`security`",
+    optional=(
+        "capabilities_required",
+        "denied_capabilities",
+        "sensitive_data",
+        "audit_level",
     ),
 )
 INPUT: Final = Shape(
@@ -37,12 +110,17 @@ INPUT: Final = Shape(
     optional=(
         "constraints",
         "default",
+        "required",
     ),
-    later=("required",),
 )
 RECORD_TYPE: Final = Shape(
     "a type",
     required=("fields",),
+    optional=("constraints",),
+)
+NAMED_TYPE: Final = Shape(
+    "a type",
+    required=("type",),
     optional=("constraints",),
 )
 CONSTANT: Final = Shape(
@@ -52,18 +130,26 @@ CONSTANT: Final = Shape(
         "value",
     ),
 )
+FUNCTION: Final = Shape(
+    "a function",
+    required=(
+        "returns",
+        "value",
+    ),
+    optional=("params",),
+)
 OUTPUTS: Final = Shape(
     "`outputs`",
     required=("success",),
-    later=("error",),
+    optional=("error",),
 )
 CONTRACTS: Final = Shape(
     "`contracts`",
     optional=(
         "preconditions",
         "postconditions",
+        "invariants",
     ),
-    later=("invariants",),
 )
 TESTING: Final = Shape(
     "`testing`",
@@ -77,6 +163,19 @@ TEST_CASE: Final = Shape(
         "inputs",
         "expect",
     ),
+    optional=(
+        "now",
+        "effects",
+    ),
+)
+CASE_EFFECT: Final = Shape(
+    "an effect of a case",
+    required=("step",),
+    optional=(
+        "request",
+        "returns",
+        "fails",
+    ),
 )
 COMPUTE: Final = Shape(
     "a compute step",
@@ -85,7 +184,8 @@ COMPUTE: Final = Shape(
         "operation",
         "value",
     ),
-    later=(
+    optional=(
+        "type",
         "when",
         "guards",
         "on_error",
@@ -99,7 +199,7 @@ COMPUTE_BLOCK: Final = Shape(
         "operation",
         "compute",
     ),
-    later=(
+    optional=(
         "when",
         "guards",
         "on_error",
@@ -114,14 +214,15 @@ DECISION_TABLE: Final = Shape(
         "operation",
         "rows",
     ),
-    later=(
-        "hit",
+    optional=(
+        "type",
         "when",
         "guards",
         "on_error",
         "error_handling",
         "parameters",
     ),
+    later=("hit",),
 )
 ROW: Final = Shape(
     "a row",
@@ -136,11 +237,10 @@ OTHERWISE: Final = Shape(
 )
 RETURN: Final = Shape(
     "a return",
-    required=(
-        "operation",
+    required=("operation",),
+    optional=(
+        "step",
         "success",
-    ),
-    later=(
         "error",
         "when",
         "guards",
@@ -149,30 +249,537 @@ RETURN: Final = Shape(
         "parameters",
     ),
 )
+RAISE: Final = Shape(
+    "a raise",
+    required=(
+        "operation",
+        "error",
+    ),
+    optional=(
+        "step",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+VALIDATION: Final = Shape(
+    "a validation",
+    required=(
+        "operation",
+        "require",
+    ),
+    optional=(
+        "step",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+REQUIREMENT: Final = Shape(
+    "a requirement",
+    required=(
+        "condition",
+        "error",
+    ),
+)
+CONDITIONAL: Final = Shape(
+    "a conditional",
+    required=(
+        "operation",
+        "condition",
+        "then",
+    ),
+    optional=(
+        "step",
+        "else",
+        "type",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+BLOCK: Final = Shape(
+    "a block",
+    optional=(
+        "steps",
+        "value",
+    ),
+)
+MATCH: Final = Shape(
+    "a match",
+    required=(
+        "operation",
+        "on",
+        "cases",
+    ),
+    optional=(
+        "step",
+        "otherwise",
+        "type",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+MATCH_CASE: Final = Shape(
+    "a case",
+    required=(
+        "is",
+        "then",
+    ),
+)
+LOOP: Final = Shape(
+    "a loop",
+    required=("operation",),
+    optional=(
+        "step",
+        "over",
+        "while",
+        "max",
+        "state",
+        "steps",
+        "collect",
+        "next",
+        "stop_when",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+TYPED_VALUE: Final = Shape(
+    "a first value",
+    required=(
+        "type",
+        "value",
+    ),
+)
+DATA_TRANSFORM: Final = Shape(
+    "a data transform",
+    required=(
+        "step",
+        "operation",
+        "over",
+        "stages",
+    ),
+    optional=(
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+STAGE: Final = Shape(
+    "a stage",
+    optional=(
+        "filter",
+        "map",
+        "sort",
+        "distinct",
+        "take",
+        "drop",
+        "group_by",
+        "join",
+        "reduce",
+        "aggregate",
+    ),
+)
+SORT_STAGE: Final = Shape(
+    "`sort`",
+    required=("by",),
+    optional=("order",),
+)
+JOIN_STAGE: Final = Shape(
+    "`join`",
+    required=(
+        "with",
+        "on",
+        "value",
+    ),
+)
+REDUCE_STAGE: Final = Shape(
+    "`reduce`",
+    required=(
+        "state",
+        "initial",
+        "next",
+    ),
+)
+STRING_TEMPLATE: Final = Shape(
+    "a string template",
+    required=(
+        "step",
+        "operation",
+        "template",
+    ),
+    optional=(
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+CALL_NODE: Final = Shape(
+    "a call",
+    required=(
+        "operation",
+        "node",
+    ),
+    optional=(
+        "step",
+        "inputs",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+STATE_MACHINE_TRANSITION: Final = Shape(
+    "a transition",
+    required=(
+        "operation",
+        "machine",
+        "entity",
+        "to",
+    ),
+    optional=(
+        "step",
+        "from",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+STATE_READ: Final = Shape(
+    "a state read",
+    required=(
+        "step",
+        "operation",
+        "machine",
+        "entity",
+    ),
+    optional=(
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+DATABASE_QUERY: Final = Shape(
+    "a database query",
+    required=(
+        "operation",
+        "query",
+        "returns",
+    ),
+    optional=(
+        "step",
+        "bind",
+        "database",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+DATABASE_WRITE: Final = Shape(
+    "a database write",
+    required=("operation",),
+    optional=(
+        "step",
+        "table",
+        "data",
+        "query",
+        "bind",
+        "database",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+DATABASE_UPDATE: Final = Shape(
+    "a database update",
+    required=("operation",),
+    optional=(
+        "step",
+        "table",
+        "set",
+        "where",
+        "query",
+        "bind",
+        "database",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+EXTERNAL_API_CALL: Final = Shape(
+    "an API call",
+    required=(
+        "operation",
+        "provider",
+        "method",
+        "endpoint",
+    ),
+    optional=(
+        "step",
+        "query",
+        "headers",
+        "body",
+        "expect",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+CACHE: Final = Shape(
+    "a cache step",
+    required=(
+        "operation",
+        "action",
+        "cache",
+        "key",
+    ),
+    optional=(
+        "step",
+        "value",
+        "ttl",
+        "returns",
+        "effect",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+EVENT_PUBLISH: Final = Shape(
+    "a publish step",
+    required=(
+        "operation",
+        "topic",
+        "payload",
+    ),
+    optional=(
+        "step",
+        "event_key",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+SECRET: Final = Shape(
+    "a secret step",
+    required=(
+        "step",
+        "operation",
+        "name",
+    ),
+    optional=(
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+FILE: Final = Shape(
+    "a file step",
+    required=(
+        "operation",
+        "action",
+        "root",
+        "path",
+    ),
+    optional=(
+        "step",
+        "content",
+        "returns",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+CLOCK: Final = Shape(
+    "a clock step",
+    required=(
+        "step",
+        "operation",
+    ),
+    optional=(
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+RANDOM: Final = Shape(
+    "a random step",
+    required=(
+        "step",
+        "operation",
+        "min",
+        "max",
+    ),
+    optional=(
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+UUID: Final = Shape(
+    "a uuid step",
+    required=(
+        "step",
+        "operation",
+    ),
+    optional=(
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+CUSTOM: Final = Shape(
+    "a custom effect",
+    required=(
+        "operation",
+        "name",
+        "returns",
+    ),
+    optional=(
+        "step",
+        "request",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+HANDLER: Final = Shape(
+    "a handler",
+    optional=(
+        "compensate",
+        "transition",
+        "steps",
+        "return_error",
+        "return",
+        "value",
+    ),
+)
+HANDLER_TRANSITION: Final = Shape(
+    "`transition`",
+    required=(
+        "machine",
+        "entity",
+        "to",
+    ),
+    optional=(
+        "step",
+        "from",
+    ),
+)
 STEPS: Final = {
     "compute": COMPUTE,
     "decision_table": DECISION_TABLE,
     "return": RETURN,
+    "raise": RAISE,
+    "validation": VALIDATION,
+    "conditional": CONDITIONAL,
+    "match": MATCH,
+    "loop": LOOP,
+    "data_transform": DATA_TRANSFORM,
+    "string_template": STRING_TEMPLATE,
+    "call_node": CALL_NODE,
+    "state_machine_transition": STATE_MACHINE_TRANSITION,
+    "state_read": STATE_READ,
+    "database_query": DATABASE_QUERY,
+    "database_write": DATABASE_WRITE,
+    "database_update": DATABASE_UPDATE,
+    "external_api_call": EXTERNAL_API_CALL,
+    "cache": CACHE,
+    "event_publish": EVENT_PUBLISH,
+    "secret": SECRET,
+    "file": FILE,
+    "clock": CLOCK,
+    "random": RANDOM,
+    "uuid": UUID,
+    "custom": CUSTOM,
 }
-LATER_OPERATIONS: Final = (
-    "validation",
-    "conditional",
-    "match",
-    "loop",
-    "data_transform",
-    "string_template",
-    "call_node",
-    "raise",
-    "state_machine_transition",
-    "database_query",
-    "database_write",
-    "database_update",
-    "external_api_call",
-    "cache",
-    "event_publish",
-    "secret",
-    "file",
-    "clock",
-    "random",
-    "uuid",
-)

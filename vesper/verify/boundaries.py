@@ -33,6 +33,7 @@ from vesper.ir.nodes import (
     Node,
     Output,
     Ref,
+    Require,
     Return,
     Statement,
     Step,
@@ -40,6 +41,7 @@ from vesper.ir.nodes import (
     numbered,
     walk,
 )
+from vesper.ir.statements import expressions_of
 from vesper.spec.types import DATE, DECIMAL, DURATION, FLOAT, INTEGER, TIMESTAMP
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 
@@ -166,10 +168,14 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
     for statement in node.body:
         if isinstance(statement, Return):
             returned = dict(statement.values)
-        elif any(part is comparison for part in walk(statement.value)):
+        elif any(part is comparison for root in expressions_of((statement,)) for part in walk(root)):
+            if not isinstance(statement, Step):
+                return None  # it stands inside a block, whose steps are not seen outside
             break
-        else:
+        elif isinstance(statement, Step):
             steps.append(statement)
+        elif not isinstance(statement, Require):
+            return None  # what comes after a block depends on how it went
     if any(_free_locals(side) for side in comparison.args):
         return None  # it stands in a loop: what it compares is not there to be returned
     sides = [_without_outputs(side, returned) for side in comparison.args]

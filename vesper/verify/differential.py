@@ -14,11 +14,13 @@ from itertools import islice
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare
-from vesper.engines.engine import Done, Engine, Program, run_observed
-from vesper.engines.outcome import ContractBroken, Outcome, Returned
-from vesper.ir.nodes import For, If, Node, Step, children
+from vesper.engines.engine import Done, Engine, Program
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.ir.nodes import Branch, For, If, Loop, Node, Raise, Require, Return, walk
+from vesper.ir.statements import all_statements, expressions_of
 from vesper.spec.values import same
 from vesper.verify.inputs import InputGenerator
+from vesper.verify.responses import GeneratedResponses, UnexpectedRequest, run_case, run_with
 from vesper.verify.shrink import shrink
 
 MAX_DISAGREEMENTS = 3
@@ -42,7 +44,21 @@ class Difference:
 class CaseFailure:
     case: Case
     engine: str
-    outcome: Outcome
+    outcome: Outcome | None
+    """None where it asked for something that the case does not list."""
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPromise:
+    """A postcondition that breaks on inputs which meet the constraints and the preconditions: a defect of the node."""
+
+    index: int
+    """Of the postcondition."""
+    inputs: dict[str, object]
+    """Shrunk."""
+    tried: int
+    outcome: ContractBroken
 
 
 @dataclass(slots=True)
@@ -56,6 +72,7 @@ class Report:
     cases: int = 0
     case_failures: list[CaseFailure] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    broken: list[BrokenPromise] = field(default_factory=list)
     paths: set[tuple[tuple[int, bool], ...]] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
     guards: set[tuple[int, bool]] = field(default_factory=set)
@@ -64,22 +81,32 @@ class Report:
     @property
     def passed(self) -> bool:
         too_many_lost = self.not_comparable * 100 > self.executions
-        return not self.differences and not self.case_failures and not too_many_lost
+        return not (self.differences or self.case_failures or self.broken or too_many_lost)
 
 
 class Verifier:
     def __init__(
-        self, compiled: Compiled, engines: Mapping[str, Engine], seed: int, seeks_boundaries: bool = True
+        self,
+        compiled: Compiled,
+        engines: Mapping[str, Engine],
+        seed: int,
+        seeks_boundaries: bool = True,
+        holds_to_promises: bool = True,
     ) -> None:
+        """A node is held to its postconditions; a random program has none that anybody promised."""
         self._node = compiled.node
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed, seeks_boundaries)
+        self._responses = GeneratedResponses(compiled)
         self._conditions = _guards(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.guards_total = 2 * len(self._conditions)
+        self._holds_to_promises = holds_to_promises
         self._seen: set[tuple[int | None, str | None]] = set()
+        # A case may say that a postcondition breaks; then that is no news.
+        self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
     def run(
         self, max_examples: int, progress: Callable[[int], None] = lambda _: None, stop_after: int = MAX_DISAGREEMENTS
@@ -95,7 +122,8 @@ class Verifier:
 
     def _inputs(self) -> Iterator[dict[str, object]]:
         for case in self._cases:
-            yield dict(case.inputs)
+            if not case.effects:
+                yield dict(case.inputs)
         while True:
             yield self._generator.draw()
 
@@ -103,12 +131,16 @@ class Verifier:
         for case in self._cases:
             self.report.cases += 1
             for name, program in self._programs.items():
-                outcome = program.call(dict(case.inputs))
+                try:
+                    outcome = run_case(program, case).outcome
+                except UnexpectedRequest as problem:
+                    self.report.case_failures.append(CaseFailure(case, name, None, str(problem)))
+                    continue
                 if not meets(case, outcome):
                     self.report.case_failures.append(CaseFailure(case, name, outcome))
 
     def _compare_on(self, inputs: dict[str, object], number: int) -> None:
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         self.report.executions += 1
         reference = next(iter(answers.values()))
         self._cover(reference)
@@ -117,9 +149,15 @@ class Verifier:
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
             self._report_difference(inputs, number)
+        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+            self._report_broken(inputs, number, reference.outcome)
 
-    def _answers(self, inputs: Mapping[str, object]) -> dict[str, Done]:
-        return {name: run_observed(program, dict(inputs)) for name, program in self._programs.items()}
+    def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
+        # Of the run and not of the inputs: the same inputs meet other answers in another run, and while a difference
+        # is shrunk its answers stay what they were.
+        seed = f"{self.report.seed} {number}"
+        now, respond = self._responses.now(seed), self._responses.responder(seed)
+        return {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
 
     def _cover(self, done: Done) -> None:
         path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
@@ -130,18 +168,37 @@ class Verifier:
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
 
     def _report_difference(self, inputs: dict[str, object], number: int) -> None:
-        fingerprint = self._fingerprint(inputs)
+        fingerprint = self._fingerprint(inputs, number)
         assert fingerprint is not None
         if fingerprint in self._seen:
             return
         self._seen.add(fingerprint)
-        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate) == fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step = fingerprint
-        self.report.differences.append(Difference(small, number, self._answers(small), place, step))
+        self.report.differences.append(Difference(small, number, self._answers(small, number), place, step))
 
-    def _fingerprint(self, inputs: dict[str, object]) -> tuple[int | None, str | None] | None:
+    def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
+        """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
+        index = outcome.index
+        # Answers of effects are drawn by type alone: what a node promises about them is not held against it.
+        expected = ("postcondition", index) in self._expected_to_break
+        if not self._holds_to_promises or not self._node.is_pure() or expected:
+            return
+        if any(each.index == index for each in self.report.broken):
+            return
+        reference = next(iter(self._programs))
+
+        def breaks(candidate: dict[str, object]) -> ContractBroken | None:
+            found = self._answers(candidate, number)[reference].outcome
+            same_clause = isinstance(found, ContractBroken) and (found.phase, found.index) == ("postcondition", index)
+            return found if isinstance(found, ContractBroken) and same_clause else None
+
+        small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
+        self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
+
+    def _fingerprint(self, inputs: dict[str, object], number: int) -> tuple[int | None, str | None] | None:
         """Where the engines part on these inputs: the expression and its step; None where they agree."""
-        answers = self._answers(inputs)
+        answers = self._answers(inputs, number)
         result = _first_that_differs(answers)
         if not isinstance(result, Disagree):
             return None
@@ -158,6 +215,12 @@ def meets(case: Case, outcome: Outcome) -> bool:
     """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
     if case.breaks is not None:
         return isinstance(outcome, ContractBroken) and (outcome.phase, outcome.index) == case.breaks
+    if case.error is not None:
+        return isinstance(outcome, DeclaredError) and all(
+            same(outcome.value[name], expected) for name, expected in case.error.items()
+        )
+    if case.fails is not None:
+        return isinstance(outcome, Failed) and outcome.code == case.fails
     assert case.expect is not None
     return isinstance(outcome, Returned) and all(
         same(outcome.value[name], expected) for name, expected in case.expect.items()
@@ -167,6 +230,12 @@ def meets(case: Case, outcome: Outcome) -> bool:
 def _guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
+    for statement in all_statements(node.body):
+        match statement:
+            case Branch(arms=arms):
+                found |= {arm.when.index for arm in arms}
+            case Loop(where=where, condition=condition, stop_when=stop_when):
+                found |= {each.index for each in (where, condition, stop_when) if each is not None}
     return found | {each.where.index for each in node.expressions() if isinstance(each, For) and each.where is not None}
 
 
@@ -183,11 +252,11 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
 def _steps_by_expression(node: Node) -> dict[int, str]:
     """The step that each expression of the body belongs to."""
     places: dict[int, str] = {}
-    for statement in node.body:
-        if isinstance(statement, Step):
-            waiting = [statement.value]
-            while waiting:
-                expression = waiting.pop()
-                places[expression.index] = statement.name
-                waiting.extend(children(expression))
+    for statement in all_statements(node.body):
+        if isinstance(statement, Return | Raise | Require):
+            continue
+        # Of a statement inside another the inner one has the last word: it comes after the one around it.
+        for root in expressions_of((statement,)):
+            for expression in walk(root):
+                places[expression.index] = statement.name.lstrip("_")
     return places

@@ -111,6 +111,12 @@ class InputGenerator:
             self._spoil(inputs)
         return inputs
 
+    def draw_value(self, type_: Type, seed: str) -> object:
+        """A value of a type, for what an effect answers; it depends on the seed alone."""
+        self._random.seed(seed)
+        self._is_tame = self._random.random() < _TAME_SHARE
+        return self._value("", type_)
+
     def _spoil(self, inputs: dict[str, object]) -> None:
         names = [*inputs, "no_such_input"]
         name = self._random.choice(names)

@@ -92,12 +92,13 @@ def examine(
     """Compile and run one program; what went wrong, if anything did."""
     text = draft.text()
     try:
-        compiled, bag = compile_source(SourceFile(program_path(draft), text))
+        compiled, bag = compile_source(SourceFile(program_path(draft), text), judge_contracts=False)
         if compiled is None:
             first = bag.sorted()[0]
             return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
         # The probes of boundaries cost more than the twenty inputs that would profit from them.
-        found = Verifier(compiled, engines, seed, seeks_boundaries=False).run(inputs_each, stop_after=1)
+        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
+        found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # whatever it is, a program that can be drawn must not raise it
         fingerprint = f"{type(error).__name__} {_place(error)}"
         return ProgramFailure(seed, "raised", fingerprint, text, traceback.format_exc())

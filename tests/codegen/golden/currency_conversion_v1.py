@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # currency_conversion_v1, from nodes/finance/currency_conversion_v1.vsp
-# semantic hash cf784a495f79c3335626261c84afc41c04c7a21d69b5577d572ed7f3e1320f08
+# semantic hash 6871a3ea4d89713ebff5bc4e664f940d79d60c78c0d394b1421aecb0a53519b3
 """Convert an amount through a base currency and round it the way the target is paid out."""
 
 from decimal import Decimal

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # fraud_score_v1, from nodes/checks/fraud_score_v1.vsp
-# semantic hash e972e998d58f04b539839a6fea1552c83de0121e58716815d56425a6829a272f
+# semantic hash 5a5e27c0e1f839f05cf6854cf913c848b8d82e3d7d755127c108b88c4a4b02f6
 """Score a purchase against the customer's history and list the reasons."""
 
 from decimal import Decimal

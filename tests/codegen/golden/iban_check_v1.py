@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # iban_check_v1, from nodes/checks/iban_check_v1.vsp
-# semantic hash 974f6bcd9a762194685fd3a95a87327b8c564db2fee35f782227f80f970a0f2a
+# semantic hash 399c8a844841b07eb537eca668ecd36b3298c0fac88e080819b14c83f39a7222
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
 from decimal import Decimal
@@ -55,7 +55,8 @@ def iban_check_v1(iban: str) -> Success:
 
     # step values, line 25
     values = [
-        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0] for i in array_range(0, len(moved), 1)
+        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0]
+        for i in array_range(0, len(moved), 1)
     ]
 
     # step digits, line 27

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # inventory_reservation_v1, from nodes/shop/inventory_reservation_v1.vsp
-# semantic hash 748aa387ae9e205adc49ded0c0623396c972bc6ac443dd99607481485952641f
+# semantic hash c0018273515dac56943cb924ffaac9104d7c5c092aab24ddc5234542b0c0ae30
 """Reserve what is in stock for an order and say what must wait."""
 
 from typing import TypedDict

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # invoice_rounding_v1, from nodes/finance/invoice_rounding_v1.vsp
-# semantic hash a000e574c1980d93357fceaf0e4bb26222873b419c7d328190eeb98d2b699cf6
+# semantic hash 113079f12c6638bd14c6d77da07c4ee1e23ce854511dea79a15408e63b1845c4
 """Round the lines of an invoice so that they add up to the rounded total."""
 
 from decimal import Decimal

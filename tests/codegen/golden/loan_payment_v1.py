@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_payment_v1, from nodes/finance/loan_payment_v1.vsp
-# semantic hash da30cc0e6c137f9d6273563fe90339fb1d1d1eadc98889fe1bec50205c49c047
+# semantic hash 79c480887177f77b106e8706bd727f49a03a185d2f21bcec75b1c84e9229f6d9
 """Work out the monthly payment of a loan and what it costs in all."""
 
 from decimal import Decimal

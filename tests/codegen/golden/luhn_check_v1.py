@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # luhn_check_v1, from nodes/checks/luhn_check_v1.vsp
-# semantic hash 5c968c19811505627faf65ce2a25007c8048ca490c6278e423ff76543b0456f1
+# semantic hash 8c5463c26c7a688a8914d1d4ec4030bd7089f1804babcb0257376142ac355dd4
 """Check the last digit of a card number by the Luhn rule and name the brand."""
 
 from typing import Literal, TypedDict
@@ -42,7 +42,8 @@ def luhn_check_v1(number: str) -> Success:
 
     # step weights, line 20
     weights = [
-        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0] for i in array_range(0, len(digits) if is_card else 0, 1)
+        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0]
+        for i in array_range(0, len(digits) if is_card else 0, 1)
     ]
 
     # step is_valid, line 21

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # order_pricing_v1, from nodes/orders/order_pricing_v1.vsp
-# semantic hash bc095811eb15526c117011cd4cc8f06a86a5bf657b1186401d35472c2464953c
+# semantic hash 710d13da0f7693765b2493284ede474c8affc8792ba14d67042d7563b0605d86
 """Price an order with tax, volume discount and shipping."""
 
 from decimal import Decimal

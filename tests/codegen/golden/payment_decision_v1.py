@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # payment_decision_v1, from nodes/payments/payment_decision_v1.vsp
-# semantic hash 49f835eb07b51c74db8123fd6d7c2d06ad24dc94ddea56e30857e3c432910fc1
+# semantic hash ab43ab17d37d98bd1b396edb231011fd31d19ddb0a7e1e5a6d441c0c4b30c5c6
 """Decide whether a card payment goes through, what it costs and why."""
 
 from decimal import Decimal

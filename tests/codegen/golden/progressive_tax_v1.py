@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # progressive_tax_v1, from nodes/finance/progressive_tax_v1.vsp
-# semantic hash 612dfe8dea2e8d533d85ff8d52a38c754fb2f521b0f8a592a6c307b2050cf9c9
+# semantic hash 11cb1ace6f7cb4daddbbecb4a1a171b0380ba1934550eb089a32bcfd1c317fc6
 """Tax an income by brackets, each rate on its own slice, and say the effective rate."""
 
 from decimal import Decimal
@@ -67,7 +67,8 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
 
     # step slices, line 36
     slices = [
-        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0]) for i in array_range(0, len(brackets), 1)
+        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0])
+        for i in array_range(0, len(brackets), 1)
     ]
 
     # step tax, line 37

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # shipping_v1, from nodes/shop/shipping_v1.vsp
-# semantic hash c8ee0c6ede56fbcebab58cfb455ac9de7ad5e0f63227ffb1e6d8e7c8ce87fe13
+# semantic hash 3f6cec5d3da233d49d86efeef14069939c415345125fa97b33e2d8b9be7ec863
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
 from decimal import Decimal

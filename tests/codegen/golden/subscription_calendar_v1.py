@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # subscription_calendar_v1, from tests/differential/nodes/subscription_calendar_v1.vsp
-# semantic hash 65c933eed474f8a2977a194bf23c7d3994405049923fdb2013c34f966f5b1c01
+# semantic hash 36c1d3e43e9713fbb417f1ac5100f6db0bab19841569a08fa52baf23b41f57ac
 """Use dates, timestamps, durations and patterns at least once."""
 
 from datetime import UTC, date, datetime, timedelta

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # subscription_proration_v1, from nodes/finance/subscription_proration_v1.vsp
-# semantic hash 89c1cda3c0a09b4e53e505692c5291924ef72f20c6cd1dd175403b94487c2809
+# semantic hash 7b9fa3ede5bc93eef456d8312c89d3984a411278531a951adae6ec25e9810839
 """Charge for the rest of a period when a customer changes plan."""
 
 from decimal import Decimal

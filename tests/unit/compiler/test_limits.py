@@ -13,7 +13,7 @@ from vesper.diagnostics.diagnostic import MAX_FOUND, DiagnosticBag, Severity
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
 from vesper.diagnostics.suggest import suggestions
-from vesper.syntax.yaml_to_ast import MAX_EXPRESSION_TEXT
+from vesper.syntax.slots import MAX_EXPRESSION_TEXT
 from vesper.syntax.yaml_tree import MAX_ENTRIES, MAX_VALUES
 
 NODE = """node_id: small_v1
@@ -137,8 +137,8 @@ def test_a_place_is_inside_the_file(text: str) -> None:
 
 
 def test_what_a_terminal_would_act_on_is_shown() -> None:
-    found = check(kinds="'\u202e', b", clauses="    - kind")
+    found = check(kinds="'\u200e', b", clauses="    - kind")
     shown = [render_full(found[1].source, each) for each in found[1].sorted()]
     assert shown
     assert all(line.isprintable() for text in shown for line in text.split("\n"))
-    assert any("this is enum[\\u202e, b]" in text for text in shown)
+    assert any("this is enum[\\u200e, b]" in text for text in shown)

@@ -81,7 +81,7 @@ def test_other_spellings_of_the_same_json_are_refused() -> None:
     node = compiled(PAYMENT_DECISION)
     with pytest.raises(IrError, match="canonical"):
         decode(json.dumps(json.loads(node.ir)).encode())
-    newer = json.loads(node.ir) | {"ir_version": 2}
+    newer = json.loads(node.ir) | {"ir_version": 3}
     with pytest.raises(IrError, match="version"):
         decode(canonical_json(newer))
     with pytest.raises(IrError):

@@ -17,8 +17,8 @@ NODES = [*worked_nodes(), *written_for_tests()]
 
 
 def test_a_signature() -> None:
-    node = compiled_text(starter("fee_v1", "function")).node
-    assert signature(node) == "(amount: decimal, rate: decimal) → (fee: decimal)"
+    inputs = [("amount", "decimal"), ("rate", "decimal")]
+    assert signature(inputs, [("fee", "decimal")]) == "(amount: decimal, rate: decimal) → (fee: decimal)"
 
 
 def test_operations_are_counted() -> None:
@@ -43,7 +43,7 @@ def test_every_node_can_be_shown(path: Path) -> None:
     names = [each.name for each in found.node.inputs] + [each.name for each in found.node.outputs]
     names += [each.name for each in found.cases]
     assert [name for name in names if name not in done.stdout] == []
-    assert dependencies(found.node) == capabilities(found.node) == ()
+    assert [each for each in (*dependencies(found.node), *capabilities(found.node)) if each not in done.stdout] == []
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_graph_and_capabilities_say_that_there_is_nothing(root: Path) -> None:
         "payment_decision_v1  depends on none",
         "wrong_v1  has errors",
         "",
-        "no node depends on another: this version of Vesper has no calls between nodes",
+        "no node calls another",
     ]
     ids = ["a_v1", "payment_decision_v1", "wrong_v1"]
     assert json.loads(run(root, "graph", "--format", "json")) == {"nodes": ids, "edges": []}
@@ -94,6 +94,4 @@ def test_graph_and_capabilities_say_that_there_is_nothing(root: Path) -> None:
         "a_v1  has errors",
         "payment_decision_v1  none",
         "wrong_v1  has errors",
-        "",
-        "no node needs a capability: this version of Vesper has pure nodes only",
     ]

@@ -84,9 +84,22 @@ def test_only_the_file_with_the_right_name_is_read(root: Path, monkeypatch: pyte
         return id_of(path)
 
     monkeypatch.setattr(module, "id_of", noting)
-    locate("price", root)
     locate("price_v1", root)
-    assert read == ["price_v10.vsp", "price_v1.vsp"]
+    assert read == ["price_v1.vsp"]
+    read.clear()
+    locate("price", root)
+    assert all("price_v" in name for name in read), "the others do not mention it"
+
+
+def test_the_newest_version_is_the_newest_that_a_file_declares(root: Path) -> None:
+    """The names of files may lie; what they declare is what counts."""
+    write(root / "refund_v1.vsp", "node_id: refund_v1")
+    write(root / "refund_v9.vsp", "node_id: refund_v2")
+    newest = write(root / "odd.vsp", "node_id: refund_v3")
+    assert locate("refund", root) == newest
+    assert locate("refund_v3", root) == newest
+    escaped = write(root / "escaped.vsp", 'node_id: "tariff\\x5fv4"')
+    assert locate("tariff", root) == escaped
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 from tests.support.nodes import ROOT
 from vesper.syntax import shapes
 from vesper.syntax.shape import Shape
+from vesper.syntax.yaml_to_ast import NODE_TYPES
 
 SCHEMA: dict[str, Any] = json.loads((ROOT / "schemas" / "vsp.schema.json").read_text(encoding="utf-8"))
 SHAPES = {name.lower(): shape for name, shape in vars(shapes).items() if isinstance(shape, Shape)}
@@ -37,4 +38,4 @@ def test_every_reference_leads_somewhere() -> None:
 def test_it_is_the_schema_of_a_node() -> None:
     assert SCHEMA["$schema"].endswith("2020-12/schema")
     assert SCHEMA["required"] == list(shapes.NODE.required)
-    assert SCHEMA["properties"]["type"]["enum"] == ["function"]
+    assert SCHEMA["properties"]["type"]["enum"] == list(NODE_TYPES)

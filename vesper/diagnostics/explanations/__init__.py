@@ -4,8 +4,10 @@
 from typing import Final
 
 from vesper.diagnostics.explanation import Explanation
+from vesper.diagnostics.explanations.capabilities import CAPABILITIES
+from vesper.diagnostics.explanations.contracts import CONTRACTS
 from vesper.diagnostics.explanations.names import NAMES
 from vesper.diagnostics.explanations.syntax import SYNTAX
 from vesper.diagnostics.explanations.types import TYPES
 
-EXPLANATIONS: Final[dict[str, Explanation]] = {**SYNTAX, **NAMES, **TYPES}
+EXPLANATIONS: Final[dict[str, Explanation]] = {**SYNTAX, **NAMES, **TYPES, **CONTRACTS, **CAPABILITIES}

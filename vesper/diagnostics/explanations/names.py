@@ -76,6 +76,46 @@ NAMES: Final[dict[str, Explanation]] = {
             "0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1105": Explanation(
+        text=(
+            "A function of a node sees the constants and the functions above it, not itself and not those below. So no "
+            "function can call itself, by any way round, every call ends, and a reader meets what is used before its "
+            "use. Move the function that is called up; what repeats itself is a FOR, a fold or a table."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  fee_of:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: percent(value, 2)\n  percent:\n    params: {value: decimal, rate: decimal}\n    "
+            "returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: compute\n    value: "
+            "fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\n  fee_of:\n    params: {value: decimal}\n"
+            "    returns: decimal\n    value: percent(value, 2)\nflow:\n  - step: fee\n    operation: compute\n    "
+            "value: fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP1106": Explanation(
+        text=(
+            "A function of the node comes before one of the library with the same name, in the whole node. A reader "
+            "who knows the library would take the call for the other one. This is a warning: the node still runs. Give "
+            "the function a name of its own."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  floor:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: value * 0.02\nflow:\n  - step: fee\n    operation: compute\n    value: floor(amount)\n"
+            "  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  fee_of:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: value * 0.02\nflow:\n  - step: fee\n    operation: compute\n    value: "
+            "fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
     "VSP1201": Explanation(
         text=(
             "Every path through a node's flow must end in a result. The last step is an `operation: return` that gives "
@@ -142,6 +182,155 @@ NAMES: Final[dict[str, Explanation]] = {
             "step: fee\n    operation: compute\n    value: amount * rate\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1205": Explanation(
+        text=(
+            "A `match` covers every value that it can meet, so that no value falls through unseen. Of an enum or a "
+            "boolean every member needs a case; of a string or an integer no list of cases is complete. Add the cases "
+            "that are missing, or say what happens `otherwise`."
+        ),
+        bad=(
+            "node_id: ship_v1\ntype: function\nintent: Work out a shipping fee\ninputs:\n  zone: enum[home, near, "
+            "far]\noutputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: match\n    on: zone\n"
+            "    cases:\n      - {is: home, then: 2.50}\n      - {is: near, then: 4.00}\n  - operation: return\n    "
+            "success: [fee]\n"
+        ),
+        good=(
+            "node_id: ship_v1\ntype: function\nintent: Work out a shipping fee\ninputs:\n  zone: enum[home, near, "
+            "far]\noutputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: match\n    on: zone\n"
+            "    cases:\n      - {is: home, then: 2.50}\n      - {is: near, then: 4.00}\n    otherwise: 9.00\n  - "
+            "operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP1206": Explanation(
+        text=(
+            "The errors of a node are part of what it promises: a caller handles those that `outputs.error` lists and "
+            "no others. A step raised an error that is not in the list. Add it to the enum of `error_code`, or raise "
+            "one that is there."
+        ),
+        bad=(
+            "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
+            "balance: decimal\noutputs:\n  success:\n    left: decimal\n  error:\n    error_code: "
+            "enum[insufficient_funds]\n    message: string\nflow:\n  - operation: raise\n    when: amount > balance\n"
+            '    error: {error_code: insufficent_funds, message: "there is not enough"}\n  - operation: raise\n    '
+            'when: balance < 0\n    error: {error_code: insufficient_funds, message: "the account is overdrawn"}\n  - '
+            "operation: return\n    success:\n      left: balance - amount\n"
+        ),
+        good=(
+            "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
+            "balance: decimal\noutputs:\n  success:\n    left: decimal\n  error:\n    error_code: "
+            "enum[insufficient_funds]\n    message: string\nflow:\n  - operation: raise\n    when: amount > balance\n"
+            '    error: {error_code: insufficient_funds, message: "there is not enough"}\n  - operation: raise\n    '
+            'when: balance < 0\n    error: {error_code: insufficient_funds, message: "the account is overdrawn"}\n  - '
+            "operation: return\n    success:\n      left: balance - amount\n"
+        ),
+    ),
+    "VSP1207": Explanation(
+        text=(
+            "A caller writes code for every error that a node declares. This one cannot come: no step raises it, no "
+            "called node does, and no failure has its name. Take it out of the list, or raise it where it was meant to "
+            "come."
+        ),
+        bad=(
+            "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
+            "balance: decimal\noutputs:\n  success:\n    left: decimal\n  error:\n    error_code: "
+            "enum[insufficient_funds, frozen]\n    message: string\nflow:\n  - operation: raise\n    when: amount > "
+            'balance\n    error: {error_code: insufficient_funds, message: "there is not enough"}\n  - operation: '
+            'raise\n    when: balance < 0\n    error: {error_code: insufficient_funds, message: "the account is '
+            'overdrawn"}\n  - operation: return\n    success:\n      left: balance - amount\n'
+        ),
+        good=(
+            "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
+            "balance: decimal\noutputs:\n  success:\n    left: decimal\n  error:\n    error_code: "
+            "enum[insufficient_funds]\n    message: string\nflow:\n  - operation: raise\n    when: amount > balance\n"
+            '    error: {error_code: insufficient_funds, message: "there is not enough"}\n  - operation: raise\n    '
+            'when: balance < 0\n    error: {error_code: insufficient_funds, message: "the account is overdrawn"}\n  - '
+            "operation: return\n    success:\n      left: balance - amount\n"
+        ),
+    ),
+    "VSP1208": Explanation(
+        text=(
+            "A handler for a failure that cannot come hides a mistake: the failure that was meant has another name and "
+            "is not handled. Each operation and each effect declares what it can fail with; the help lists the codes "
+            "of this step. Use one of them, or `any`."
+        ),
+        bad=(
+            "node_id: ratio_v1\ntype: function\nintent: Divide one amount by another\ninputs:\n  left: decimal\n  "
+            "right: decimal\noutputs:\n  success:\n    ratio: decimal\nflow:\n  - step: ratio\n    operation: compute\n"
+            "    value: left / right\n    on_error:\n      missing_key: {value: 0}\n  - operation: return\n    "
+            "success: [ratio]\n"
+        ),
+        good=(
+            "node_id: ratio_v1\ntype: function\nintent: Divide one amount by another\ninputs:\n  left: decimal\n  "
+            "right: decimal\noutputs:\n  success:\n    ratio: decimal\nflow:\n  - step: ratio\n    operation: compute\n"
+            "    value: left / right\n    on_error:\n      division_by_zero: {value: 0}\n  - operation: return\n    "
+            "success: [ratio]\n"
+        ),
+    ),
+    "VSP1209": Explanation(
+        text=(
+            "A state machine has the transitions that it lists and no others; a step that asks for another one could "
+            "never succeed, or would put an entity where it may not be. Correct the states, or add the transition to "
+            "the machine if it is meant to be there."
+        ),
+        bad=(
+            "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
+            "order_id: string\noutputs:\n  success:\n    before: string\nstate_machines:\n  order:\n    initial: paid\n"
+            "    transitions:\n      paid: [packed]\n      packed: [shipped]\nflow:\n  - step: moved\n    operation: "
+            "state_machine_transition\n    machine: order\n    entity: order_id\n    from: paid\n    to: shipped\n  - "
+            "operation: return\n    success:\n      before: text(moved)\nsecurity:\n  capabilities_required: "
+            "[state.write.order]\n"
+        ),
+        good=(
+            "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
+            "order_id: string\noutputs:\n  success:\n    before: string\nstate_machines:\n  order:\n    initial: paid\n"
+            "    transitions:\n      paid: [packed]\n      packed: [shipped]\nflow:\n  - step: moved\n    operation: "
+            "state_machine_transition\n    machine: order\n    entity: order_id\n    from: packed\n    to: shipped\n  "
+            "- operation: return\n    success:\n      before: text(moved)\nsecurity:\n  capabilities_required: "
+            "[state.write.order]\n"
+        ),
+    ),
+    "VSP1210": Explanation(
+        text=(
+            "Every entity begins in the initial state and moves by transitions alone. No row of transitions leads to "
+            "this state, so no entity is ever in it. Add the transition that is missing, or take the state away. This "
+            "is a warning."
+        ),
+        bad=(
+            "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
+            "order_id: string\noutputs:\n  success:\n    before: string\nstate_machines:\n  order:\n    initial: paid\n"
+            "    transitions:\n      paid: [packed]\n      packed: [shipped]\n      lost: [paid]\nflow:\n  - step: "
+            "moved\n    operation: state_machine_transition\n    machine: order\n    entity: order_id\n    from: "
+            "packed\n    to: shipped\n  - operation: return\n    success:\n      before: text(moved)\nsecurity:\n  "
+            "capabilities_required: [state.write.order]\n"
+        ),
+        good=(
+            "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
+            "order_id: string\noutputs:\n  success:\n    before: string\nstate_machines:\n  order:\n    initial: paid\n"
+            "    transitions:\n      paid: [packed]\n      packed: [shipped]\nflow:\n  - step: moved\n    operation: "
+            "state_machine_transition\n    machine: order\n    entity: order_id\n    from: packed\n    to: shipped\n  "
+            "- operation: return\n    success:\n      before: text(moved)\nsecurity:\n  capabilities_required: "
+            "[state.write.order]\n"
+        ),
+    ),
+    "VSP1211": Explanation(
+        text=(
+            "The type of a node says what it is for, and with it what it must have and may not do: a `function` "
+            "depends on its inputs alone, an `http_handler` declares its errors, a `scheduled_job` needs no caller. "
+            "docs/spec/nodes.md has the whole table. Give the node what its type asks for, or another type."
+        ),
+        bad=(
+            "node_id: stamp_v1\ntype: function\nintent: Give an order the time of its arrival\ninputs:\n  order_id: "
+            "string\noutputs:\n  success:\n    label: string\nflow:\n  - step: id\n    operation: uuid\n  - operation: "
+            "return\n    success:\n      label: order_id + id\nsecurity:\n  capabilities_required: "
+            "[random.read.system]\n"
+        ),
+        good=(
+            "node_id: stamp_v1\ntype: event_handler\nintent: Give an order the time of its arrival\ninputs:\n  "
+            "order_id: string\n  event_id: string\noutputs:\n  success:\n    label: string\nflow:\n  - step: id\n    "
+            "operation: uuid\n  - operation: return\n    success:\n      label: order_id + id\nsecurity:\n  "
+            "capabilities_required: [random.read.system]\n"
+        ),
+    ),
     "VSP1301": Explanation(
         text=(
             "The file of a node is named after its `node_id`, so that a person and a command find it by the id alone. "
@@ -157,5 +346,58 @@ NAMES: Final[dict[str, Explanation]] = {
             "to follow the other, give it the next version (`vesper new NAME --next`)."
         ),
         no_example="it takes two files",
+    ),
+    "VSP1303": Explanation(
+        text=(
+            "A step calls a node that is not there. Nodes are looked for by their ids in the folder of this node and "
+            "below the folder that `--nodes` names; a name without version means the version that `vesper.lock` says, "
+            "or the newest. Correct the name, or add the node."
+        ),
+        no_example="a node that calls another needs a second file",
+    ),
+    "VSP1304": Explanation(
+        text=(
+            "A node may not call itself, directly or through others: such a call could go on without end. The path "
+            "shows how it comes round. Take one of the calls out, or move what both need into a third node."
+        ),
+        no_example="a cycle needs several files",
+    ),
+    "VSP1305": Explanation(
+        text=(
+            "A node and all that it calls use one version of a name each, so that one run has one meaning of it. Two "
+            "calls here lead to different versions. Let both call the same one."
+        ),
+        no_example="two versions of a node need several files",
+    ),
+    "VSP1306": Explanation(
+        text=(
+            "`metadata.dependencies` lists exactly the nodes that the flow calls, so that people and tools can trust "
+            "it. Add what is missing, take out what nothing calls, or leave the list away."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out a fee\nmetadata:\n  dependencies: [rate_v1]\ninputs:\n  "
+            "amount: decimal\noutputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: compute\n"
+            "    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out a fee\nmetadata:\n  dependencies: []\ninputs:\n  "
+            "amount: decimal\noutputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: compute\n"
+            "    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP1307": Explanation(
+        text=(
+            "`vesper.lock` says which version a name without one stands for, and what each called node meant when it "
+            "was pinned. The file cannot be used, or a called node is not what it was. Run `vesper nodes lock` to "
+            "write it again; what changes in it shows in a review."
+        ),
+        no_example="it takes a lock file beside the node",
+    ),
+    "VSP1308": Explanation(
+        text=(
+            "A node can only be checked against what it calls when that is sound itself. Check the called node first "
+            "and repair it."
+        ),
+        no_example="a node that calls another needs a second file",
     ),
 }

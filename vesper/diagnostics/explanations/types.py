@@ -97,6 +97,63 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2006": Explanation(
         text=(
+            "SQL in a node is a literal that is read when the node is checked: one statement, plain tables, named "
+            "columns and `:name` parameters. So it is known which tables are read and written before anything runs, "
+            "and nothing that was not seen here reaches a database. Change the statement as the message says."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: DELETE FROM users\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+        ),
+    ),
+    "VSP2007": Explanation(
+        text=(
+            "Values reach SQL only as parameters: `:name` in the statement, and the same name under `bind` with an "
+            "expression. Both must name exactly the same parameters. Add or rename one of the two."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    returns: array<string>\n  - "
+            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
+            "[database.read.users]\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users WHERE team = :team\n    bind:\n      team: ids[0]\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
+        ),
+    ),
+    "VSP2008": Explanation(
+        text=(
+            "A function of the node is called with one argument for each of its parameters, in their order. Nothing "
+            "may be left out, because a parameter has no default. Give the arguments that it declares."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount, 2)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP2009": Explanation(
+        text=(
             "A pattern is read when the node is checked, so that none fails at run time. The dialect is small enough "
             "to be matched in time proportional to the text: groups, classes, repetition, anchors, no back-references "
             "and no look-around. docs/spec/regex.md has its grammar and limits. A backslash in a YAML text in double "
@@ -113,7 +170,7 @@ TYPES: Final[dict[str, Explanation]] = {
             "value: matches(number, '^ord_([0-9]+)$')\n  - operation: return\n    success: [is_order]\n"
         ),
     ),
-    "VSP2007": Explanation(
+    "VSP2010": Explanation(
         text=(
             "This argument is part of the node and not of its data: it is read when the node is checked, and both "
             "engines prepare it once. So it must be a text in quotes, not a name or something computed. Write the text "

@@ -1,12 +1,17 @@
 //! The instructions, and the tables they point into.
 //!
-//! One `Vec` of instructions runs from the first constraint to the last postcondition. Every run ends: a jump that goes
-//! back goes to the `LoopNext` of the loop it stands in and to nothing else; `LoopNext` takes one item of a collection
-//! that was fixed when the loop started, or leaves the loop; and loops nest as the expressions do, so that a loop starts
-//! again only once for each item of the loop around it.
+//! One `Vec` of instructions runs from the first constraint to the last invariant. Every run ends: a jump that goes
+//! back goes to the head of the loop it stands in and to nothing else; what stands there (`LoopNext`) takes one item of
+//! a collection that was fixed when the loop started, or (`LoopLimit`) counts up to the limit of the loop, or leaves it;
+//! and loops nest as expressions and statements do, so that a loop starts again only once for each round of the loop
+//! around it. A failure goes forward: handlers stand behind what they guard.
+
+use std::cmp::Ordering;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{KeyKind, MAX_ARITY, Op, Value};
+use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
+
+use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,11 @@ impl Operand {
 
     pub(crate) fn constant(place: u32) -> Self {
         Self(place | CONSTANT)
+    }
+
+    /// The register it reads, unless it is a constant.
+    pub(crate) fn as_register(self) -> Option<Register> {
+        (self.0 & CONSTANT == 0).then_some(Register(self.0))
     }
 
     /// The value an operand stands for.
@@ -75,6 +85,10 @@ pub(crate) enum Instruction {
         condition: Operand,
         to: u32,
     },
+    JumpUnlessNull {
+        value: Operand,
+        to: u32,
+    },
     /// Makes an array of the operands.
     Array {
         out: Register,
@@ -108,10 +122,23 @@ pub(crate) enum Instruction {
         value: Register,
         done: u32,
     },
-    /// Adds an item to the array or set that a loop builds.
+    /// Adds an item to the array that a loop builds.
     LoopPush {
         slot: LoopSlot,
         value: Operand,
+        expression: ExpressionIndex,
+    },
+    /// Adds a member to the set that a loop builds; it may be there already.
+    LoopPushMember {
+        slot: LoopSlot,
+        value: Operand,
+    },
+    /// Adds an item, and the key by which it is sorted or told from others.
+    LoopPushKeyed {
+        slot: LoopSlot,
+        key: Operand,
+        item: Operand,
+        expression: ExpressionIndex,
     },
     /// Adds an entry to the map that a loop builds; fails where the key is there already.
     LoopPut {
@@ -120,7 +147,31 @@ pub(crate) enum Instruction {
         value: Operand,
         expression: ExpressionIndex,
     },
+    /// Counts one more for a key of the map that a loop builds.
+    LoopCount {
+        slot: LoopSlot,
+        key: Operand,
+        expression: ExpressionIndex,
+    },
+    /// Adds an item to the group of its key.
+    LoopGroup {
+        slot: LoopSlot,
+        key: Operand,
+        item: Operand,
+        expression: ExpressionIndex,
+    },
     LoopArray {
+        slot: LoopSlot,
+        out: Register,
+    },
+    /// The items in the order of their keys.
+    LoopSorted {
+        slot: LoopSlot,
+        out: Register,
+        order: Operand,
+    },
+    /// The items whose keys equal no earlier one.
+    LoopDistinct {
         slot: LoopSlot,
         out: Register,
     },
@@ -128,24 +179,29 @@ pub(crate) enum Instruction {
         slot: LoopSlot,
         out: Register,
         kind: KeyKind,
+        expression: ExpressionIndex,
     },
     LoopMap {
         slot: LoopSlot,
         out: Register,
         kind: KeyKind,
     },
-    /// Keeps the value if it is smaller (or larger) than the best so far, which is null before the first.
-    KeepSmaller {
+    /// The map of the groups, each an array.
+    LoopGroups {
+        slot: LoopSlot,
+        out: Register,
+        kind: KeyKind,
+    },
+    /// Jumps unless the value comes on this side of the best so far, which is null before the first.
+    JumpUnlessBetter {
         best: Register,
         value: Operand,
+        side: Ordering,
+        to: u32,
     },
-    KeepLarger {
-        best: Register,
-        value: Operand,
-    },
-    /// Fails where there is no best value.
-    RequireBest {
-        best: Register,
+    /// Ends the run with a failure.
+    Fail {
+        code: ErrorCode,
         expression: ExpressionIndex,
     },
     /// Ends the run with a broken contract where the condition is false.
@@ -153,6 +209,30 @@ pub(crate) enum Instruction {
         condition: Operand,
         clause: u32,
     },
+    /// Fails where a loop has had as many rounds as it may have.
+    LoopLimit {
+        count: Register,
+        max: u32,
+        expression: ExpressionIndex,
+    },
+    /// One round of a loop is done.
+    LoopRound {
+        count: Register,
+    },
+    /// Stops until what is asked for has come.
+    Request {
+        site: u32,
+    },
+    /// Stops until the called node has ended.
+    CallNode {
+        site: u32,
+    },
+    /// The failure that a handler took goes on, as it was.
+    FailAgain {
+        slot: u32,
+    },
+    /// What is there at the end is a declared error, not the outputs.
+    EndWithError,
     /// Records a mark; only in the traced form.
     Mark {
         expression: ExpressionIndex,
@@ -167,6 +247,8 @@ pub(crate) struct Code {
     pub(crate) registers: usize,
     /// Where each output stands at the end.
     pub(crate) returns: Vec<Operand>,
+    /// Where each field of a declared error stands at the end.
+    pub(crate) errors: Vec<Register>,
     /// By the place that `Require` gives.
     pub(crate) clauses: Vec<Clause>,
     pub(crate) constants: Vec<Value>,
@@ -174,6 +256,16 @@ pub(crate) struct Code {
     pub(crate) operands: Vec<Operand>,
     /// How many loop slots a run needs.
     pub(crate) loops: usize,
+    /// Inner ones before those around them.
+    pub(crate) guards: Vec<Guard>,
+    /// How many failures handlers hold at the same time.
+    pub(crate) failures: usize,
+    /// By the place that `Request` gives.
+    pub(crate) requests: Vec<RequestSite>,
+    /// By the place that `CallNode` gives.
+    pub(crate) calls: Vec<CallSite>,
+    /// Which failures of the body become declared errors.
+    pub(crate) becomes: Option<Becomes>,
 }
 
 /// The phases that have clauses.
@@ -181,7 +273,10 @@ pub(crate) struct Code {
 pub enum Phase {
     Constraint,
     Precondition,
+    /// The `require` statements of the body.
+    Validation,
     Postcondition,
+    Invariant,
 }
 
 impl Phase {
@@ -190,7 +285,9 @@ impl Phase {
         match self {
             Self::Constraint => "constraint",
             Self::Precondition => "precondition",
+            Self::Validation => "validation",
             Self::Postcondition => "postcondition",
+            Self::Invariant => "invariant",
         }
     }
 }
@@ -210,6 +307,5 @@ pub(crate) struct Clause {
 pub enum Mention {
     Input(usize),
     Constant(usize),
-    Step(usize),
     Output(usize),
 }

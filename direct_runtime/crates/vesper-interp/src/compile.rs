@@ -1,7 +1,7 @@
 //! Verified node to bytecode. The traced and the plain form come from this one function; marks are the difference.
 //!
-//! Registers are given out like a stack: a temporary lives until its user has read it, a step or a returned value until
-//! the end. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
+//! Registers are given out like a stack: a temporary lives until its user has read it, a step until the end of its
+//! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,13 @@ use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
+mod flow;
 mod loops;
+mod sites;
+
+use flow::Exits;
+
+use loops::Locals;
 
 /// What cannot happen to a verified node; the message is for an engine fault.
 #[derive(Debug)]
@@ -25,16 +31,12 @@ pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
     let mut compiler = Compiler::new(node, is_traced)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
-    for step in &node.steps {
-        let value = compiler.kept(step.value)?;
-        compiler.mark(step.value, value);
-        compiler.steps.push(value);
-    }
-    for value in &node.returns {
-        let value = compiler.kept(*value)?;
-        compiler.code.returns.push(value);
-    }
+    let exits = compiler.body(&node.body)?;
+    compiler.land_all(exits.returns)?;
     compiler.clauses(Phase::Postcondition, &node.postconditions)?;
+    compiler.land_all(exits.raises)?;
+    compiler.errors_end_here()?;
+    compiler.clauses(Phase::Invariant, &node.invariants)?;
     Ok(compiler.code)
 }
 
@@ -42,8 +44,19 @@ struct Compiler<'a> {
     node: &'a Node,
     is_traced: bool,
     code: Code,
-    steps: Vec<Operand>,
-    /// Where each local is, while its `let` or `for` is compiled.
+    /// Where the value of each step is, from its statement on.
+    steps: Vec<Option<Operand>>,
+    /// Where `now` is, in a node that uses it.
+    now: Option<Operand>,
+    /// How to leave the body.
+    exits: Exits,
+    /// The rounds of the loops around what is compiled, the outermost first.
+    rounds: Vec<Register>,
+    /// How many handlers stand around what is compiled.
+    handlers: u32,
+    /// How many `require` statements there are so far.
+    requires: u32,
+    /// Where each local is, while its `let`, `for` or `loop` is compiled.
     locals: Vec<Option<Operand>>,
     /// The constants that hold the names of an enum's members, by the address of the enum: one enum may have many
     /// members and be asked for in many places.
@@ -65,22 +78,39 @@ impl<'a> Compiler<'a> {
         let code = Code {
             instructions: Vec::with_capacity(node.expressions.len()),
             registers: node.inputs.len(),
-            returns: Vec::with_capacity(node.returns.len()),
+            returns: Vec::with_capacity(node.outputs.len()),
+            errors: Vec::with_capacity(node.errors.len()),
             clauses: Vec::new(),
             constants,
             operands: Vec::new(),
             loops: 0,
+            guards: Vec::new(),
+            failures: 0,
+            requests: Vec::new(),
+            calls: Vec::new(),
+            becomes: None,
         };
-        Ok(Self {
+        let mut compiler = Self {
             node,
             is_traced,
             code,
-            steps: Vec::new(),
+            steps: vec![None; node.steps.len()],
+            now: None,
+            exits: Exits::default(),
+            rounds: Vec::new(),
+            handlers: 0,
+            requires: 0,
             locals: vec![None; node.locals],
             names: HashMap::new(),
             top: place(node.inputs.len())?,
             loop_top: 0,
-        })
+        };
+        // The frame of a run is its inputs, then `now`.
+        if node.uses_now {
+            compiler.now = Some(Operand::register(compiler.allocate()?));
+        }
+        compiler.reserve_results()?;
+        Ok(compiler)
     }
 
     fn allocate(&mut self) -> Compiled<Register> {
@@ -112,19 +142,24 @@ impl<'a> Compiler<'a> {
 
     fn clauses(&mut self, phase: Phase, list: &[ExpressionIndex]) -> Compiled<()> {
         for (number, holds) in (0..).zip(list) {
-            let top = self.top;
-            let condition = self.operand(*holds)?;
-            self.mark(*holds, condition);
-            let clause = place(self.code.clauses.len())?;
-            let mentions = self.mentions(*holds)?;
-            self.code.clauses.push(Clause {
-                phase,
-                number,
-                mentions,
-            });
-            self.emit(Instruction::Require { condition, clause });
-            self.top = top;
+            self.clause(phase, number, *holds)?;
         }
+        Ok(())
+    }
+
+    fn clause(&mut self, phase: Phase, number: u32, holds: ExpressionIndex) -> Compiled<()> {
+        let top = self.top;
+        let condition = self.operand(holds)?;
+        self.mark(holds, condition);
+        let clause = place(self.code.clauses.len())?;
+        let mentions = self.mentions(holds)?;
+        self.code.clauses.push(Clause {
+            phase,
+            number,
+            mentions,
+        });
+        self.emit(Instruction::Require { condition, clause });
+        self.top = top;
         Ok(())
     }
 
@@ -144,10 +179,6 @@ impl<'a> Compiler<'a> {
                 ExpressionKind::Constant(place) if !matches!(expression.ty, Type::Set(_) | Type::Map(_)) => (
                     Mention::Constant(*place),
                     &self.node.constants.get(*place).ok_or(MISSING)?.name,
-                ),
-                ExpressionKind::Step(place) => (
-                    Mention::Step(*place),
-                    &self.node.steps.get(*place).ok_or(MISSING)?.name,
                 ),
                 ExpressionKind::Output(place) => (
                     Mention::Output(*place),
@@ -173,8 +204,12 @@ impl<'a> Compiler<'a> {
         Ok(match kind {
             ExpressionKind::Input(input) => Some(Operand::register(Register(place(*input)?))),
             ExpressionKind::Constant(constant) => Some(Operand::constant(place(*constant)?)),
-            ExpressionKind::Step(step) => Some(*self.steps.get(*step).ok_or(MISSING)?),
+            ExpressionKind::Step(step) => Some(self.steps.get(*step).copied().flatten().ok_or(MISSING)?),
             ExpressionKind::Output(output) => Some(*self.code.returns.get(*output).ok_or(MISSING)?),
+            ExpressionKind::Error(error) => {
+                Some(Operand::register(*self.code.errors.get(*error).ok_or(MISSING)?))
+            }
+            ExpressionKind::Now => Some(self.now.ok_or(MISSING)?),
             ExpressionKind::Local(local) => Some(self.locals.get(*local).copied().flatten().ok_or(MISSING)?),
             _ => None,
         })
@@ -248,8 +283,16 @@ impl<'a> Compiler<'a> {
             ExpressionKind::For {
                 item,
                 entry_value,
+                so_far,
                 parts,
-            } => self.comprehension(index, *item, *entry_value, parts, out)?,
+            } => {
+                let locals = Locals {
+                    item: *item,
+                    entry_value: *entry_value,
+                    so_far: *so_far,
+                };
+                self.comprehension(index, locals, parts, out)?;
+            }
             ExpressionKind::Array(items) => {
                 let items = self.operands(items)?;
                 self.emit(Instruction::Array { out, items });
@@ -271,10 +314,13 @@ impl<'a> Compiler<'a> {
             | ExpressionKind::Constant(_)
             | ExpressionKind::Step(_)
             | ExpressionKind::Output(_)
+            | ExpressionKind::Error(_)
+            | ExpressionKind::Now
             | ExpressionKind::Local(_) => {
                 let from = self.operand(index)?;
                 self.emit(Instruction::Move { out, from });
             }
+            ExpressionKind::Result => return Err(CompileFault("a result is computed")),
         }
         self.top = top;
         Ok(())
@@ -410,6 +456,14 @@ impl<'a> Compiler<'a> {
         self.code.instructions.len().saturating_sub(1)
     }
 
+    /// Lets earlier jumps come here.
+    fn land_all(&mut self, jumps: Vec<usize>) -> Compiled<()> {
+        for jump in jumps {
+            self.land(jump)?;
+        }
+        Ok(())
+    }
+
     /// Lets an earlier jump come here.
     fn land(&mut self, jump: usize) -> Compiled<()> {
         let here = self.here()?;
@@ -418,6 +472,7 @@ impl<'a> Compiler<'a> {
                 Instruction::Jump { to }
                 | Instruction::JumpIfTrue { to, .. }
                 | Instruction::JumpIfFalse { to, .. }
+                | Instruction::JumpUnlessNull { to, .. }
                 | Instruction::LoopNext { done: to, .. }
                 | Instruction::LoopNextEntry { done: to, .. },
             ) => {

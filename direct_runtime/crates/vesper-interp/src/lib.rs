@@ -1,15 +1,21 @@
 //! The interpreter of the direct runtime: a verified node is compiled once to register bytecode, then run.
 //!
-//! `inputs` holds the conversion rules, `compile` turns a node into the `bytecode`, `run` executes it. This is the tier
-//! that a compiler to machine code will sit above, so nothing here looks up a name or allocates per instruction.
+//! `inputs` holds the conversion rules, `compile` turns a node into the `bytecode`, `run` executes it until it ends or
+//! needs something from outside, and an `execution` is what waits for that. This is the tier that a compiler to machine
+//! code will sit above, so nothing here looks up a name or allocates per instruction.
 
 mod bytecode;
 mod compile;
+mod execution;
+mod frame;
 pub mod inputs;
+mod link;
 mod loops;
 mod program;
 mod run;
+mod sites;
 
 pub use bytecode::{Mention, Phase};
+pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
 pub use program::Program;
 pub use run::{Mark, Outcome};

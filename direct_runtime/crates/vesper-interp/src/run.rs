@@ -1,23 +1,26 @@
-//! Executes bytecode: a loop over instructions and a frame of registers.
+//! Executes bytecode: a loop over instructions and a frame of registers, until the end or until something is needed
+//! from outside.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{CallError, ErrorCode, MAX_ARITY, Value, dispatch};
+use vesper_ir::{CallError, FailureCode, ErrorCode, MAX_ARITY, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
-use crate::loops::{LoopState, compare};
+use crate::frame::{Failure, Frame};
+use crate::loops::LoopState;
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The outputs, in declared order.
     Returned(Vec<Value>),
-    /// An operation failed.
+    /// The fields of an error that the node declares, in declared order.
+    DeclaredError(Vec<Value>),
+    /// An operation, a request or a called node failed.
     Failed {
-        code: ErrorCode,
+        code: FailureCode,
         expression: ExpressionIndex,
     },
     /// A clause was false.
@@ -26,6 +29,10 @@ pub enum Outcome {
         clause: u32,
         values: Vec<(Mention, Value)>,
     },
+    /// A capability was needed that is not granted.
+    Denied(Arc<str>),
+    /// A limit of the Host was hit.
+    LimitHit(Arc<str>),
     /// The engine broke one of its own rules. This is a bug in the engine, never in the node.
     Fault(&'static str),
 }
@@ -38,34 +45,57 @@ pub struct Mark {
 }
 
 /// A rule of the engine that did not hold; verification and compilation rule these out.
-type Fault = &'static str;
+pub(crate) type Fault = &'static str;
 
-const NO_REGISTER: Fault = "an instruction names a register that does not exist";
+pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
 const NOT_A_KEY: Fault = "a key is not of a type that keys have";
+const NO_SORT_ORDER: Fault = "a loop sorts neither up nor down";
 const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
-/// Runs the code on converted inputs. `frame` holds them and nothing else.
-pub(crate) fn run(code: &Code, frame: Vec<Value>, marks: &mut Vec<Mark>) -> Outcome {
-    execute(code, frame, marks).unwrap_or_else(Outcome::Fault)
+/// Why a run stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Ended(Outcome),
+    /// At the request of this site.
+    Request(u32),
+    /// At the call of this site.
+    Call(u32),
 }
 
+/// Runs the code from where its frame is. Where it stops before the end, the frame says how to go on.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
 )]
-fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<Outcome, Fault> {
-    frame.resize(code.registers, Value::Boolean(false));
+pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> Result<Stop, Fault> {
     let constants = code.constants.as_slice();
-    let registers = frame.as_mut_slice();
-    // Allocates nothing where there are no loops.
-    let mut loops = vec![LoopState::new(); code.loops];
-    let mut next = 0_usize;
+    let Frame {
+        registers,
+        loops,
+        flow,
+        next: place,
+    } = frame;
+    let registers = registers.as_mut_slice();
+    let mut next = *place;
+    // Goes on at a handler of the failure, or ends.
+    macro_rules! fail {
+        ($code:expr, $expression:expr) => {{
+            let failure = Failure {
+                code: FailureCode::from($code),
+                expression: $expression,
+            };
+            match flow.take(code, registers, next - 1, failure)? {
+                Ok(at) => next = at,
+                Err(failure) => return Ok(Stop::Ended(failure.into())),
+            }
+        }};
+    }
     while let Some(instruction) = code.instructions.get(next) {
         next += 1;
         match *instruction {
@@ -81,7 +111,7 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
                 }
                 match dispatch(&Native, op, &values) {
                     Ok(result) => write(registers, out, result)?,
-                    Err(CallError::Failed(code)) => return Ok(Outcome::Failed { code, expression }),
+                    Err(CallError::Failed(failure)) => fail!(failure, expression),
                     Err(CallError::Mistyped(_)) => return Err(MISTYPED),
                 }
             }
@@ -117,9 +147,9 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             }
             Instruction::LoopStart { slot, over } => {
                 let over = read(over, constants, registers)?;
-                state(&mut loops, slot)?.start(over);
+                state(loops, slot)?.start(over);
             }
-            Instruction::LoopNext { slot, item, done } => match state(&mut loops, slot)?.next_item() {
+            Instruction::LoopNext { slot, item, done } => match state(loops, slot)?.next_item() {
                 Some(value) => write(registers, item, value)?,
                 None => next = done as usize,
             },
@@ -128,16 +158,38 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
                 key,
                 value,
                 done,
-            } => match state(&mut loops, slot)?.next_entry() {
+            } => match state(loops, slot)?.next_entry() {
                 Some((of_key, of_value)) => {
                     write(registers, key, of_key)?;
                     write(registers, value, of_value)?;
                 }
                 None => next = done as usize,
             },
-            Instruction::LoopPush { slot, value } => {
+            Instruction::LoopPush {
+                slot,
+                value,
+                expression,
+            } => {
                 let value = read(value, constants, registers)?.clone();
-                state(&mut loops, slot)?.push(value);
+                if let Err(failure) = state(loops, slot)?.push(value) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopPushMember { slot, value } => {
+                let value = read(value, constants, registers)?.clone();
+                state(loops, slot)?.push_member(value);
+            }
+            Instruction::LoopPushKeyed {
+                slot,
+                key,
+                item,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.clone();
+                let item = read(item, constants, registers)?.clone();
+                if let Err(failure) = state(loops, slot)?.push_keyed(key, item) {
+                    fail!(failure, expression);
+                }
             }
             Instruction::LoopPut {
                 slot,
@@ -147,40 +199,120 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             } => {
                 let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
                 let value = read(value, constants, registers)?.clone();
-                if !state(&mut loops, slot)?.put(key, value) {
-                    let code = ErrorCode::DuplicateKey;
-                    return Ok(Outcome::Failed { code, expression });
+                if let Err(failure) = state(loops, slot)?.put(key, value) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopCount {
+                slot,
+                key,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
+                if let Err(failure) = state(loops, slot)?.count(key) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopGroup {
+                slot,
+                key,
+                item,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
+                let item = read(item, constants, registers)?.clone();
+                if let Err(failure) = state(loops, slot)?.group(key, item) {
+                    fail!(failure, expression);
                 }
             }
             Instruction::LoopArray { slot, out } => {
-                let array = state(&mut loops, slot)?.finish_array();
+                let array = state(loops, slot)?.finish_array();
                 write(registers, out, array)?;
             }
-            Instruction::LoopSet { slot, out, kind } => {
-                let set = state(&mut loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)?;
-                write(registers, out, set)?;
+            Instruction::LoopSorted { slot, out, order } => {
+                let order = match read(order, constants, registers)? {
+                    Value::Member(member) => SortOrder::from_member(*member),
+                    _ => None,
+                };
+                let array = state(loops, slot)?.finish_sorted(order.ok_or(NO_SORT_ORDER)?);
+                write(registers, out, array)?;
             }
+            Instruction::LoopDistinct { slot, out } => {
+                let array = state(loops, slot)?.finish_distinct();
+                write(registers, out, array)?;
+            }
+            Instruction::LoopSet {
+                slot,
+                out,
+                kind,
+                expression,
+            } => match state(loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)? {
+                Ok(set) => write(registers, out, set)?,
+                Err(failure) => fail!(failure, expression),
+            },
             Instruction::LoopMap { slot, out, kind } => {
-                let map = state(&mut loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
+                let map = state(loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
                 write(registers, out, map)?;
             }
-            Instruction::KeepSmaller { best, value } => {
-                keep(registers, constants, best, value, Ordering::Less)?;
+            Instruction::LoopGroups { slot, out, kind } => {
+                let map = state(loops, slot)?.finish_groups(kind).ok_or(NOT_A_KEY)?;
+                write(registers, out, map)?;
             }
-            Instruction::KeepLarger { best, value } => {
-                keep(registers, constants, best, value, Ordering::Greater)?;
-            }
-            Instruction::RequireBest { best, expression } => {
-                if let Value::Null = registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
-                    let code = ErrorCode::EmptyCollection;
-                    return Ok(Outcome::Failed { code, expression });
+            Instruction::JumpUnlessBetter {
+                best,
+                value,
+                side,
+                to,
+            } => {
+                let value = read(value, constants, registers)?;
+                let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
+                    Value::Null => true,
+                    best => value.compare(best).ok_or(NO_ORDER)? == side,
+                };
+                if !is_better {
+                    next = to as usize;
                 }
             }
+            Instruction::JumpUnlessNull { value, to } => {
+                if !matches!(read(value, constants, registers)?, Value::Null) {
+                    next = to as usize;
+                }
+            }
+            Instruction::Fail {
+                code: failure,
+                expression,
+            } => fail!(failure, expression),
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
-                    return broken(code, clause, registers);
+                    return broken(code, clause, registers).map(Stop::Ended);
                 }
             }
+            Instruction::LoopLimit {
+                count,
+                max,
+                expression,
+            } => {
+                if rounds(registers, count)? >= i64::from(max) {
+                    fail!(ErrorCode::LoopLimit, expression);
+                }
+            }
+            Instruction::LoopRound { count } => {
+                let rounds = rounds(registers, count)?.saturating_add(1);
+                write(registers, count, Value::Integer(rounds))?;
+            }
+            Instruction::Request { site } => {
+                *place = next;
+                return Ok(Stop::Request(site));
+            }
+            Instruction::CallNode { site } => {
+                *place = next;
+                return Ok(Stop::Call(site));
+            }
+            Instruction::FailAgain { slot } => {
+                let failure = flow.held(slot)?;
+                fail!(failure.code, failure.expression);
+            }
+            Instruction::EndWithError => flow.is_error = true,
             Instruction::Mark { expression, value } => {
                 let value = read(value, constants, registers)?.clone();
                 marks.push(Mark {
@@ -190,11 +322,27 @@ fn execute(code: &Code, mut frame: Vec<Value>, marks: &mut Vec<Mark>) -> Result<
             }
         }
     }
+    if flow.is_error {
+        let fields = code.errors.iter();
+        let fields = fields.map(|field| registers.get(field.0 as usize).cloned().ok_or(NO_REGISTER));
+        return Ok(Stop::Ended(Outcome::DeclaredError(
+            fields.collect::<Result<_, Fault>>()?,
+        )));
+    }
     let mut outputs = Vec::with_capacity(code.returns.len());
     for output in &code.returns {
         outputs.push(read(*output, constants, registers)?.clone());
     }
-    Ok(Outcome::Returned(outputs))
+    Ok(Stop::Ended(Outcome::Returned(outputs)))
+}
+
+/// How many rounds of a loop there were.
+#[inline]
+fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
+    match registers.get(count.0 as usize) {
+        Some(Value::Integer(rounds)) => Ok(*rounds),
+        _ => Err(NO_REGISTER),
+    }
 }
 
 #[inline]
@@ -211,7 +359,7 @@ fn is_true(operand: Operand, constants: &[Value], registers: &[Value]) -> Result
 }
 
 #[inline]
-fn write(registers: &mut [Value], out: Register, value: Value) -> Result<(), Fault> {
+pub(crate) fn write(registers: &mut [Value], out: Register, value: Value) -> Result<(), Fault> {
     *registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)? = value;
     Ok(())
 }
@@ -234,27 +382,6 @@ fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Va
     // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
     let values = values.collect();
     if is_whole { Ok(values) } else { Err(NO_REGISTER) }
-}
-
-/// Keeps the value if it comes on this side of the best so far: the first of equal ones stays.
-#[inline]
-fn keep(
-    registers: &mut [Value],
-    constants: &[Value],
-    best: Register,
-    value: Operand,
-    side: Ordering,
-) -> Result<(), Fault> {
-    let value = read(value, constants, registers)?;
-    let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
-        Value::Null => true,
-        best => compare(value, best).ok_or(NO_ORDER)? == side,
-    };
-    if is_better {
-        let value = value.clone();
-        write(registers, best, value)?;
-    }
-    Ok(())
 }
 
 #[cold]

@@ -299,5 +299,5 @@ fn registers_of_steps_outlive_the_temporaries_of_later_ones() {
 
 #[test]
 fn a_wrong_number_of_inputs_is_a_fault() {
-    assert!(matches!(payment().run(vec![integer(1)]), Outcome::Fault(_)));
+    assert!(matches!(payment().run(vec![integer(1)], None), Outcome::Fault(_)));
 }

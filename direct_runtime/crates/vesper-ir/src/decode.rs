@@ -12,12 +12,13 @@ use crate::intern::Types;
 use crate::limits::{CLAUSES, DOCUMENT_BYTES, EXPRESSIONS, LISTED, NAME_BYTES};
 use crate::node::{
     Document, ExpressionIndex, Output, RawConstant, RawConstraint, RawInput, Semantics, Source, Span,
-    Statement,
 };
 use crate::types::Type;
 use crate::{IR_VERSION, Rejected};
 
 mod expression;
+mod flow;
+mod header;
 mod typed;
 
 use expression::expression;
@@ -84,7 +85,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Rejected> {
     reader.open_object()?;
-    let body = reader.field("body", |reader| reader.list(LISTED, statement))?;
+    reader.field("audit", header::audit)?;
+    let body = reader.field("body", flow::body)?;
+    let calls = reader.field("calls", |reader| {
+        reader.list(LISTED, |reader| header::called_node(reader, types))
+    })?;
+    reader.field("capabilities", header::capabilities)?;
     let constants = reader.field("constants", |reader| {
         reader.list(LISTED, |reader| constant(reader, types))
     })?;
@@ -95,28 +101,32 @@ fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Re
     let inputs = reader.field("inputs", |reader| {
         reader.list(LISTED, |reader| input(reader, types))
     })?;
+    let invariants = reader.field("invariants", |reader| reader.list(LISTED, clause))?;
+    let machines = reader.field("machines", |reader| reader.list(LISTED, header::machine))?;
     let node_id = reader.field("node_id", name)?;
-    let outputs = reader.field("outputs", |reader| {
+    let (errors, outputs) = reader.field("outputs", |reader| {
         reader.open_object()?;
-        let success = reader.field("success", |reader| {
-            reader.list(LISTED, |reader| output(reader, types))
-        })?;
+        let error = reader.field("error", |reader| output_list(reader, types))?;
+        let success = reader.field("success", |reader| output_list(reader, types))?;
         reader.close_object()?;
-        Ok(success)
+        Ok((error, success))
     })?;
+    reader.field("policy", header::node_policy)?;
     let postconditions = reader.field("postconditions", |reader| reader.list(LISTED, clause))?;
     let preconditions = reader.field("preconditions", |reader| reader.list(LISTED, clause))?;
-    reader.field("type", |reader| match reader.string(NAME_BYTES)?.as_ref() {
-        "function" => Ok(()),
-        other => Err(reader.refuse(format_args!("the type of a node is `function`, not `{other}`"))),
-    })?;
+    reader.field("sensitive", |reader| reader.list(LISTED, name))?;
+    reader.field("type", header::node_type)?;
     reader.close_object()?;
     Ok(Semantics {
         body,
+        calls,
         constants,
         constraints,
+        errors,
         expressions,
         inputs,
+        invariants,
+        machines,
         node_id,
         outputs,
         postconditions,
@@ -164,6 +174,10 @@ fn output(reader: &mut Reader<'_>, types: &mut Types) -> Result<Output, Rejected
     Ok(Output { name, ty })
 }
 
+fn output_list(reader: &mut Reader<'_>, types: &mut Types) -> Result<Vec<Output>, Rejected> {
+    reader.list(LISTED, |reader| output(reader, types))
+}
+
 fn constant(reader: &mut Reader<'_>, types: &mut Types) -> Result<RawConstant, Rejected> {
     reader.open_object()?;
     let name = reader.field("name", name)?;
@@ -186,26 +200,6 @@ fn clause(reader: &mut Reader<'_>) -> Result<ExpressionIndex, Rejected> {
     let holds = reader.field("holds", index)?;
     reader.close_object()?;
     Ok(holds)
-}
-
-fn statement(reader: &mut Reader<'_>) -> Result<Statement, Rejected> {
-    reader.open_object()?;
-    let key = reader.key()?;
-    let found = match key.as_ref() {
-        "step" => {
-            let (name, value) = named_value(reader)?;
-            Statement::Step { name, value }
-        }
-        "return" => {
-            reader.open_object()?;
-            let success = reader.field("success", |reader| reader.list(LISTED, named_value))?;
-            reader.close_object()?;
-            Statement::Return { success }
-        }
-        _ => return Err(reader.refuse(format_args!("`{key}` is not a kind of statement"))),
-    };
-    reader.close_object()?;
-    Ok(found)
 }
 
 fn named_value(reader: &mut Reader<'_>) -> Result<(Arc<str>, ExpressionIndex), Rejected> {
@@ -232,13 +226,7 @@ fn source(reader: &mut Reader<'_>) -> Result<Source, Rejected> {
     let intent = reader.field("intent", prose)?;
     let locals = reader.field("locals", |reader| reader.list(LISTED, name))?;
     let path = reader.field("path", prose)?;
-    let sha256 = reader.field("sha256", |reader| {
-        let text = reader.string(NAME_BYTES)?;
-        if text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Ok(text.into_owned());
-        }
-        Err(reader.refuse("the source hash is not 64 lower-case hexadecimal digits"))
-    })?;
+    let sha256 = reader.field("sha256", |reader| hash(reader, "source"))?;
     let spans = reader.field("spans", |reader| reader.list(EXPRESSIONS, span))?;
     let steps = reader.field("steps", |reader| {
         reader.map(LISTED, |reader, key| {
@@ -258,6 +246,16 @@ fn source(reader: &mut Reader<'_>) -> Result<Source, Rejected> {
         spans,
         steps,
     })
+}
+
+fn hash(reader: &mut Reader<'_>, of: &str) -> Result<String, Rejected> {
+    let text = reader.string(NAME_BYTES)?;
+    if text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Ok(text.into_owned());
+    }
+    Err(reader.refuse(format_args!(
+        "the {of} hash is not 64 lower-case hexadecimal digits"
+    )))
 }
 
 /// Text for people; the size of the document is its only limit.

@@ -7,8 +7,10 @@ pub mod base64;
 pub mod canonical;
 pub mod decimal;
 pub mod decode;
+pub mod effect;
 mod fit;
 pub mod float;
+pub mod flow;
 mod generated;
 pub mod intern;
 pub mod json;
@@ -22,9 +24,12 @@ pub mod value;
 mod verify;
 
 pub use decimal::Decimal;
+pub use effect::EffectClass;
+pub use flow::FailureCode;
 // Everything: a new family must not need an edit here.
 pub use generated::choices::*;
 pub use generated::dispatch::*;
+pub use generated::effects::*;
 pub use generated::errors::*;
 pub use generated::kernels::*;
 pub use generated::ops::*;
@@ -34,7 +39,7 @@ pub use types::{EnumType, MapType, RecordType, Signature, Type};
 pub use value::{Key, KeyKind, Map, Member, OwnedKey, Set, Value};
 
 /// The version of the IR format that this build reads.
-pub const IR_VERSION: i64 = 1;
+pub const IR_VERSION: i64 = 2;
 
 /// The bytes are not a well-formed IR document; the message says what and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

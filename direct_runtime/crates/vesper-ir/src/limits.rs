@@ -7,8 +7,16 @@ pub const DOCUMENT_BYTES: usize = 8 * 1024 * 1024;
 pub const EXPRESSIONS: usize = 65_536;
 /// The most of anything else that is listed.
 pub const LISTED: usize = 4_096;
-/// The most clauses: there are three lists of them.
-pub const CLAUSES: usize = 3 * LISTED;
+/// The most clauses: there are four lists of them, and `require` statements.
+pub const CLAUSES: usize = 4 * LISTED + STATEMENTS;
+/// The most statements, in all blocks together.
+pub const STATEMENTS: usize = 1_000;
+/// How deep blocks may nest; the body of the node has depth 1.
+pub const BLOCK_DEPTH: u8 = 16;
+/// The most iterations of a loop.
+pub const ITERATIONS: i64 = 1_000_000;
+/// How deep nodes may call each other; one that calls none has depth 1.
+pub const CALL_DEPTH: usize = 32;
 /// How deep one expression may be; one without operands has depth 1.
 pub const DEPTH: u16 = 512;
 /// The most code points of a string.

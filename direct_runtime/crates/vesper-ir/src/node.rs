@@ -1,7 +1,9 @@
 //! A node, in the two forms it has on the way in: as decoded (names as written) and as verified (places and types).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::flow::{Block, CalledNode, Machine};
 use crate::generated::ops::Op;
 use crate::intern::Types;
 use crate::types::Type;
@@ -24,11 +26,16 @@ pub struct Document {
 /// What the hash covers, field by field as the document has it.
 #[derive(Debug)]
 pub struct Semantics {
-    pub body: Vec<Statement>,
+    pub body: Block,
+    pub calls: Vec<CalledNode>,
     pub constants: Vec<RawConstant>,
     pub constraints: Vec<RawConstraint>,
+    /// The fields of declared errors.
+    pub errors: Vec<Output>,
     pub expressions: Vec<RawExpression>,
     pub inputs: Vec<RawInput>,
+    pub invariants: Vec<ExpressionIndex>,
+    pub machines: Vec<Machine>,
     pub node_id: Arc<str>,
     pub outputs: Vec<Output>,
     pub postconditions: Vec<ExpressionIndex>,
@@ -68,17 +75,6 @@ pub struct RawConstraint {
 }
 
 #[derive(Debug)]
-pub enum Statement {
-    Step {
-        name: Arc<str>,
-        value: ExpressionIndex,
-    },
-    Return {
-        success: Vec<(Arc<str>, ExpressionIndex)>,
-    },
-}
-
-#[derive(Debug)]
 pub enum RawExpression {
     Literal {
         ty: Type,
@@ -88,6 +84,9 @@ pub enum RawExpression {
     Constant(Arc<str>),
     Step(Arc<str>),
     Output(Arc<str>),
+    Error(Arc<str>),
+    Now(Type),
+    Result(Type),
     Call {
         op: String,
         args: Vec<ExpressionIndex>,
@@ -138,37 +137,79 @@ pub enum ForKind {
     Count,
     Min,
     Max,
+    Avg,
+    SortBy,
+    DistinctBy,
+    MinBy,
+    MaxBy,
+    GroupBy,
+    CountBy,
+    IndexBy,
+    TakeWhile,
+    DropWhile,
+    Fold,
 }
+
+/// Every kind of `for`, with its name in documents.
+const FOR_KINDS: [(ForKind, &str); 20] = [
+    (ForKind::Array, "array"),
+    (ForKind::Set, "set"),
+    (ForKind::Map, "map"),
+    (ForKind::ForAll, "forall"),
+    (ForKind::Exists, "exists"),
+    (ForKind::Sum, "sum"),
+    (ForKind::Count, "count"),
+    (ForKind::Min, "min"),
+    (ForKind::Max, "max"),
+    (ForKind::Avg, "avg"),
+    (ForKind::SortBy, "sort_by"),
+    (ForKind::DistinctBy, "distinct_by"),
+    (ForKind::MinBy, "min_by"),
+    (ForKind::MaxBy, "max_by"),
+    (ForKind::GroupBy, "group_by"),
+    (ForKind::CountBy, "count_by"),
+    (ForKind::IndexBy, "index_by"),
+    (ForKind::TakeWhile, "take_while"),
+    (ForKind::DropWhile, "drop_while"),
+    (ForKind::Fold, "fold"),
+];
 
 impl ForKind {
     /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "array" => Self::Array,
-            "set" => Self::Set,
-            "map" => Self::Map,
-            "forall" => Self::ForAll,
-            "exists" => Self::Exists,
-            "sum" => Self::Sum,
-            "count" => Self::Count,
-            "min" => Self::Min,
-            "max" => Self::Max,
-            _ => return None,
-        })
+        let mut kinds = FOR_KINDS.iter();
+        kinds.find(|(_, own)| *own == name).map(|(kind, _)| *kind)
     }
 
     /// The name in documents.
     pub fn name(self) -> &'static str {
+        let mut kinds = FOR_KINDS.iter();
+        kinds.find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    /// True where the items themselves are in the result, or counted there, so that each item is one value.
+    pub fn is_of_items(self) -> bool {
         match self {
-            Self::Array => "array",
-            Self::Set => "set",
-            Self::Map => "map",
-            Self::ForAll => "forall",
-            Self::Exists => "exists",
-            Self::Sum => "sum",
-            Self::Count => "count",
-            Self::Min => "min",
-            Self::Max => "max",
+            Self::SortBy
+            | Self::DistinctBy
+            | Self::MinBy
+            | Self::MaxBy
+            | Self::GroupBy
+            | Self::CountBy
+            | Self::IndexBy
+            | Self::TakeWhile
+            | Self::DropWhile => true,
+            Self::Array
+            | Self::Set
+            | Self::Map
+            | Self::ForAll
+            | Self::Exists
+            | Self::Sum
+            | Self::Count
+            | Self::Min
+            | Self::Max
+            | Self::Avg
+            | Self::Fold => false,
         }
     }
 }
@@ -178,6 +219,8 @@ impl ForKind {
 pub struct For {
     pub kind: ForKind,
     pub over: ExpressionIndex,
+    /// INVARIANT, once verified: the order of a `sort_by`, what a `fold` starts with, and nowhere else.
+    pub with: Option<ExpressionIndex>,
     /// Which items count.
     pub filter: Option<ExpressionIndex>,
     /// INVARIANT, once verified: there is one in a map and nowhere else.
@@ -201,7 +244,7 @@ pub struct Source {
 /// Line, column, end line, end column.
 pub type Span = [u32; 4];
 
-/// A verified node: every name is a place, every expression has a type, and all rules of docs/spec/ir.md hold.
+/// A verified node: every name has a place, every expression has a type, and all rules of docs/spec/ir.md hold.
 #[derive(Debug)]
 pub struct Node {
     pub node_id: Arc<str>,
@@ -213,10 +256,20 @@ pub struct Node {
     pub expressions: Vec<Expression>,
     pub constraints: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
+    pub body: Block,
+    /// Everything in the body that has a name, in program order.
     pub steps: Vec<Step>,
-    /// One for each output, in declared order.
-    pub returns: Vec<ExpressionIndex>,
     pub postconditions: Vec<ExpressionIndex>,
+    pub invariants: Vec<ExpressionIndex>,
+    /// The fields of declared errors; the first is `error_code`, an enum. None where the node declares no errors.
+    pub errors: Vec<Output>,
+    pub calls: Vec<CalledNode>,
+    /// True when an expression of it is `now`.
+    pub uses_now: bool,
+    /// The places of steps, by their names.
+    pub(crate) step_places: HashMap<Arc<str>, usize>,
+    /// The places of the locals of loops, by their numbers.
+    pub(crate) loop_locals: HashMap<LocalNumber, usize>,
     /// How many locals there are.
     pub locals: usize,
 }
@@ -244,7 +297,8 @@ pub struct Constant {
 #[derive(Debug)]
 pub struct Step {
     pub name: Arc<str>,
-    pub value: ExpressionIndex,
+    /// The type of its value; nothing for a branch without one.
+    pub ty: Option<Type>,
 }
 
 #[derive(Debug)]
@@ -263,6 +317,12 @@ pub enum ExpressionKind {
     Constant(usize),
     Step(usize),
     Output(usize),
+    /// A field of the declared error.
+    Error(usize),
+    /// The start of the execution.
+    Now,
+    /// What a request or a call gave: it stands in the statement and in no other expression.
+    Result,
     Call {
         op: Op,
         args: Vec<ExpressionIndex>,
@@ -285,6 +345,8 @@ pub enum ExpressionKind {
         item: usize,
         /// The value of a map's entry.
         entry_value: Option<usize>,
+        /// What a `fold` has so far. INVARIANT: there is one in a `fold` and nowhere else.
+        so_far: Option<usize>,
         parts: For,
     },
     Array(Vec<ExpressionIndex>),
@@ -300,5 +362,15 @@ impl Node {
     /// The expression at this place of the table.
     pub fn expression(&self, index: ExpressionIndex) -> Option<&Expression> {
         self.expressions.get(usize::try_from(index).ok()?)
+    }
+
+    /// The place of a step.
+    pub fn step_place(&self, name: &str) -> Option<usize> {
+        self.step_places.get(name).copied()
+    }
+
+    /// The place of a local that a loop introduces.
+    pub fn loop_local(&self, number: LocalNumber) -> Option<usize> {
+        self.loop_locals.get(&number).copied()
     }
 }

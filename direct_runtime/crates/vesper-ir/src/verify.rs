@@ -8,20 +8,22 @@ use std::sync::Arc;
 
 use crate::Rejected;
 use crate::fit::fit;
+use crate::flow::{CalledNode, Machine, leaves};
 use crate::node::{
-    Constant, Document, Expression, ExpressionIndex, Input, Node, Output, RawConstraint, RawInput, Statement,
-    Step,
+    Constant, Document, ExpressionIndex, Input, Node, Output, RawConstant, RawConstraint, RawInput, Step,
 };
 use crate::types::Type;
 
 mod composed;
 mod expression;
+mod flow;
 mod locals;
+mod request;
 mod structure;
 
 use expression::{Names, Scope, Typing};
+use flow::Flow;
 use locals::Locals;
-use structure::Root;
 
 /// What a name of the one namespace of inputs, constants and steps stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,24 +41,19 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         types,
         semantic_hash,
     } = document;
-    let (steps, returned) = body(semantics.body)?;
-    outputs(&semantics.outputs)?;
-    let returns = returns(&semantics.outputs, &returned)?;
+    if !leaves(&semantics.body) {
+        return Err(Rejected(
+            "the body does not end with a return or a raise".to_owned(),
+        ));
+    }
+    distinct("outputs", &semantics.outputs)?;
+    errors(&semantics.errors)?;
+    machines(&semantics.machines)?;
+    calls(&semantics.calls)?;
     let inputs = inputs(semantics.inputs)?;
-    let constants = semantics
-        .constants
-        .into_iter()
-        .map(|raw| {
-            let value = fit(&raw.ty, &raw.value)
-                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
-            Ok(Constant {
-                name: raw.name,
-                ty: raw.ty,
-                value,
-            })
-        })
-        .collect::<Result<Vec<_>, Rejected>>()?;
-    let by_name = namespace(&inputs, &constants, &steps)?;
+    let constants = constants(semantics.constants)?;
+    let parts = flow::parts(&semantics.body);
+    let by_name = namespace(&inputs, &constants, &parts.names)?;
     let constraints = constraints(&semantics.constraints, &by_name)?;
     if source.spans.len() != semantics.expressions.len() {
         return Err(Rejected(format!(
@@ -66,31 +63,47 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         )));
     }
 
-    let roots = roots(
-        &constraints,
-        &semantics.preconditions,
-        &steps,
-        &returns,
-        &semantics.postconditions,
-    );
+    let before = constraints.iter().chain(&semantics.preconditions);
+    let after = semantics.postconditions.iter().chain(&semantics.invariants);
+    let roots: Vec<ExpressionIndex> = before.chain(&parts.roots).chain(after).copied().collect();
     let starts = structure::check(&semantics.expressions, &roots)?;
-    let outputs_by_name = semantics
-        .outputs
-        .iter()
-        .map(|output| Arc::clone(&output.name))
-        .zip(0..)
-        .collect();
+    let places = |outputs: &[Output]| {
+        let names = outputs.iter().map(|output| Arc::clone(&output.name));
+        names.zip(0..).collect::<HashMap<Arc<str>, usize>>()
+    };
     let names = Names {
         by_name,
-        outputs_by_name,
+        outputs_by_name: places(&semantics.outputs),
+        errors_by_name: places(&semantics.errors),
         inputs: &inputs,
         constants: &constants,
         outputs: &semantics.outputs,
+        errors: &semantics.errors,
     };
-    let locals = Locals::new(&semantics.expressions, source.locals.len())?;
+    let locals = Locals::new(&semantics.expressions, &parts.locals, source.locals.len())?;
     let local_count = locals.count();
-    let typing = Typing::new(names, types, locals, semantics.expressions.len());
-    let expressions = typed(typing, &semantics.outputs, semantics.expressions, &starts, &roots)?;
+    let typing = Typing::new(names, types, locals, parts.names.len());
+    let mut flow = Flow::new(
+        typing,
+        semantics.expressions,
+        &starts,
+        &parts.names,
+        &semantics.calls,
+        &semantics.machines,
+        &semantics.outputs,
+        &semantics.errors,
+    );
+    flow.clauses("constraint", &constraints, Scope::Constraint)?;
+    flow.clauses("precondition", &semantics.preconditions, Scope::Precondition)?;
+    flow.body(&semantics.body)?;
+    flow.clauses("postcondition", &semantics.postconditions, Scope::Postcondition)?;
+    flow.clauses("invariant", &semantics.invariants, Scope::Invariant)?;
+    let (typing, step_types) = flow.finish();
+    let (expressions, uses_now, loop_locals) = typing.finish();
+    let step_places = parts.names.iter().cloned().zip(0..).collect();
+    let steps = (parts.names.into_iter().zip(step_types))
+        .map(|(name, ty)| Step { name, ty })
+        .collect();
     Ok(Node {
         node_id: semantics.node_id,
         semantic_hash,
@@ -101,9 +114,15 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         expressions,
         constraints,
         preconditions: semantics.preconditions,
+        body: semantics.body,
         steps,
-        returns,
         postconditions: semantics.postconditions,
+        invariants: semantics.invariants,
+        errors: semantics.errors,
+        calls: semantics.calls,
+        uses_now,
+        step_places,
+        loop_locals,
         locals: local_count,
     })
 }
@@ -123,20 +142,78 @@ fn inputs(raw: Vec<RawInput>) -> Result<Vec<Input>, Rejected> {
         .collect()
 }
 
-fn outputs(outputs: &[Output]) -> Result<(), Rejected> {
+fn constants(raw: Vec<RawConstant>) -> Result<Vec<Constant>, Rejected> {
+    raw.into_iter()
+        .map(|raw| {
+            let value = fit(&raw.ty, &raw.value)
+                .map_err(|what| Rejected(format!("constant `{}`: {what}", raw.name)))?;
+            Ok(Constant {
+                name: raw.name,
+                ty: raw.ty,
+                value,
+            })
+        })
+        .collect()
+}
+
+fn distinct(what: &str, outputs: &[Output]) -> Result<(), Rejected> {
     let mut seen = HashSet::with_capacity(outputs.len());
     for output in outputs {
         if !seen.insert(&output.name) {
-            return Err(Rejected(format!("two outputs are named `{}`", output.name)));
+            return Err(Rejected(format!("two {what} are named `{}`", output.name)));
         }
     }
     Ok(())
 }
 
+fn errors(errors: &[Output]) -> Result<(), Rejected> {
+    distinct("error fields", errors)?;
+    match errors.first() {
+        None => Ok(()),
+        Some(first) if &*first.name == "error_code" && matches!(first.ty, Type::Enum(_)) => Ok(()),
+        Some(first) => Err(Rejected(format!(
+            "the first error field is `error_code`, an enum, not `{}`, which is {}",
+            first.name, first.ty
+        ))),
+    }
+}
+
+fn machines(machines: &[Machine]) -> Result<(), Rejected> {
+    let mut names = HashSet::with_capacity(machines.len());
+    for machine in machines {
+        let name = &machine.name;
+        if !names.insert(name) {
+            return Err(Rejected(format!("two machines are named `{name}`")));
+        }
+        let mut states = HashSet::with_capacity(machine.states.len());
+        if let Some(state) = machine.states.iter().find(|state| !states.insert(*state)) {
+            return Err(Rejected(format!(
+                "machine `{name}` has the state `{state}` twice"
+            )));
+        }
+        let mentioned = machine.transitions.iter().flat_map(|(from, to)| [from, to]);
+        if let Some(state) = mentioned
+            .chain([&machine.initial])
+            .find(|state| !states.contains(state))
+        {
+            return Err(Rejected(format!("machine `{name}` has no state `{state}`")));
+        }
+    }
+    Ok(())
+}
+
+fn calls(calls: &[CalledNode]) -> Result<(), Rejected> {
+    let mut seen = HashSet::with_capacity(calls.len());
+    match calls.iter().find(|called| !seen.insert(&called.node)) {
+        Some(called) => Err(Rejected(format!("`calls` has the node `{}` twice", called.node))),
+        None => Ok(()),
+    }
+}
+
 fn namespace(
     inputs: &[Input],
     constants: &[Constant],
-    steps: &[Step],
+    steps: &[Arc<str>],
 ) -> Result<HashMap<Arc<str>, Named>, Rejected> {
     let names = (inputs
         .iter()
@@ -148,7 +225,7 @@ fn namespace(
             .map(|constant| &constant.name)
             .zip((0..).map(Named::Constant)),
     )
-    .chain(steps.iter().map(|step| &step.name).zip((0..).map(Named::Step)));
+    .chain(steps.iter().zip((0..).map(Named::Step)));
     let mut found = HashMap::with_capacity(inputs.len() + constants.len() + steps.len());
     for (name, named) in names {
         if found.insert(Arc::clone(name), named).is_some() {
@@ -176,123 +253,4 @@ fn constraints(
             },
         )
         .collect()
-}
-
-/// What the body's `return` gives: names and the expressions of their values.
-type Returned = Vec<(Arc<str>, ExpressionIndex)>;
-
-/// Steps, and the one return at the end.
-fn body(statements: Vec<Statement>) -> Result<(Vec<Step>, Returned), Rejected> {
-    let mut steps = Vec::with_capacity(statements.len());
-    let mut returned = None;
-    for (number, statement) in statements.into_iter().enumerate() {
-        if returned.is_some() {
-            return Err(Rejected(format!("statement {number} stands after the return")));
-        }
-        match statement {
-            Statement::Step { name, value } => steps.push(Step { name, value }),
-            Statement::Return { success } => returned = Some(success),
-        }
-    }
-    let returned = returned.ok_or_else(|| Rejected("the body does not end with a return".to_owned()))?;
-    Ok((steps, returned))
-}
-
-fn returns(outputs: &[Output], returned: &Returned) -> Result<Vec<ExpressionIndex>, Rejected> {
-    if returned.len() != outputs.len() {
-        return Err(Rejected(format!(
-            "the return gives {} values for {} outputs",
-            returned.len(),
-            outputs.len()
-        )));
-    }
-    let pairs = outputs.iter().zip(returned);
-    pairs
-        .map(|(output, (name, value))| {
-            if output.name != *name {
-                return Err(Rejected(format!(
-                    "the return gives `{name}` where output `{}` is next in declared order",
-                    output.name
-                )));
-            }
-            Ok(*value)
-        })
-        .collect()
-}
-
-/// Everything that owns an expression, in program order.
-fn roots(
-    constraints: &[ExpressionIndex],
-    preconditions: &[ExpressionIndex],
-    steps: &[Step],
-    returns: &[ExpressionIndex],
-    postconditions: &[ExpressionIndex],
-) -> Vec<Root> {
-    let clauses = |phase: &'static str, list: &[ExpressionIndex], scope: Scope| {
-        let roots: Vec<Root> = (0..)
-            .zip(list)
-            .map(|(number, holds)| Root {
-                index: *holds,
-                scope,
-                owner: structure::Owner::Clause(phase, number),
-            })
-            .collect();
-        roots
-    };
-    let mut found = clauses("constraint", constraints, Scope::BEFORE_BODY);
-    found.extend(clauses("precondition", preconditions, Scope::BEFORE_BODY));
-    found.extend(steps.iter().enumerate().map(|(number, step)| Root {
-        index: step.value,
-        scope: Scope::in_body(number),
-        owner: structure::Owner::Step,
-    }));
-    found.extend(returns.iter().enumerate().map(|(number, value)| Root {
-        index: *value,
-        scope: Scope::in_body(steps.len()),
-        owner: structure::Owner::Return(number),
-    }));
-    found.extend(clauses("postcondition", postconditions, Scope::AFTER_BODY));
-    found
-}
-
-fn typed(
-    mut typing: Typing<'_>,
-    outputs: &[Output],
-    raw: Vec<crate::node::RawExpression>,
-    starts: &[ExpressionIndex],
-    roots: &[Root],
-) -> Result<Vec<Expression>, Rejected> {
-    let mut remaining = raw.into_iter().zip(starts);
-    for root in roots {
-        // INVARIANT: `structure` showed that each root's subtree ends at the root and begins where the last one ended.
-        while typing.next_index() <= root.index {
-            let Some((raw, start)) = remaining.next() else {
-                break;
-            };
-            typing.push(raw, *start, root.scope)?;
-        }
-        let Some(found) = typing.type_of(root.index) else {
-            continue;
-        };
-        match root.owner {
-            structure::Owner::Clause(phase, number) if *found != Type::Boolean => {
-                return Err(Rejected(format!(
-                    "{phase} {number}: a clause is boolean, not {found}"
-                )));
-            }
-            structure::Owner::Return(number) => {
-                if let Some(output) = outputs.get(number)
-                    && output.ty != *found
-                {
-                    return Err(Rejected(format!(
-                        "the return gives {found} for output `{}`, which is {}",
-                        output.name, output.ty
-                    )));
-                }
-            }
-            structure::Owner::Step => typing.define_step(root.index),
-            structure::Owner::Clause(..) => {}
-        }
-    }
-    Ok(typing.finish())
 }

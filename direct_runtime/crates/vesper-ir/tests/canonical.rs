@@ -129,10 +129,10 @@ fn other_spellings_of_the_same_document_are_refused() {
         format!("{text}\n"),
         format!("\u{feff}{text}"),
         text.replacen(':', ": ", 1),
-        text.replacen("\"ir_version\":1", "\"ir_version\":1.0", 1),
-        text.replacen("\"ir_version\":1", "\"ir_version\":01", 1),
-        text.replacen("\"ir_version\":1", "\"ir_version\":2", 1),
-        text.replacen("\"ir_version\":1", "\"ir_version\":1,\"ir_version\":1", 1),
+        text.replacen("\"ir_version\":2", "\"ir_version\":2.0", 1),
+        text.replacen("\"ir_version\":2", "\"ir_version\":02", 1),
+        text.replacen("\"ir_version\":2", "\"ir_version\":1", 1),
+        text.replacen("\"ir_version\":2", "\"ir_version\":2,\"ir_version\":2", 1),
         text.replacen("amount", "\\u0061mount", 1),
     ];
     for bytes in spellings {

@@ -20,7 +20,7 @@ fn document_with_spans(semantics: &Value, spans: usize) -> Vec<u8> {
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; spans],
         "steps": {}, "clauses": {}, "locals": [],
     });
-    json!({"ir_version": 1, "semantics": semantics, "source": source})
+    json!({"ir_version": 2, "semantics": semantics, "source": source})
         .to_string()
         .into_bytes()
 }
@@ -29,13 +29,14 @@ fn document_with_spans(semantics: &Value, spans: usize) -> Vec<u8> {
 fn semantics() -> Value {
     let color = json!({"enum": ["red", "green"]});
     json!({
-        "node_id": "small_v1", "type": "function",
+        "node_id": "small_v1", "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
+        "capabilities": {"denied": [], "required": []}, "invariants": [],
         "inputs": [
             {"name": "amount", "type": "decimal"},
             {"name": "color", "type": color, "default": "green"},
             {"name": "count", "type": "integer", "default": 1},
         ],
-        "outputs": {"success": [{"name": "total", "type": "decimal"}, {"name": "is_big", "type": "boolean"}]},
+        "outputs": {"error": [], "success": [{"name": "total", "type": "decimal"}, {"name": "is_big", "type": "boolean"}]},
         "constants": [
             {"name": "rate", "type": "decimal", "value": "0.10"},
             {"name": "lucky", "type": {"set": "integer"}, "value": [-3, 7, 11]},
@@ -62,7 +63,7 @@ fn semantics() -> Value {
         "constraints": [{"holds": 4, "input": "count"}],
         "preconditions": [],
         "body": [
-            {"step": {"name": "share", "value": 12}},
+            {"step": {"name": "share", "value": 12, "handlers": []}},
             {"return": {"success": [{"name": "total", "value": 13}, {"name": "is_big", "value": 14}]}},
         ],
         "postconditions": [{"holds": 16}],
@@ -92,7 +93,7 @@ fn the_node_itself_is_well_formed() {
     let node = vesper_ir::load(&document(&semantics())).unwrap();
     assert_eq!(&*node.node_id, "small_v1");
     assert_eq!(node.steps.len(), 1);
-    // sha256 of {"ir_version":1,"semantics":{…}}: independent of the source.
+    // sha256 of {"ir_version":2,"semantics":{…}}: independent of the source.
     assert_eq!(node.semantic_hash.len(), 64);
     let other = String::from_utf8(document(&semantics()))
         .unwrap()
@@ -323,18 +324,13 @@ fn values_fit_their_types_in_one_spelling() {
 fn the_body_ends_with_its_one_return_of_every_output() {
     refuses(
         "/body",
-        json!([{"step": {"name": "share", "value": 12}}]),
+        json!([{"step": {"name": "share", "value": 12, "handlers": []}}]),
         "does not end with a return",
-    );
-    refuses(
-        "/body/0",
-        json!({"return": {"success": []}}),
-        "statement 1 stands after the return",
     );
     refuses(
         "/body/1/return/success",
         json!([{"name": "total", "value": 13}]),
-        "gives 1 values for 2 outputs",
+        "expression 14 is not used",
     );
     refuses(
         "/body/1/return/success/0/name",
@@ -348,8 +344,8 @@ fn the_body_ends_with_its_one_return_of_every_output() {
     );
     refuses(
         "/body/1",
-        json!({"raise": {}}),
-        "`raise` is not a kind of statement",
+        json!({"throw": {}}),
+        "`throw` is not a kind of statement",
     );
 }
 
@@ -443,7 +439,7 @@ fn unknown_and_missing_fields_are_refused() {
     refuses(
         "/type",
         json!("agent"),
-        "the type of a node is `function`, not `agent`",
+        "the type of a node is function or data_transform or",
     );
 }
 
@@ -454,7 +450,7 @@ fn limits_hold() {
         expressions
             .extend((1..depth).map(|index| json!({"call": {"op": "boolean.not", "args": [index - 1]}})));
         let mut changed = semantics();
-        changed["outputs"] = json!({"success": []});
+        changed["outputs"] = json!({"error": [], "success": []});
         changed["constraints"] = json!([]);
         changed["postconditions"] = json!([]);
         changed["preconditions"] = json!([{"holds": depth - 1}]);

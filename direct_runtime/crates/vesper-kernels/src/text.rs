@@ -274,6 +274,25 @@ impl TextKernels for Native {
         Ok(Arc::from(&*char.encode_utf8(&mut [0; 4])))
     }
 
+    fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
+        let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let kept = value.bytes().filter(|byte| is_kept(*byte)).count();
+        within_text(kept.saturating_add((value.len() - kept).saturating_mul(3)))?;
+        let mut encoded = String::with_capacity(value.len());
+        for byte in value.bytes() {
+            if is_kept(byte) {
+                encoded.push(char::from(byte));
+            } else {
+                encoded.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
+                    encoded.push(digit.to_ascii_uppercase());
+                }
+            }
+        }
+        Ok(Arc::from(encoded))
+    }
+
     fn text_code_points(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode> {
         let length = length(value);
         within_items(length)?;

@@ -1,14 +1,16 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
-//! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `guard` keeps a panic from
-//! crossing into Python. No meaning lives here.
+//! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
+//! is one that waits for effects, `guard` keeps a panic from crossing into Python. No meaning lives here.
 
 mod composed;
 mod convert;
+mod execution;
 mod gather;
 mod guard;
 mod json;
 mod names;
+mod outcome;
 mod problems;
 mod program;
 mod times;
@@ -37,6 +39,8 @@ fn operation_names() -> Vec<&'static str> {
 mod _direct {
     #[pymodule_export]
     use super::IrRejected;
+    #[pymodule_export]
+    use super::execution::Execution;
     #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Python strings that are made once for a loaded node: the members of its enums and the fields of its records.
+//! Python strings that are made once for a loaded node and those it calls: the members of its enums and the fields of its records.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,17 @@ use vesper_ir::{Node, Type};
 pub(crate) struct Names(HashMap<usize, Vec<Py<PyString>>>);
 
 impl Names {
-    pub(crate) fn new(py: Python<'_>, node: &Node) -> Self {
+    /// The names of all types of these nodes.
+    pub(crate) fn new<'a>(py: Python<'_>, nodes: impl IntoIterator<Item = &'a Node>) -> Self {
         let mut names = Self(HashMap::new());
-        let inputs = node.inputs.iter().map(|input| &input.ty);
-        let outputs = node.outputs.iter().map(|output| &output.ty);
-        let constants = node.constants.iter().map(|constant| &constant.ty);
-        let expressions = node.expressions.iter().map(|expression| &expression.ty);
-        for ty in inputs.chain(outputs).chain(constants).chain(expressions) {
-            names.add(py, ty);
+        for node in nodes {
+            let inputs = node.inputs.iter().map(|input| &input.ty);
+            let outputs = node.outputs.iter().chain(&node.errors).map(|output| &output.ty);
+            let constants = node.constants.iter().map(|constant| &constant.ty);
+            let expressions = node.expressions.iter().map(|expression| &expression.ty);
+            for ty in inputs.chain(outputs).chain(constants).chain(expressions) {
+                names.add(py, ty);
+            }
         }
         names
     }

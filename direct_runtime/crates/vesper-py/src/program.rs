@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::intern;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use vesper_interp::inputs::ProblemKind;
-use vesper_interp::{Mark, Mention, Outcome};
-use vesper_ir::{ErrorCode, Type, Value};
+use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
-use crate::convert::to_python;
+use crate::convert::to_scalar;
+use crate::execution::{Begun, Execution, misuse};
 use crate::gather::gather;
 use crate::guard::guarded;
 use crate::names::Names;
+use crate::outcome::{Shown, bad_input, fault};
 use crate::problems::{Path, Problems};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
@@ -29,18 +29,23 @@ pub(crate) struct Program {
     names: Names,
 }
 
-/// What an execution gave, before it has a Python form.
-enum Ended {
-    BadInput(Problems),
-    Ran(Vec<Mark>, Outcome),
-}
+/// The converted inputs, or what is wrong with them.
+type Converted = Result<Vec<Value>, Problems>;
 
 #[pymethods]
 impl Program {
+    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls.
     #[staticmethod]
-    fn load(py: Python<'_>, ir: &Bound<'_, PyBytes>) -> PyResult<Self> {
+    #[pyo3(signature = (ir, dependencies = Vec::new(), /))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    fn load(
+        py: Python<'_>,
+        ir: &Bound<'_, PyBytes>,
+        dependencies: Vec<Bound<'_, PyBytes>>,
+    ) -> PyResult<Self> {
         let bytes = ir.as_bytes();
-        let compiled = guarded(|| vesper_interp::Program::load(bytes))
+        let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
+        let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
         let intern = |name: &Arc<str>| PyString::intern(py, name).unbind();
@@ -53,7 +58,7 @@ impl Program {
             .zip(0..)
             .collect();
         let output_names = node.outputs.iter().map(|output| intern(&output.name)).collect();
-        let names = Names::new(py, node);
+        let names = Names::new(py, compiled.nodes());
         Ok(Self {
             compiled,
             input_names,
@@ -73,31 +78,89 @@ impl Program {
         &self.compiled.node().semantic_hash
     }
 
+    /// True when an execution may ask for effects: then it is started, not called.
+    #[getter]
+    fn asks(&self) -> bool {
+        self.compiled.asks()
+    }
+
+    /// True when an execution needs the time of its start.
+    #[getter]
+    fn uses_now(&self) -> bool {
+        self.compiled.uses_now()
+    }
+
     /// The outcome of an execution on these inputs.
-    #[pyo3(signature = (inputs, /))]
-    fn call<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let inputs = as_dict(inputs)?;
-        match guarded(|| self.execute(inputs, |frame| (Vec::new(), self.compiled.run(frame)))) {
-            Ok(ended) => self.outcome(py, &ended?),
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        let run = || {
+            let converted = self.converted(inputs)?;
+            PyResult::Ok(converted.map(|frame| self.compiled.run(frame, now)))
+        };
+        match guarded(run) {
+            Ok(Ok(Ok(outcome))) => self.shown().outcome(py, &outcome),
+            Ok(Ok(Err(problems))) => bad_input(py, &problems),
+            Ok(Err(error)) => Err(error),
             Err(message) => fault(py, &message),
         }
     }
 
     /// The marks and the outcome of an execution on these inputs.
-    #[pyo3(signature = (inputs, /))]
+    #[pyo3(signature = (inputs, /, now = None))]
     fn trace<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyTuple>)> {
         let inputs = as_dict(inputs)?;
-        match guarded(|| self.execute(inputs, |frame| self.compiled.run_traced(frame))) {
-            Ok(ended) => {
-                let ended = ended?;
-                Ok((self.marks(py, &ended)?, self.outcome(py, &ended)?))
-            }
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        let run = || {
+            let converted = self.converted(inputs)?;
+            PyResult::Ok(converted.map(|frame| self.compiled.run_traced(frame, now)))
+        };
+        match guarded(run) {
+            Ok(Ok(Ok((marks, outcome)))) => Ok((
+                self.shown().marks(py, &marks)?,
+                self.shown().outcome(py, &outcome)?,
+            )),
+            Ok(Ok(Err(problems))) => Ok((PyList::empty(py), bad_input(py, &problems)?)),
+            Ok(Err(error)) => Err(error),
             Err(message) => Ok((PyList::empty(py), fault(py, &message)?)),
         }
+    }
+
+    /// An execution on these inputs, which runs when it is advanced.
+    #[pyo3(signature = (inputs, /, now = None, is_traced = true))]
+    fn start<'py>(
+        program: &Bound<'py, Self>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+        is_traced: bool,
+    ) -> PyResult<Execution> {
+        let own = program.get();
+        let inputs = as_dict(inputs)?;
+        let now = own.now(now)?;
+        let converted = guarded(|| own.converted(inputs)).map_err(|message| {
+            PyRuntimeError::new_err(format!("engine fault while converting: {message}"))
+        })?;
+        let begun = match converted? {
+            Ok(frame) => {
+                let started = own.compiled.start(frame, now, is_traced);
+                Begun::Running(Box::new(started.map_err(misuse)?))
+            }
+            Err(problems) => Begun::BadInput(problems),
+        };
+        Ok(Execution::new(program.clone().unbind(), begun))
     }
 }
 
@@ -107,16 +170,44 @@ fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, Py
         .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
 }
 
-fn fault<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, PyTuple>> {
-    (intern!(py, "engine_fault"), message).into_pyobject(py)
-}
-
 impl Program {
-    fn execute(
-        &self,
-        inputs: &Bound<'_, PyDict>,
-        run: impl FnOnce(Vec<Value>) -> (Vec<Mark>, Outcome),
-    ) -> PyResult<Ended> {
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub(crate) fn shown(&self) -> Shown<'_> {
+        Shown {
+            node: self.compiled.node(),
+            names: &self.names,
+            output_names: &self.output_names,
+        }
+    }
+
+    fn refuse_effects(&self) -> PyResult<()> {
+        if self.compiled.asks() {
+            return Err(PyValueError::new_err(
+                "the node asks for effects: start it, and advance it with what comes of them",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The time of the start, in a program that needs it; another one does not look at what was given.
+    fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
+        if !self.compiled.uses_now() {
+            return Ok(None);
+        }
+        let given = given.ok_or_else(|| PyValueError::new_err("the node uses now, and no time was given"))?;
+        match to_scalar(&Type::Timestamp, given)? {
+            Ok(now) => Ok(Some(now)),
+            Err(problem) => Err(PyValueError::new_err(format!(
+                "now is a timestamp; what was given is {}",
+                problem.name()
+            ))),
+        }
+    }
+
+    fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
         let gathered = gather(inputs, &self.input_names, find)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
@@ -133,85 +224,10 @@ impl Program {
         for name in &gathered.unknown {
             problems.add(&Path::UnknownInput(name), ProblemKind::Unknown);
         }
-        if !problems.is_empty() {
-            return Ok(Ended::BadInput(problems));
-        }
-        let (marks, outcome) = run(frame);
-        Ok(Ended::Ran(marks, outcome))
-    }
-
-    fn outcome<'py>(&self, py: Python<'py>, ended: &Ended) -> PyResult<Bound<'py, PyTuple>> {
-        match ended {
-            Ended::BadInput(problems) => {
-                let problems = PyList::new(py, problems.to_python(py)?)?;
-                (
-                    intern!(py, "failed"),
-                    ErrorCode::BadInput.name(),
-                    py.None(),
-                    problems,
-                )
-                    .into_pyobject(py)
-            }
-            Ended::Ran(_, Outcome::Returned(values)) => {
-                let outputs = PyDict::new(py);
-                let declared = self.compiled.node().outputs.iter().zip(&self.output_names);
-                for ((output, name), value) in declared.zip(values) {
-                    outputs.set_item(name, to_python(py, &self.names, &output.ty, value)?)?;
-                }
-                (intern!(py, "returned"), outputs).into_pyobject(py)
-            }
-            Ended::Ran(_, Outcome::Failed { code, expression }) => {
-                (intern!(py, "failed"), code.name(), *expression, PyList::empty(py)).into_pyobject(py)
-            }
-            Ended::Ran(
-                _,
-                Outcome::ContractBroken {
-                    phase,
-                    clause,
-                    values,
-                },
-            ) => {
-                let mentioned = PyDict::new(py);
-                for (mention, value) in values {
-                    let (name, ty) = self.named(*mention).ok_or_else(|| {
-                        PyRuntimeError::new_err("engine fault: a clause mentions what is not there")
-                    })?;
-                    mentioned.set_item(name.as_ref(), to_python(py, &self.names, ty, value)?)?;
-                }
-                (intern!(py, "contract_broken"), phase.name(), *clause, mentioned).into_pyobject(py)
-            }
-            Ended::Ran(_, Outcome::Fault(message)) => fault(py, message),
-        }
-    }
-
-    fn named(&self, mention: Mention) -> Option<(&Arc<str>, &Type)> {
-        let node = self.compiled.node();
-        Some(match mention {
-            Mention::Input(place) => node.inputs.get(place).map(|input| (&input.name, &input.ty))?,
-            Mention::Constant(place) => node
-                .constants
-                .get(place)
-                .map(|constant| (&constant.name, &constant.ty))?,
-            Mention::Output(place) => node.outputs.get(place).map(|output| (&output.name, &output.ty))?,
-            Mention::Step(place) => {
-                let step = node.steps.get(place)?;
-                (&step.name, &node.expression(step.value)?.ty)
-            }
+        Ok(if problems.is_empty() {
+            Ok(frame)
+        } else {
+            Err(problems)
         })
-    }
-
-    fn marks<'py>(&self, py: Python<'py>, ended: &Ended) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        if let Ended::Ran(marks, _) = ended {
-            for mark in marks {
-                let ty = self
-                    .compiled
-                    .node()
-                    .expression(mark.index)
-                    .map_or(&Type::Boolean, |found| &found.ty);
-                list.append((mark.index, to_python(py, &self.names, ty, &mark.value)?))?;
-            }
-        }
-        Ok(list)
     }
 }

@@ -4,18 +4,98 @@ use serde_json::{Value as Json, json};
 use vesper_interp::{Mention, Outcome, Program};
 use vesper_ir::{Type, Value};
 
-/// The canonical bytes of a document; `serde_json` sorts keys and escapes exactly as canonical JSON does.
+/// The canonical bytes of a document; `serde_json` sorts keys and escapes exactly as canonical JSON does. What most
+/// tests do not care for may be left out of the semantics.
 pub(crate) fn document(semantics: &Json) -> Vec<u8> {
-    let spans = semantics["expressions"].as_array().map_or(0, Vec::len);
+    let semantics = completed(semantics);
     let expressions = semantics["expressions"].as_array().unwrap();
-    let locals: usize = expressions.iter().map(introduced).sum();
+    let mut locals: usize = expressions.iter().map(introduced).sum();
+    locals += loop_locals(&semantics["body"]);
     let source = json!({
-        "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; spans],
+        "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; expressions.len()],
         "steps": {}, "clauses": {}, "locals": vec!["x"; locals],
     });
-    json!({"ir_version": 1, "semantics": semantics, "source": source})
+    json!({"ir_version": 2, "semantics": semantics, "source": source})
         .to_string()
         .into_bytes()
+}
+
+/// The semantics with everything that was left out.
+pub(crate) fn completed(semantics: &Json) -> Json {
+    let mut whole = json!({
+        "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
+        "capabilities": {"denied": [], "required": []}, "invariants": [], "constants": [], "constraints": [],
+        "preconditions": [], "postconditions": [],
+    });
+    for (key, value) in semantics.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    if whole["outputs"].get("error").is_none() {
+        whole["outputs"]["error"] = json!([]);
+    }
+    complete_statements(&mut whole["body"]);
+    whole
+}
+
+/// Gives handlers to the statements that have none, and a request what it may do without in a test.
+fn complete_statements(block: &mut Json) {
+    for statement in block.as_array_mut().unwrap() {
+        let (kind, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
+        let defaults = match kind.as_str() {
+            "step" | "call" => json!({"handlers": []}),
+            "branch" => json!({"handlers": [], "else": []}),
+            "loop" => json!({"handlers": [], "locals": [], "state": [], "next": [], "body": [], "max": 1000}),
+            "request" => json!({"handlers": [], "policy": {}, "fixed": {}, "arguments": []}),
+            _ => json!({}),
+        };
+        for (key, value) in defaults.as_object().unwrap() {
+            if fields.get(key).is_none() {
+                fields[key] = value.clone();
+            }
+        }
+        for block in blocks_mut(fields) {
+            complete_statements(block);
+        }
+    }
+}
+
+/// The blocks within the fields of a statement.
+fn blocks_mut(fields: &mut Json) -> Vec<&mut Json> {
+    let mut found = Vec::new();
+    for (key, value) in fields.as_object_mut().unwrap() {
+        match key.as_str() {
+            "body" | "else" => found.push(value),
+            "arms" | "handlers" => {
+                found.extend(
+                    value
+                        .as_array_mut()
+                        .unwrap()
+                        .iter_mut()
+                        .map(|each| &mut each["body"]),
+                );
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// How many locals the loops of a block introduce.
+fn loop_locals(block: &Json) -> usize {
+    let statements = block.as_array().unwrap().iter();
+    let each = statements.map(|statement| {
+        let (_, fields) = statement.as_object().unwrap().iter().next().unwrap();
+        let count = |name: &str| match &fields[name] {
+            Json::Array(listed) => listed.len(),
+            _ => 0,
+        };
+        let inside: usize = blocks_mut(&mut fields.clone())
+            .into_iter()
+            .map(|block| loop_locals(block))
+            .sum();
+        count("locals") + count("state") + inside
+    });
+    each.sum()
 }
 
 /// How many locals an expression introduces.
@@ -98,6 +178,15 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
                 .collect();
             format!("returned {}", outputs.join(" "))
         }
+        Outcome::DeclaredError(values) => {
+            let fields = node.errors.iter().zip(values);
+            let fields: Vec<String> = fields
+                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .collect();
+            format!("error {}", fields.join(" "))
+        }
+        Outcome::Denied(capability) => format!("denied {capability}"),
+        Outcome::LimitHit(limit) => format!("limit {limit}"),
         Outcome::Failed { code, expression } => format!("failed {} at {expression}", code.name()),
         Outcome::ContractBroken {
             phase,
@@ -119,7 +208,6 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
                         let output = &node.outputs[*place];
                         format!("{}={}", output.name, shown(&output.ty, value))
                     }
-                    Mention::Step(_) => panic!("no clause mentions a step"),
                 })
                 .collect();
             format!("broken {} {clause}: {}", phase.name(), values.join(" "))
@@ -130,8 +218,8 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
 
 /// Runs both forms, which must end alike; gives marks and outcome.
 pub(crate) fn run(program: &Program, inputs: &[Value]) -> (Vec<String>, String) {
-    let plain = shown_outcome(program, &program.run(inputs.to_vec()));
-    let (marks, outcome) = program.run_traced(inputs.to_vec());
+    let plain = shown_outcome(program, &program.run(inputs.to_vec(), None));
+    let (marks, outcome) = program.run_traced(inputs.to_vec(), None);
     assert_eq!(
         shown_outcome(program, &outcome),
         plain,

@@ -16,6 +16,9 @@ pub(super) fn expression(reader: &mut Reader<'_>, types: &mut Types) -> Result<R
         "constant" => RawExpression::Constant(name(reader)?),
         "step" => RawExpression::Step(name(reader)?),
         "output" => RawExpression::Output(name(reader)?),
+        "error" => RawExpression::Error(name(reader)?),
+        "now" => RawExpression::Now(ty(reader, types)?),
+        "result" => RawExpression::Result(ty(reader, types)?),
         "local" => RawExpression::Local(local(reader)?),
         "and" => {
             let (left, right) = pair(reader)?;
@@ -114,9 +117,11 @@ fn comprehension(reader: &mut Reader<'_>) -> Result<RawExpression, Rejected> {
     let over = reader.field("over", index)?;
     let value = reader.field("value", index)?;
     let filter = reader.optional_field("where", index)?;
+    let with = reader.optional_field("with", index)?;
     let parts = For {
         kind,
         over,
+        with,
         filter,
         key,
         value,
@@ -124,7 +129,7 @@ fn comprehension(reader: &mut Reader<'_>) -> Result<RawExpression, Rejected> {
     Ok(RawExpression::For { locals, parts })
 }
 
-fn local(reader: &mut Reader<'_>) -> Result<LocalNumber, Rejected> {
+pub(super) fn local(reader: &mut Reader<'_>) -> Result<LocalNumber, Rejected> {
     let number = reader.integer()?;
     LocalNumber::try_from(number)
         .map_err(|_| reader.refuse(format_args!("{number} is not the number of a local")))

@@ -31,11 +31,32 @@ impl From<ErrorCode> for CallError {
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
+        Op::ArrayEqual => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::ArrayNotEqual => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
         Op::ArrayLength => {
             let [Value::Array(values), ..] = args else {
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.array_length(values);
+            Ok(Value::Integer(result))
+        }
+        Op::ArrayCount => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_count(values);
             Ok(Value::Integer(result))
         }
         Op::ArrayAt => {
@@ -138,6 +159,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.array_distinct(values);
             Ok(Value::Array(result))
         }
+        Op::ArrayZip => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_zip(left, right)?;
+            Ok(Value::Array(result))
+        }
         Op::ArrayRange => {
             let [
                 Value::Integer(start),
@@ -149,6 +177,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.array_range(*start, *end, *step)?;
+            Ok(Value::Array(result))
+        }
+        Op::ArrayEnumerate => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_enumerate(values);
             Ok(Value::Array(result))
         }
         Op::ArrayReverse => {
@@ -185,6 +220,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.array_index_of(values, value);
             Ok(Value::from_optional(result))
+        }
+        Op::ArrayMin => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_min(values)?;
+            Ok(result)
+        }
+        Op::ArrayMax => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_max(values)?;
+            Ok(result)
         }
         Op::ArrayToSet => {
             let [Value::Array(values), ..] = args else {
@@ -739,6 +788,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.decimal_allocate(total, weights)?;
             Ok(Value::Array(result))
         }
+        Op::DecimalSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_sum(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalAvg => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_avg(values)?;
+            Ok(Value::Decimal(result))
+        }
         Op::DurationEqual => {
             let [Value::Duration(left), Value::Duration(right), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1292,6 +1355,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.integer_bit_count(*value);
             Ok(Value::Integer(result))
         }
+        Op::IntegerSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_sum(values)?;
+            Ok(Value::Integer(result))
+        }
+        Op::IntegerAvg => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_avg(values)?;
+            Ok(Value::Decimal(result))
+        }
         Op::JsonEqual => {
             let [Value::Json(left), Value::Json(right), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1369,6 +1446,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.json_text(value);
             Ok(Value::Text(result))
         }
+        Op::MapEqual => {
+            let [Value::Map(left), Value::Map(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::MapNotEqual => {
+            let [Value::Map(left), Value::Map(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
         Op::MapLength => {
             let [Value::Map(entries), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1430,6 +1521,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_values(entries);
             Ok(Value::Array(result))
         }
+        Op::MapEntries => {
+            let [Value::Map(entries), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_entries(entries);
+            Ok(Value::Array(result))
+        }
         Op::MapPut => {
             let [Value::Map(entries), key, value, ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1457,6 +1555,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_merge(left, right)?;
             Ok(Value::Map(Arc::new(result)))
         }
+        Op::MapFromEntries => {
+            let [Value::Array(entries), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_from_entries(entries)?;
+            Ok(Value::Map(Arc::new(result)))
+        }
         Op::OptionalIsNull => {
             let [value, ..] = args;
             let result = kernels.optional_is_null(value.as_optional());
@@ -1472,10 +1577,39 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.optional_unwrap(value.as_optional())?;
             Ok(result)
         }
+        Op::OptionalIsNotNull => {
+            let [value, ..] = args;
+            let result = kernels.optional_is_not_null(value.as_optional());
+            Ok(Value::Boolean(result))
+        }
         Op::OptionalRequire => {
             let [value, ..] = args;
             let result = kernels.optional_require(value.as_optional())?;
             Ok(result)
+        }
+        Op::OptionalEqual => {
+            let [left, right, ..] = args;
+            let result = kernels.optional_equal(left.as_optional(), right.as_optional());
+            Ok(Value::Boolean(result))
+        }
+        Op::OptionalNotEqual => {
+            let [left, right, ..] = args;
+            let result = kernels.optional_not_equal(left.as_optional(), right.as_optional());
+            Ok(Value::Boolean(result))
+        }
+        Op::RecordEqual => {
+            let [Value::Record(left), Value::Record(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.record_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::RecordNotEqual => {
+            let [Value::Record(left), Value::Record(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.record_not_equal(left, right);
+            Ok(Value::Boolean(result))
         }
         Op::RegexMatches => {
             let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
@@ -1527,6 +1661,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.set_is_member(value, members);
+            Ok(Value::Boolean(result))
+        }
+        Op::SetEqual => {
+            let [Value::Set(left), Value::Set(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::SetNotEqual => {
+            let [Value::Set(left), Value::Set(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_not_equal(left, right);
             Ok(Value::Boolean(result))
         }
         Op::SetContains => {
@@ -1824,6 +1972,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.text_code_points(value)?;
             Ok(Value::Array(result))
+        }
+        Op::TextPercentEncode => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.text_percent_encode(value)?;
+            Ok(Value::Text(result))
         }
         Op::TimestampEqual => {
             let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {

@@ -9,32 +9,54 @@ pub enum ErrorCode {
     BadFormat,
     /// The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind.
     BadInput,
+    /// What came back does not fit the type that the step declares.
+    BadResponse,
+    /// A unique or foreign key refused the write.
+    Conflict,
+    /// A clause of a called node is false.
+    ContractBroken,
     /// The exact result of a decimal operation has more than 1,000 digits or more than 1,000 places.
     DecimalOverflow,
     /// The right operand of a division or remainder is zero.
     DivisionByZero,
     /// Two entries of a map that is being made have equal keys.
     DuplicateKey,
+    /// An effect of the application failed.
+    EffectFailed,
     /// A least, greatest or average value was asked of a collection that has no values.
     EmptyCollection,
+    /// An HTTP status that is not 2xx; handlers see it as `http_NNN` too.
+    HttpError,
     /// No item, code point or byte has this position. Positions start at 0 and are never negative.
     IndexOutOfRange,
     /// The result of an integer operation does not fit 64 bits.
     IntegerOverflow,
     /// An argument is of the right type but outside what the operation takes, such as a negative count.
     InvalidArgument,
+    /// The entity is in none of the states from which this transition starts.
+    InvalidTransition,
+    /// A loop would go on after the number of iterations that its `max` allows.
+    LoopLimit,
     /// The map, or the json object, has no entry with this key.
     MissingKey,
     /// A NaN or an infinity has no value in the type that was asked for.
     NotFinite,
+    /// There is no such row, file or secret.
+    NotFound,
     /// The number has a fraction, and an integer was asked for.
     NotWhole,
     /// A value was required, and there is null.
     NullValue,
     /// The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.
     TimeOverflow,
+    /// An effect gave no answer in the time that its policy allows.
+    Timeout,
     /// The result would be larger than the limit of its type, or nested deeper than the limit.
     TooLarge,
+    /// More rows than the type allows.
+    TooManyRows,
+    /// The other side of an effect could not be reached, or a policy did not let the request out.
+    Unavailable,
 }
 
 impl ErrorCode {
@@ -43,19 +65,30 @@ impl ErrorCode {
         ErrorCode::BadCast,
         ErrorCode::BadFormat,
         ErrorCode::BadInput,
+        ErrorCode::BadResponse,
+        ErrorCode::Conflict,
+        ErrorCode::ContractBroken,
         ErrorCode::DecimalOverflow,
         ErrorCode::DivisionByZero,
         ErrorCode::DuplicateKey,
+        ErrorCode::EffectFailed,
         ErrorCode::EmptyCollection,
+        ErrorCode::HttpError,
         ErrorCode::IndexOutOfRange,
         ErrorCode::IntegerOverflow,
         ErrorCode::InvalidArgument,
+        ErrorCode::InvalidTransition,
+        ErrorCode::LoopLimit,
         ErrorCode::MissingKey,
         ErrorCode::NotFinite,
+        ErrorCode::NotFound,
         ErrorCode::NotWhole,
         ErrorCode::NullValue,
         ErrorCode::TimeOverflow,
+        ErrorCode::Timeout,
         ErrorCode::TooLarge,
+        ErrorCode::TooManyRows,
+        ErrorCode::Unavailable,
     ];
 
     /// The declared name.
@@ -64,19 +97,30 @@ impl ErrorCode {
             ErrorCode::BadCast => "bad_cast",
             ErrorCode::BadFormat => "bad_format",
             ErrorCode::BadInput => "bad_input",
+            ErrorCode::BadResponse => "bad_response",
+            ErrorCode::Conflict => "conflict",
+            ErrorCode::ContractBroken => "contract_broken",
             ErrorCode::DecimalOverflow => "decimal_overflow",
             ErrorCode::DivisionByZero => "division_by_zero",
             ErrorCode::DuplicateKey => "duplicate_key",
+            ErrorCode::EffectFailed => "effect_failed",
             ErrorCode::EmptyCollection => "empty_collection",
+            ErrorCode::HttpError => "http_error",
             ErrorCode::IndexOutOfRange => "index_out_of_range",
             ErrorCode::IntegerOverflow => "integer_overflow",
             ErrorCode::InvalidArgument => "invalid_argument",
+            ErrorCode::InvalidTransition => "invalid_transition",
+            ErrorCode::LoopLimit => "loop_limit",
             ErrorCode::MissingKey => "missing_key",
             ErrorCode::NotFinite => "not_finite",
+            ErrorCode::NotFound => "not_found",
             ErrorCode::NotWhole => "not_whole",
             ErrorCode::NullValue => "null_value",
             ErrorCode::TimeOverflow => "time_overflow",
+            ErrorCode::Timeout => "timeout",
             ErrorCode::TooLarge => "too_large",
+            ErrorCode::TooManyRows => "too_many_rows",
+            ErrorCode::Unavailable => "unavailable",
         }
     }
 
@@ -86,19 +130,30 @@ impl ErrorCode {
             "bad_cast" => ErrorCode::BadCast,
             "bad_format" => ErrorCode::BadFormat,
             "bad_input" => ErrorCode::BadInput,
+            "bad_response" => ErrorCode::BadResponse,
+            "conflict" => ErrorCode::Conflict,
+            "contract_broken" => ErrorCode::ContractBroken,
             "decimal_overflow" => ErrorCode::DecimalOverflow,
             "division_by_zero" => ErrorCode::DivisionByZero,
             "duplicate_key" => ErrorCode::DuplicateKey,
+            "effect_failed" => ErrorCode::EffectFailed,
             "empty_collection" => ErrorCode::EmptyCollection,
+            "http_error" => ErrorCode::HttpError,
             "index_out_of_range" => ErrorCode::IndexOutOfRange,
             "integer_overflow" => ErrorCode::IntegerOverflow,
             "invalid_argument" => ErrorCode::InvalidArgument,
+            "invalid_transition" => ErrorCode::InvalidTransition,
+            "loop_limit" => ErrorCode::LoopLimit,
             "missing_key" => ErrorCode::MissingKey,
             "not_finite" => ErrorCode::NotFinite,
+            "not_found" => ErrorCode::NotFound,
             "not_whole" => ErrorCode::NotWhole,
             "null_value" => ErrorCode::NullValue,
             "time_overflow" => ErrorCode::TimeOverflow,
+            "timeout" => ErrorCode::Timeout,
             "too_large" => ErrorCode::TooLarge,
+            "too_many_rows" => ErrorCode::TooManyRows,
+            "unavailable" => ErrorCode::Unavailable,
             _ => return None,
         })
     }

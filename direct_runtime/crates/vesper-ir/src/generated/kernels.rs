@@ -25,6 +25,7 @@ where
     Self: JsonKernels,
     Self: MapKernels,
     Self: OptionalKernels,
+    Self: RecordKernels,
     Self: RegexKernels,
     Self: SetKernels,
     Self: TextKernels,
@@ -47,6 +48,7 @@ where
     K: JsonKernels,
     K: MapKernels,
     K: OptionalKernels,
+    K: RecordKernels,
     K: RegexKernels,
     K: SetKernels,
     K: TextKernels,
@@ -57,8 +59,17 @@ where
 
 /// The operations of the `array` family.
 pub trait ArrayKernels {
+    /// True when both have the same length and equal items at each position.
+    fn array_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
+    /// The opposite of equal.
+    fn array_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
     /// How many items there are.
     fn array_length(&self, values: &[Value]) -> i64;
+
+    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    fn array_count(&self, values: &[Value]) -> i64;
 
     /// The item at this position, starting with 0; `xs[i]` is the same.
     ///
@@ -120,10 +131,18 @@ pub trait ArrayKernels {
     /// The items without those that equal an earlier one.
     fn array_distinct(&self, values: &[Value]) -> Arc<[Value]>;
 
+    /// The items of two arrays of one length in pairs.
+    ///
+    /// Fails with `invalid_argument`.
+    fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
+
     /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// Each item with its position.
+    fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]>;
 
     /// The items in the opposite order.
     fn array_reverse(&self, values: &[Value]) -> Arc<[Value]>;
@@ -141,6 +160,16 @@ pub trait ArrayKernels {
 
     /// The first position of an item that equals the value, or null.
     fn array_index_of(&self, values: &[Value], value: &Value) -> Option<Value>;
+
+    /// The least item; the first of several.
+    ///
+    /// Fails with `empty_collection`.
+    fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode>;
+
+    /// The greatest item; the first of several.
+    ///
+    /// Fails with `empty_collection`.
+    fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode>;
 
     /// The set of the items.
     fn array_to_set(&self, values: &[Value]) -> Set;
@@ -448,6 +477,16 @@ pub trait DecimalKernels {
     ///
     /// Fails with `invalid_argument`.
     fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// Adds from left to right, starting with 0 of scale 0.
+    ///
+    /// Fails with `decimal_overflow`.
+    fn decimal_sum(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// The sum divided by the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`, `decimal_overflow`.
+    fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
 /// The operations of the `duration` family.
@@ -765,6 +804,16 @@ pub trait IntegerKernels {
 
     /// How many of the 64 bits of the two's complement are 1.
     fn integer_bit_count(&self, value: i64) -> i64;
+
+    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    ///
+    /// Fails with `integer_overflow`.
+    fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
+
+    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    ///
+    /// Fails with `empty_collection`.
+    fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
 /// The operations of the `json` family.
@@ -819,6 +868,12 @@ pub trait JsonKernels {
 
 /// The operations of the `map` family.
 pub trait MapKernels {
+    /// True when both have the same keys with equal values.
+    fn map_equal(&self, left: &Map, right: &Map) -> bool;
+
+    /// The opposite of equal.
+    fn map_not_equal(&self, left: &Map, right: &Map) -> bool;
+
     /// How many entries there are.
     fn map_length(&self, entries: &Map) -> i64;
 
@@ -842,6 +897,9 @@ pub trait MapKernels {
     /// The values in the order of their keys.
     fn map_values(&self, entries: &Map) -> Arc<[Value]>;
 
+    /// The entries in the order of their keys.
+    fn map_entries(&self, entries: &Map) -> Arc<[Value]>;
+
     /// A new map in which the key has this value.
     ///
     /// Fails with `too_large`.
@@ -854,6 +912,11 @@ pub trait MapKernels {
     ///
     /// Fails with `too_large`.
     fn map_merge(&self, left: &Map, right: &Map) -> Result<Map, ErrorCode>;
+
+    /// The map with these entries; each key at most once.
+    ///
+    /// Fails with `duplicate_key`.
+    fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode>;
 }
 
 /// The operations of the `optional` family.
@@ -869,10 +932,28 @@ pub trait OptionalKernels {
     /// Fails with `null_value`.
     fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
 
+    /// True for a value.
+    fn optional_is_not_null(&self, value: Option<&Value>) -> bool;
+
     /// The value; fails if there is none.
     ///
     /// Fails with `null_value`.
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
+
+    /// True when both are null, or both are values and equal.
+    fn optional_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
+
+    /// The opposite of equal.
+    fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
+}
+
+/// The operations of the `record` family.
+pub trait RecordKernels {
+    /// True when all fields are equal.
+    fn record_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
+    /// The opposite of equal.
+    fn record_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 }
 
 /// The operations of the `regex` family.
@@ -906,6 +987,12 @@ pub trait RegexKernels {
 pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
+
+    /// True when both have the same elements.
+    fn set_equal(&self, left: &Set, right: &Set) -> bool;
+
+    /// The opposite of equal.
+    fn set_not_equal(&self, left: &Set, right: &Set) -> bool;
 
     /// True when the set holds the value.
     fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
@@ -1066,6 +1153,11 @@ pub trait TextKernels {
     ///
     /// Fails with `too_large`.
     fn text_code_points(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    ///
+    /// Fails with `too_large`.
+    fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 }
 
 /// The operations of the `timestamp` family.

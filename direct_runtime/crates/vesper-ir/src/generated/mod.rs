@@ -7,6 +7,7 @@
 
 pub(crate) mod choices;
 pub(crate) mod dispatch;
+pub(crate) mod effects;
 pub(crate) mod errors;
 pub(crate) mod kernels;
 pub(crate) mod ops;

@@ -3,8 +3,14 @@
 /// An operation of the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
+    /// True when both have the same length and equal items at each position.
+    ArrayEqual,
+    /// The opposite of equal.
+    ArrayNotEqual,
     /// How many items there are.
     ArrayLength,
+    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    ArrayCount,
     /// The item at this position, starting with 0; `xs[i]` is the same.
     ArrayAt,
     /// The item at this position, or null if there is none.
@@ -31,8 +37,12 @@ pub enum Op {
     ArraySort,
     /// The items without those that equal an earlier one.
     ArrayDistinct,
+    /// The items of two arrays of one length in pairs.
+    ArrayZip,
     /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
     ArrayRange,
+    /// Each item with its position.
+    ArrayEnumerate,
     /// The items in the opposite order.
     ArrayReverse,
     /// The items in groups of this size; the last may be smaller.
@@ -43,6 +53,10 @@ pub enum Op {
     ArrayContains,
     /// The first position of an item that equals the value, or null.
     ArrayIndexOf,
+    /// The least item; the first of several.
+    ArrayMin,
+    /// The greatest item; the first of several.
+    ArrayMax,
     /// The set of the items.
     ArrayToSet,
     /// The opposite truth value.
@@ -189,6 +203,10 @@ pub enum Op {
     DecimalParse,
     /// Shares the total out by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero; the units left over go one each to the largest remainders, the earlier first where they are equal.
     DecimalAllocate,
+    /// Adds from left to right, starting with 0 of scale 0.
+    DecimalSum,
+    /// The sum divided by the count, as `/` divides.
+    DecimalAvg,
     /// True when both are the same duration.
     DurationEqual,
     /// The opposite of equal.
@@ -347,6 +365,10 @@ pub enum Op {
     IntegerShiftRight,
     /// How many of the 64 bits of the two's complement are 1.
     IntegerBitCount,
+    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    IntegerSum,
+    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    IntegerAvg,
     /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
     JsonEqual,
     /// The opposite of equal.
@@ -369,6 +391,10 @@ pub enum Op {
     JsonParse,
     /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
     JsonText,
+    /// True when both have the same keys with equal values.
+    MapEqual,
+    /// The opposite of equal.
+    MapNotEqual,
     /// How many entries there are.
     MapLength,
     /// The value with this key; `m[k]` is the same.
@@ -383,20 +409,34 @@ pub enum Op {
     MapKeys,
     /// The values in the order of their keys.
     MapValues,
+    /// The entries in the order of their keys.
+    MapEntries,
     /// A new map in which the key has this value.
     MapPut,
     /// A new map without this key; the same if it had no such key.
     MapRemove,
     /// The entries of both; where both have a key, the value of the right one.
     MapMerge,
+    /// The map with these entries; each key at most once.
+    MapFromEntries,
     /// True for null.
     OptionalIsNull,
     /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
     OptionalSome,
     /// The value, where the checker knows that there is one. The checker inserts it.
     OptionalUnwrap,
+    /// True for a value.
+    OptionalIsNotNull,
     /// The value; fails if there is none.
     OptionalRequire,
+    /// True when both are null, or both are values and equal.
+    OptionalEqual,
+    /// The opposite of equal.
+    OptionalNotEqual,
+    /// True when all fields are equal.
+    RecordEqual,
+    /// The opposite of equal.
+    RecordNotEqual,
     /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
     RegexMatches,
     /// The first match: the leftmost, and there the one that the pattern prefers.
@@ -411,6 +451,10 @@ pub enum Op {
     RegexSplit,
     /// True when the set holds the value.
     SetIsMember,
+    /// True when both have the same elements.
+    SetEqual,
+    /// The opposite of equal.
+    SetNotEqual,
     /// True when the set holds the value.
     SetContains,
     /// How many elements there are.
@@ -493,6 +537,8 @@ pub enum Op {
     TextFromCodePoint,
     /// The numbers of all code points.
     TextCodePoints,
+    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    TextPercentEncode,
     /// True when both are the same moment.
     TimestampEqual,
     /// The opposite of equal.
@@ -552,7 +598,10 @@ pub enum Op {
 impl Op {
     /// All of them, in declared order.
     pub const ALL: &[Op] = &[
+        Op::ArrayEqual,
+        Op::ArrayNotEqual,
         Op::ArrayLength,
+        Op::ArrayCount,
         Op::ArrayAt,
         Op::ArrayGet,
         Op::ArrayFirst,
@@ -566,12 +615,16 @@ impl Op {
         Op::ArrayFlatten,
         Op::ArraySort,
         Op::ArrayDistinct,
+        Op::ArrayZip,
         Op::ArrayRange,
+        Op::ArrayEnumerate,
         Op::ArrayReverse,
         Op::ArrayChunks,
         Op::ArrayIsItem,
         Op::ArrayContains,
         Op::ArrayIndexOf,
+        Op::ArrayMin,
+        Op::ArrayMax,
         Op::ArrayToSet,
         Op::BooleanNot,
         Op::BooleanEqual,
@@ -645,6 +698,8 @@ impl Op {
         Op::DecimalText,
         Op::DecimalParse,
         Op::DecimalAllocate,
+        Op::DecimalSum,
+        Op::DecimalAvg,
         Op::DurationEqual,
         Op::DurationNotEqual,
         Op::DurationLess,
@@ -724,6 +779,8 @@ impl Op {
         Op::IntegerShiftLeft,
         Op::IntegerShiftRight,
         Op::IntegerBitCount,
+        Op::IntegerSum,
+        Op::IntegerAvg,
         Op::JsonEqual,
         Op::JsonNotEqual,
         Op::JsonKind,
@@ -735,6 +792,8 @@ impl Op {
         Op::JsonFromValue,
         Op::JsonParse,
         Op::JsonText,
+        Op::MapEqual,
+        Op::MapNotEqual,
         Op::MapLength,
         Op::MapAt,
         Op::MapGet,
@@ -742,13 +801,20 @@ impl Op {
         Op::MapContains,
         Op::MapKeys,
         Op::MapValues,
+        Op::MapEntries,
         Op::MapPut,
         Op::MapRemove,
         Op::MapMerge,
+        Op::MapFromEntries,
         Op::OptionalIsNull,
         Op::OptionalSome,
         Op::OptionalUnwrap,
+        Op::OptionalIsNotNull,
         Op::OptionalRequire,
+        Op::OptionalEqual,
+        Op::OptionalNotEqual,
+        Op::RecordEqual,
+        Op::RecordNotEqual,
         Op::RegexMatches,
         Op::RegexFind,
         Op::RegexFindAll,
@@ -756,6 +822,8 @@ impl Op {
         Op::RegexReplace,
         Op::RegexSplit,
         Op::SetIsMember,
+        Op::SetEqual,
+        Op::SetNotEqual,
         Op::SetContains,
         Op::SetLength,
         Op::SetUnion,
@@ -797,6 +865,7 @@ impl Op {
         Op::TextCodePoint,
         Op::TextFromCodePoint,
         Op::TextCodePoints,
+        Op::TextPercentEncode,
         Op::TimestampEqual,
         Op::TimestampNotEqual,
         Op::TimestampLess,
@@ -829,7 +898,10 @@ impl Op {
     /// The declared name.
     pub fn name(self) -> &'static str {
         match self {
+            Op::ArrayEqual => "array.equal",
+            Op::ArrayNotEqual => "array.not_equal",
             Op::ArrayLength => "array.length",
+            Op::ArrayCount => "array.count",
             Op::ArrayAt => "array.at",
             Op::ArrayGet => "array.get",
             Op::ArrayFirst => "array.first",
@@ -843,12 +915,16 @@ impl Op {
             Op::ArrayFlatten => "array.flatten",
             Op::ArraySort => "array.sort",
             Op::ArrayDistinct => "array.distinct",
+            Op::ArrayZip => "array.zip",
             Op::ArrayRange => "array.range",
+            Op::ArrayEnumerate => "array.enumerate",
             Op::ArrayReverse => "array.reverse",
             Op::ArrayChunks => "array.chunks",
             Op::ArrayIsItem => "array.is_item",
             Op::ArrayContains => "array.contains",
             Op::ArrayIndexOf => "array.index_of",
+            Op::ArrayMin => "array.min",
+            Op::ArrayMax => "array.max",
             Op::ArrayToSet => "array.to_set",
             Op::BooleanNot => "boolean.not",
             Op::BooleanEqual => "boolean.equal",
@@ -922,6 +998,8 @@ impl Op {
             Op::DecimalText => "decimal.text",
             Op::DecimalParse => "decimal.parse",
             Op::DecimalAllocate => "decimal.allocate",
+            Op::DecimalSum => "decimal.sum",
+            Op::DecimalAvg => "decimal.avg",
             Op::DurationEqual => "duration.equal",
             Op::DurationNotEqual => "duration.not_equal",
             Op::DurationLess => "duration.less",
@@ -1001,6 +1079,8 @@ impl Op {
             Op::IntegerShiftLeft => "integer.shift_left",
             Op::IntegerShiftRight => "integer.shift_right",
             Op::IntegerBitCount => "integer.bit_count",
+            Op::IntegerSum => "integer.sum",
+            Op::IntegerAvg => "integer.avg",
             Op::JsonEqual => "json.equal",
             Op::JsonNotEqual => "json.not_equal",
             Op::JsonKind => "json.kind",
@@ -1012,6 +1092,8 @@ impl Op {
             Op::JsonFromValue => "json.from_value",
             Op::JsonParse => "json.parse",
             Op::JsonText => "json.text",
+            Op::MapEqual => "map.equal",
+            Op::MapNotEqual => "map.not_equal",
             Op::MapLength => "map.length",
             Op::MapAt => "map.at",
             Op::MapGet => "map.get",
@@ -1019,13 +1101,20 @@ impl Op {
             Op::MapContains => "map.contains",
             Op::MapKeys => "map.keys",
             Op::MapValues => "map.values",
+            Op::MapEntries => "map.entries",
             Op::MapPut => "map.put",
             Op::MapRemove => "map.remove",
             Op::MapMerge => "map.merge",
+            Op::MapFromEntries => "map.from_entries",
             Op::OptionalIsNull => "optional.is_null",
             Op::OptionalSome => "optional.some",
             Op::OptionalUnwrap => "optional.unwrap",
+            Op::OptionalIsNotNull => "optional.is_not_null",
             Op::OptionalRequire => "optional.require",
+            Op::OptionalEqual => "optional.equal",
+            Op::OptionalNotEqual => "optional.not_equal",
+            Op::RecordEqual => "record.equal",
+            Op::RecordNotEqual => "record.not_equal",
             Op::RegexMatches => "regex.matches",
             Op::RegexFind => "regex.find",
             Op::RegexFindAll => "regex.find_all",
@@ -1033,6 +1122,8 @@ impl Op {
             Op::RegexReplace => "regex.replace",
             Op::RegexSplit => "regex.split",
             Op::SetIsMember => "set.is_member",
+            Op::SetEqual => "set.equal",
+            Op::SetNotEqual => "set.not_equal",
             Op::SetContains => "set.contains",
             Op::SetLength => "set.length",
             Op::SetUnion => "set.union",
@@ -1074,6 +1165,7 @@ impl Op {
             Op::TextCodePoint => "text.code_point",
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
+            Op::TextPercentEncode => "text.percent_encode",
             Op::TimestampEqual => "timestamp.equal",
             Op::TimestampNotEqual => "timestamp.not_equal",
             Op::TimestampLess => "timestamp.less",
@@ -1107,7 +1199,10 @@ impl Op {
     /// The one with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
+            "array.equal" => Op::ArrayEqual,
+            "array.not_equal" => Op::ArrayNotEqual,
             "array.length" => Op::ArrayLength,
+            "array.count" => Op::ArrayCount,
             "array.at" => Op::ArrayAt,
             "array.get" => Op::ArrayGet,
             "array.first" => Op::ArrayFirst,
@@ -1121,12 +1216,16 @@ impl Op {
             "array.flatten" => Op::ArrayFlatten,
             "array.sort" => Op::ArraySort,
             "array.distinct" => Op::ArrayDistinct,
+            "array.zip" => Op::ArrayZip,
             "array.range" => Op::ArrayRange,
+            "array.enumerate" => Op::ArrayEnumerate,
             "array.reverse" => Op::ArrayReverse,
             "array.chunks" => Op::ArrayChunks,
             "array.is_item" => Op::ArrayIsItem,
             "array.contains" => Op::ArrayContains,
             "array.index_of" => Op::ArrayIndexOf,
+            "array.min" => Op::ArrayMin,
+            "array.max" => Op::ArrayMax,
             "array.to_set" => Op::ArrayToSet,
             "boolean.not" => Op::BooleanNot,
             "boolean.equal" => Op::BooleanEqual,
@@ -1200,6 +1299,8 @@ impl Op {
             "decimal.text" => Op::DecimalText,
             "decimal.parse" => Op::DecimalParse,
             "decimal.allocate" => Op::DecimalAllocate,
+            "decimal.sum" => Op::DecimalSum,
+            "decimal.avg" => Op::DecimalAvg,
             "duration.equal" => Op::DurationEqual,
             "duration.not_equal" => Op::DurationNotEqual,
             "duration.less" => Op::DurationLess,
@@ -1279,6 +1380,8 @@ impl Op {
             "integer.shift_left" => Op::IntegerShiftLeft,
             "integer.shift_right" => Op::IntegerShiftRight,
             "integer.bit_count" => Op::IntegerBitCount,
+            "integer.sum" => Op::IntegerSum,
+            "integer.avg" => Op::IntegerAvg,
             "json.equal" => Op::JsonEqual,
             "json.not_equal" => Op::JsonNotEqual,
             "json.kind" => Op::JsonKind,
@@ -1290,6 +1393,8 @@ impl Op {
             "json.from_value" => Op::JsonFromValue,
             "json.parse" => Op::JsonParse,
             "json.text" => Op::JsonText,
+            "map.equal" => Op::MapEqual,
+            "map.not_equal" => Op::MapNotEqual,
             "map.length" => Op::MapLength,
             "map.at" => Op::MapAt,
             "map.get" => Op::MapGet,
@@ -1297,13 +1402,20 @@ impl Op {
             "map.contains" => Op::MapContains,
             "map.keys" => Op::MapKeys,
             "map.values" => Op::MapValues,
+            "map.entries" => Op::MapEntries,
             "map.put" => Op::MapPut,
             "map.remove" => Op::MapRemove,
             "map.merge" => Op::MapMerge,
+            "map.from_entries" => Op::MapFromEntries,
             "optional.is_null" => Op::OptionalIsNull,
             "optional.some" => Op::OptionalSome,
             "optional.unwrap" => Op::OptionalUnwrap,
+            "optional.is_not_null" => Op::OptionalIsNotNull,
             "optional.require" => Op::OptionalRequire,
+            "optional.equal" => Op::OptionalEqual,
+            "optional.not_equal" => Op::OptionalNotEqual,
+            "record.equal" => Op::RecordEqual,
+            "record.not_equal" => Op::RecordNotEqual,
             "regex.matches" => Op::RegexMatches,
             "regex.find" => Op::RegexFind,
             "regex.find_all" => Op::RegexFindAll,
@@ -1311,6 +1423,8 @@ impl Op {
             "regex.replace" => Op::RegexReplace,
             "regex.split" => Op::RegexSplit,
             "set.is_member" => Op::SetIsMember,
+            "set.equal" => Op::SetEqual,
+            "set.not_equal" => Op::SetNotEqual,
             "set.contains" => Op::SetContains,
             "set.length" => Op::SetLength,
             "set.union" => Op::SetUnion,
@@ -1352,6 +1466,7 @@ impl Op {
             "text.code_point" => Op::TextCodePoint,
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
+            "text.percent_encode" => Op::TextPercentEncode,
             "timestamp.equal" => Op::TimestampEqual,
             "timestamp.not_equal" => Op::TimestampNotEqual,
             "timestamp.less" => Op::TimestampLess,

@@ -7,7 +7,9 @@ use crate::Rejected;
 use crate::fit::fit;
 use crate::generated::ops::Op;
 use crate::intern::Types;
-use crate::node::{Constant, Expression, ExpressionIndex, ExpressionKind, Input, Output, RawExpression};
+use crate::node::{
+    Constant, Expression, ExpressionIndex, ExpressionKind, Input, LocalNumber, Output, RawExpression,
+};
 use crate::pattern::Pattern;
 use crate::types::Type;
 use crate::value::Value;
@@ -18,39 +20,27 @@ use super::locals::Locals;
 /// The type of an expression and what it does, or what is wrong with it.
 pub(super) type Resolved = Result<(Type, ExpressionKind), String>;
 
-/// What an expression may refer to, besides inputs and constants.
-#[derive(Clone, Copy)]
-pub(super) struct Scope {
-    /// How many steps stand above it.
-    steps: usize,
-    sees_outputs: bool,
-}
-
-impl Scope {
-    pub(super) const BEFORE_BODY: Self = Self {
-        steps: 0,
-        sees_outputs: false,
-    };
-    pub(super) const AFTER_BODY: Self = Self {
-        steps: 0,
-        sees_outputs: true,
-    };
-
-    pub(super) fn in_body(steps: usize) -> Self {
-        Self {
-            steps,
-            sees_outputs: false,
-        }
-    }
+/// Where an expression stands: it decides what the expression may refer to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Constraint,
+    Precondition,
+    Body,
+    Postcondition,
+    Invariant,
+    /// Where a request or a call names its result.
+    Result,
 }
 
 /// Everything that has a name.
 pub(super) struct Names<'a> {
     pub(super) by_name: HashMap<Arc<str>, Named>,
     pub(super) outputs_by_name: HashMap<Arc<str>, usize>,
+    pub(super) errors_by_name: HashMap<Arc<str>, usize>,
     pub(super) inputs: &'a [Input],
     pub(super) constants: &'a [Constant],
     pub(super) outputs: &'a [Output],
+    pub(super) errors: &'a [Output],
 }
 
 /// The table as far as it is typed.
@@ -58,21 +48,24 @@ pub(super) struct Typing<'a> {
     names: Names<'a>,
     pub(super) types: Types,
     pub(super) locals: Locals,
-    steps: Vec<Type>,
+    /// The types of the steps that can be referred to, by their places.
+    steps: Vec<Option<Type>>,
     /// The patterns read so far, by their text: one pattern is often asked for in several places.
     patterns: HashMap<Arc<str>, Arc<Pattern>>,
     done: Vec<Expression>,
+    uses_now: bool,
 }
 
 impl<'a> Typing<'a> {
-    pub(super) fn new(names: Names<'a>, types: Types, locals: Locals, expressions: usize) -> Self {
+    pub(super) fn new(names: Names<'a>, types: Types, locals: Locals, steps: usize) -> Self {
         Self {
             names,
             types,
             locals,
-            steps: Vec::new(),
+            steps: vec![None; steps],
             patterns: HashMap::new(),
-            done: Vec::with_capacity(expressions),
+            done: Vec::new(),
+            uses_now: false,
         }
     }
 
@@ -87,15 +80,16 @@ impl<'a> Typing<'a> {
             .map(|expression| &expression.ty)
     }
 
-    /// From here on there is one step more, with the type of this expression.
-    pub(super) fn define_step(&mut self, value: ExpressionIndex) {
-        if let Some(ty) = self.type_of(value).cloned() {
-            self.steps.push(ty);
+    /// From here on the step can be referred to, where it has a type; or it cannot any more.
+    pub(super) fn show_step(&mut self, place: usize, ty: Option<Type>) {
+        if let Some(step) = self.steps.get_mut(place) {
+            *step = ty;
         }
     }
 
-    pub(super) fn finish(self) -> Vec<Expression> {
-        self.done
+    /// The expressions, whether one of them is `now`, and the places of the locals of loops.
+    pub(super) fn finish(self) -> (Vec<Expression>, bool, HashMap<LocalNumber, usize>) {
+        (self.done, self.uses_now, self.locals.into_loop_places())
     }
 
     pub(super) fn push(
@@ -108,7 +102,7 @@ impl<'a> Typing<'a> {
         let (ty, kind) = self
             .resolve(raw, scope)
             .map_err(|what| Rejected(format!("expression {index}: {what}")))?;
-        self.locals.open(index, &ty)?;
+        self.locals.open(index, &ty, &self.done)?;
         self.done.push(Expression { ty, kind, start });
         Ok(())
     }
@@ -142,28 +136,19 @@ impl<'a> Typing<'a> {
                 _ => Err(absent("constant", &name)),
             },
             RawExpression::Step(name) => match self.names.by_name.get(&name) {
-                Some(Named::Step(place)) if *place < scope.steps => {
-                    let ty = self.steps.get(*place).ok_or_else(|| absent("step", &name))?;
-                    Ok((ty.clone(), ExpressionKind::Step(*place)))
+                Some(Named::Step(place)) => {
+                    let ty = self.steps.get(*place).cloned().flatten();
+                    let ty = ty.ok_or_else(|| format!("step `{name}` cannot be referred to here"))?;
+                    Ok((ty, ExpressionKind::Step(*place)))
                 }
-                Some(Named::Step(_)) => Err(format!("step `{name}` cannot be referred to here")),
                 _ => Err(absent("step", &name)),
             },
-            RawExpression::Output(name) if !scope.sees_outputs => Err(format!(
-                "output `{name}` can be referred to only in postconditions"
-            )),
-            RawExpression::Output(name) => {
-                let place = self
-                    .names
-                    .outputs_by_name
-                    .get(&name)
-                    .ok_or_else(|| absent("output", &name))?;
-                let output = self
-                    .names
-                    .outputs
-                    .get(*place)
-                    .ok_or_else(|| absent("output", &name))?;
-                Ok((output.ty.clone(), ExpressionKind::Output(*place)))
+            RawExpression::Output(name) => self.output(&name, scope),
+            RawExpression::Error(name) => self.error(&name, scope),
+            RawExpression::Now(ty) => self.now(&ty, scope),
+            RawExpression::Result(ty) if scope == Scope::Result => Ok((ty, ExpressionKind::Result)),
+            RawExpression::Result(_) => {
+                Err("`result` stands only where a request or a call names it".to_owned())
             }
             RawExpression::Call { op, args, of } => self.call(&op, args, of),
             RawExpression::If {
@@ -206,6 +191,51 @@ impl<'a> Typing<'a> {
             RawExpression::Record { fields } => self.record(fields),
             RawExpression::Field { name, of } => self.field(&name, of),
         }
+    }
+
+    fn output(&mut self, name: &str, scope: Scope) -> Resolved {
+        if !matches!(scope, Scope::Postcondition | Scope::Invariant) {
+            return Err(format!(
+                "output `{name}` can be referred to only in postconditions and invariants"
+            ));
+        }
+        let place = self.names.outputs_by_name.get(name).copied();
+        let found = place.and_then(|place| Some((place, self.names.outputs.get(place)?)));
+        let (place, output) = found.ok_or_else(|| absent("output", name))?;
+        let ty = match scope {
+            Scope::Invariant if !self.names.errors.is_empty() => self.optional(&output.ty)?,
+            _ => output.ty.clone(),
+        };
+        Ok((ty, ExpressionKind::Output(place)))
+    }
+
+    fn error(&mut self, name: &str, scope: Scope) -> Resolved {
+        if scope != Scope::Invariant {
+            return Err(format!("error `{name}` can be referred to only in invariants"));
+        }
+        let place = self.names.errors_by_name.get(name).copied();
+        let found = place.and_then(|place| Some((place, self.names.errors.get(place)?)));
+        let (place, error) = found.ok_or_else(|| absent("error field", name))?;
+        Ok((self.optional(&error.ty)?, ExpressionKind::Error(place)))
+    }
+
+    /// What may be null: the type itself where it is an optional already.
+    fn optional(&mut self, ty: &Type) -> Result<Type, String> {
+        match ty {
+            Type::Optional(_) => Ok(ty.clone()),
+            ty => self.types.optional(ty),
+        }
+    }
+
+    fn now(&mut self, ty: &Type, scope: Scope) -> Resolved {
+        if scope == Scope::Constraint {
+            return Err("`now` does not stand in constraints".to_owned());
+        }
+        if *ty != Type::Timestamp {
+            return Err(format!("`now` is a timestamp, not {ty}"));
+        }
+        self.uses_now = true;
+        Ok((ty.clone(), ExpressionKind::Now))
     }
 
     pub(super) fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {

@@ -4,25 +4,11 @@ use crate::Rejected;
 use crate::limits::DEPTH;
 use crate::node::{ExpressionIndex, RawExpression};
 
-use super::expression::Scope;
-
-/// An expression that a clause or a statement uses.
-pub(super) struct Root {
-    pub(super) index: ExpressionIndex,
-    pub(super) scope: Scope,
-    pub(super) owner: Owner,
-}
-
-/// What a root belongs to, by its place.
-#[derive(Clone, Copy)]
-pub(super) enum Owner {
-    Clause(&'static str, u32),
-    Step,
-    Return(usize),
-}
-
 /// Where the subtree of each expression starts. A subtree is the run of expressions from there to its own top.
-pub(super) fn check(expressions: &[RawExpression], roots: &[Root]) -> Result<Vec<ExpressionIndex>, Rejected> {
+pub(super) fn check(
+    expressions: &[RawExpression],
+    roots: &[ExpressionIndex],
+) -> Result<Vec<ExpressionIndex>, Rejected> {
     used_once(expressions, roots)?;
     let mut starts: Vec<ExpressionIndex> = Vec::with_capacity(expressions.len());
     let mut depths: Vec<u16> = Vec::with_capacity(expressions.len());
@@ -48,13 +34,11 @@ pub(super) fn check(expressions: &[RawExpression], roots: &[Root]) -> Result<Vec
     }
     let mut next = 0;
     for root in roots {
-        let start = usize::try_from(root.index)
-            .ok()
-            .and_then(|place| starts.get(place));
+        let start = usize::try_from(*root).ok().and_then(|place| starts.get(place));
         if start != Some(&next) {
-            return Err(out_of_order(root.index));
+            return Err(out_of_order(*root));
         }
-        next = root.index.saturating_add(1);
+        next = root.saturating_add(1);
     }
     Ok(starts)
 }
@@ -63,7 +47,7 @@ fn out_of_order(index: ExpressionIndex) -> Rejected {
     Rejected(format!("expression {index}: it does not stand in program order"))
 }
 
-fn used_once(expressions: &[RawExpression], roots: &[Root]) -> Result<(), Rejected> {
+fn used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result<(), Rejected> {
     let mut is_used = vec![false; expressions.len()];
     let mut mark = |index: ExpressionIndex| {
         let used = usize::try_from(index)
@@ -91,7 +75,7 @@ fn used_once(expressions: &[RawExpression], roots: &[Root]) -> Result<(), Reject
         }
     }
     for root in roots {
-        mark(root.index)?;
+        mark(*root)?;
     }
     match is_used.iter().position(|used| !used) {
         Some(index) => Err(Rejected(format!("expression {index} is not used"))),
@@ -112,6 +96,7 @@ fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
         RawExpression::Let { value, body, .. } => vec![*value, *body],
         RawExpression::For { parts, .. } => {
             let mut found = vec![parts.over];
+            found.extend(parts.with);
             found.extend(parts.filter);
             found.extend(parts.key);
             found.push(parts.value);
@@ -125,6 +110,9 @@ fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
         | RawExpression::Input(_)
         | RawExpression::Constant(_)
         | RawExpression::Step(_)
-        | RawExpression::Output(_) => Vec::new(),
+        | RawExpression::Output(_)
+        | RawExpression::Error(_)
+        | RawExpression::Now(_)
+        | RawExpression::Result(_) => Vec::new(),
     }
 }

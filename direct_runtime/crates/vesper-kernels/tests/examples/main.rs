@@ -75,9 +75,12 @@ fn value(ty: &Type, given: &Given) -> Value {
             ))
         }
         (Type::Record(of), Given::Fields(fields)) => {
-            assert_eq!(of.fields().len(), fields.len());
-            let pairs = of.fields().iter().zip(*fields);
-            Value::Record(pairs.map(|(field, (_, given))| value(&field.ty, given)).collect())
+            assert_eq!(of.fields().len(), fields.len(), "{fields:?} is not a {ty}");
+            let fields = of.fields().iter().zip(*fields).map(|(field, (name, given))| {
+                assert_eq!(*field.name, **name);
+                value(&field.ty, given)
+            });
+            Value::Record(fields.collect())
         }
         (Type::Optional(_), Given::Null) => Value::Null,
         (Type::Optional(of), given) => value(of, given),

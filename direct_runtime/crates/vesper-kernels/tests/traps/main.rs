@@ -14,6 +14,7 @@ use vesper_ir::{Decimal, RoundingMode, Value};
 
 mod bytes;
 mod collections;
+mod composed;
 mod decimals;
 mod floats;
 mod integers;

@@ -1,0 +1,433 @@
+//! Statements: jumps over blocks, loops with state, and guards, which say where the failures of a statement go.
+//!
+//! ```text
+//! start:  the statement, with the blocks in it
+//! end:    jumps over the handlers
+//!         handler: its body; then its value, and a jump to after; or the failure goes on
+//! after:
+//! ```
+//!
+//! A loop:
+//!
+//! ```text
+//!         over, the first values of its state
+//! next:   the next item, which jumps to done after the last one; where; while; the limit
+//!         the body, collect, the next values, stop_when; jumps to next
+//! done:   the record of the state and of what was collected
+//! ```
+
+use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Type, Value};
+
+use crate::sites::{Becomes, Entry, Guard};
+
+use super::loops::Locals;
+use super::{Compiled, Compiler, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
+
+/// The jumps out of the body, whose targets come after it.
+#[derive(Default)]
+pub(super) struct Exits {
+    pub(super) returns: Vec<usize>,
+    pub(super) raises: Vec<usize>,
+}
+
+impl Compiler<'_> {
+    /// Registers for what the node gives, where it does not suffice to say where the values are: with one return and
+    /// no errors they are where they were computed.
+    pub(super) fn reserve_results(&mut self) -> Compiled<()> {
+        if self.returns_once() {
+            return Ok(());
+        }
+        for _ in &self.node.outputs {
+            let register = self.allocate()?;
+            self.code.returns.push(Operand::register(register));
+        }
+        for _ in &self.node.errors {
+            let register = self.allocate()?;
+            self.code.errors.push(register);
+        }
+        Ok(())
+    }
+
+    /// True when the one return is the end of the body.
+    fn returns_once(&self) -> bool {
+        self.node.errors.is_empty() && returns(&self.node.body) == 1
+    }
+
+    /// The statements of the node; the jumps out of them.
+    pub(super) fn body(&mut self, body: &Block) -> Compiled<Exits> {
+        let start = self.code.instructions.len();
+        self.block(body)?;
+        let end = self.code.instructions.len();
+        self.code.becomes = self.becomes(start, end);
+        Ok(std::mem::take(&mut self.exits))
+    }
+
+    fn becomes(&self, start: usize, end: usize) -> Option<Becomes> {
+        let (first, others) = self.node.errors.split_first()?;
+        let Type::Enum(codes) = &first.ty else {
+            return None;
+        };
+        let mut message = None;
+        for (place, field) in (1..).zip(others) {
+            match &field.ty {
+                Type::Text if &*field.name == "message" => message = Some(place),
+                Type::Optional(_) => {}
+                _ => return None,
+            }
+        }
+        Some(Becomes {
+            start,
+            end,
+            codes: codes.clone(),
+            message,
+            to: end,
+        })
+    }
+
+    /// What follows is where errors end, raised ones and failures that became some.
+    pub(super) fn errors_end_here(&mut self) -> Compiled<()> {
+        let here = self.here()? as usize;
+        if let Some(becomes) = &mut self.code.becomes {
+            becomes.to = here;
+        }
+        Ok(())
+    }
+
+    /// The steps of a block keep their registers until the caller puts `top` back.
+    fn block(&mut self, block: &[Statement]) -> Compiled<()> {
+        for statement in block {
+            self.statement(statement)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Compiled<()> {
+        match statement {
+            Statement::Step {
+                name,
+                value,
+                handlers,
+            } => {
+                let step = self.step(*value, handlers)?;
+                self.show(name, step)
+            }
+            Statement::Return { success } => self.returned(success),
+            Statement::Raise { error } => self.raised(error),
+            Statement::Require { holds } => {
+                let number = self.requires;
+                self.requires += 1;
+                self.clause(Phase::Validation, number, *holds)
+            }
+            Statement::Branch(branch) => self.branch(branch),
+            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Request(request) => {
+                let out = self.allocate()?;
+                let start = self.code.instructions.len();
+                self.request(request, out)?;
+                self.handlers(start, &request.handlers, Some(out))?;
+                self.show(&request.name, Operand::register(out))
+            }
+            Statement::Call(call) => {
+                let out = self.allocate()?;
+                let start = self.code.instructions.len();
+                self.call_node(call, out)?;
+                self.handlers(start, &call.handlers, Some(out))?;
+                self.show(&call.name, Operand::register(out))
+            }
+        }
+    }
+
+    /// From here on the step is there.
+    fn show(&mut self, name: &str, value: Operand) -> Compiled<()> {
+        let step = self.node.step_place(name).ok_or(MISSING)?;
+        *self.steps.get_mut(step).ok_or(MISSING)? = Some(value);
+        Ok(())
+    }
+
+    fn step(&mut self, value: ExpressionIndex, handlers: &[Handler]) -> Compiled<Operand> {
+        let kind = &self.node.expression(value).ok_or(MISSING)?.kind;
+        // A part of a loop's state has another value after `next`, and the step has not: it is copied.
+        if handlers.is_empty() && !matches!(kind, ExpressionKind::Local(_)) {
+            let operand = self.kept(value)?;
+            self.mark(value, operand);
+            return Ok(operand);
+        }
+        let out = self.allocate()?;
+        let start = self.code.instructions.len();
+        self.compute_marked(value, out)?;
+        self.handlers(start, handlers, Some(out))?;
+        Ok(Operand::register(out))
+    }
+
+    fn compute_marked(&mut self, value: ExpressionIndex, out: Register) -> Compiled<()> {
+        self.compute(value, out)?;
+        self.mark(value, Operand::register(out));
+        Ok(())
+    }
+
+    /// The handlers of what was compiled since `start`. Their values go where the statement's value is.
+    fn handlers(&mut self, start: usize, handlers: &[Handler], out: Option<Register>) -> Compiled<()> {
+        let end = self.code.instructions.len();
+        if handlers.is_empty() {
+            return Ok(());
+        }
+        let mut to_after = vec![self.jump(Instruction::Jump { to: 0 })];
+        let mut entries = Vec::with_capacity(handlers.len());
+        let slot = self.handlers;
+        // Blocks nest a few deep, and so do handlers.
+        self.handlers += 1;
+        self.code.failures = self.code.failures.max(self.handlers as usize);
+        for handler in handlers {
+            let top = self.top;
+            let at = self.here()? as usize;
+            self.block(&handler.body)?;
+            if let Some(value) = handler.value {
+                self.compute_marked(value, out.ok_or(MISSING)?)?;
+                to_after.push(self.jump(Instruction::Jump { to: 0 }));
+            } else if !leaves(&handler.body) {
+                self.emit(Instruction::FailAgain { slot });
+            }
+            self.top = top;
+            let codes = handler.codes.clone();
+            entries.push(Entry { codes, at, slot });
+        }
+        self.handlers = slot;
+        // Those of statements within are there already: a failure looks at inner ones first.
+        self.code.guards.push(Guard {
+            start,
+            end,
+            handlers: entries,
+        });
+        self.land_all(to_after)
+    }
+
+    fn returned(&mut self, success: &[NamedValue]) -> Compiled<()> {
+        if self.returns_once() {
+            for (_, value) in success {
+                let value = self.kept(*value)?;
+                self.code.returns.push(value);
+            }
+            return Ok(());
+        }
+        for (place, (_, value)) in success.iter().enumerate() {
+            let out = self.code.returns.get(place).and_then(|out| out.as_register());
+            self.compute(*value, out.ok_or(MISSING)?)?;
+        }
+        let errors = self.code.errors.clone();
+        self.clear(errors)?;
+        let exit = self.jump(Instruction::Jump { to: 0 });
+        self.exits.returns.push(exit);
+        Ok(())
+    }
+
+    fn raised(&mut self, error: &[NamedValue]) -> Compiled<()> {
+        for (place, (_, value)) in error.iter().enumerate() {
+            let out = *self.code.errors.get(place).ok_or(MISSING)?;
+            self.compute(*value, out)?;
+        }
+        let outputs = self.code.returns.iter().filter_map(|output| output.as_register());
+        let outputs = outputs.collect();
+        self.clear(outputs)?;
+        self.emit(Instruction::EndWithError);
+        let exit = self.jump(Instruction::Jump { to: 0 });
+        self.exits.raises.push(exit);
+        Ok(())
+    }
+
+    /// Makes registers null, for the invariants to see.
+    fn clear(&mut self, registers: Vec<Register>) -> Compiled<()> {
+        if self.node.invariants.is_empty() || registers.is_empty() {
+            return Ok(());
+        }
+        let from = self.constant(Value::Null)?;
+        for out in registers {
+            self.emit(Instruction::Move { out, from });
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, branch: &Branch) -> Compiled<()> {
+        let values = branch.arms.iter().map(|arm| arm.value);
+        let has_value = values
+            .chain([branch.otherwise_value])
+            .any(|value| value.is_some());
+        let out = if has_value { Some(self.allocate()?) } else { None };
+        let start = self.code.instructions.len();
+        let mut to_end = Vec::with_capacity(branch.arms.len());
+        for Arm { when, body, value } in &branch.arms {
+            let top = self.top;
+            let condition = self.operand(*when)?;
+            self.mark(*when, condition);
+            self.top = top;
+            let to_next = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
+            self.arm(body, *value, out)?;
+            to_end.push(self.jump(Instruction::Jump { to: 0 }));
+            self.land(to_next)?;
+        }
+        self.arm(&branch.otherwise, branch.otherwise_value, out)?;
+        self.land_all(to_end)?;
+        self.handlers(start, &branch.handlers, out)?;
+        match out {
+            Some(out) => self.show(&branch.name, Operand::register(out)),
+            None => Ok(()),
+        }
+    }
+
+    fn arm(&mut self, body: &Block, value: Option<ExpressionIndex>, out: Option<Register>) -> Compiled<()> {
+        let top = self.top;
+        self.block(body)?;
+        if let Some(value) = value {
+            self.compute_marked(value, out.ok_or(MISSING)?)?;
+        }
+        self.top = top;
+        Ok(())
+    }
+
+    fn repeated(&mut self, repeated: &Loop) -> Compiled<()> {
+        let out = self.allocate()?;
+        let start = self.code.instructions.len();
+        let (top, loop_top) = (self.top, self.loop_top);
+        let slot = self.enter_loop();
+
+        let over = match repeated.over {
+            Some(over) => self.operand(over)?,
+            None => self.constant(Value::Null)?,
+        };
+        self.emit(Instruction::LoopStart { slot, over });
+        self.top = top;
+        let mut state = Vec::with_capacity(repeated.state.len() + 1);
+        for variable in &repeated.state {
+            let register = self.allocate()?;
+            self.compute(variable.value, register)?;
+            state.push(register);
+        }
+        let count = self.allocate()?;
+        let from = self.constant(Value::Integer(0))?;
+        self.emit(Instruction::Move { out: count, from });
+        for (variable, register) in repeated.state.iter().zip(&state) {
+            let local = self.node.loop_local(variable.local).ok_or(MISSING)?;
+            self.bind(local, Some(Operand::register(*register)))?;
+        }
+
+        let next = self.here()?;
+        let mut to_done = Vec::new();
+        if repeated.over.is_some() {
+            let mut locals = repeated.locals.iter().map(|number| self.node.loop_local(*number));
+            let item = locals.next().flatten().ok_or(MISSING)?;
+            let entry_value = locals.next().flatten();
+            let locals = Locals {
+                item,
+                entry_value,
+                so_far: None,
+            };
+            to_done.push(self.next_item(slot, locals)?);
+        }
+        if let Some(filter) = repeated.filter {
+            let condition = self.condition(filter)?;
+            self.emit(Instruction::JumpIfFalse { condition, to: next });
+        }
+        if let Some(condition) = repeated.condition {
+            let condition = self.condition(condition)?;
+            to_done.push(self.jump(Instruction::JumpIfFalse { condition, to: 0 }));
+        }
+        self.emit(Instruction::LoopLimit {
+            count,
+            max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
+            expression: repeated.condition.or(repeated.over).ok_or(MISSING)?,
+        });
+        self.rounds.push(count);
+        self.round(repeated, &state, slot)?;
+        self.rounds.pop();
+        self.emit(Instruction::LoopRound { count });
+        if let Some(stop_when) = repeated.stop_when {
+            let condition = self.condition(stop_when)?;
+            to_done.push(self.jump(Instruction::JumpIfTrue { condition, to: 0 }));
+        }
+        self.emit(Instruction::Jump { to: next });
+
+        self.land_all(to_done)?;
+        if repeated.collect.is_some() {
+            let collected = self.allocate()?;
+            self.emit(Instruction::LoopArray { slot, out: collected });
+            state.push(collected);
+        }
+        let fields = OperandList {
+            start: place(self.code.operands.len())?,
+            length: place(state.len())?,
+        };
+        self.code
+            .operands
+            .extend(state.into_iter().map(Operand::register));
+        self.emit(Instruction::Record { out, fields });
+        self.top = top;
+        self.loop_top = loop_top;
+        self.handlers(start, &repeated.handlers, Some(out))?;
+        self.show(&repeated.name, Operand::register(out))
+    }
+
+    /// A condition, whose temporaries are free again.
+    fn condition(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+        let top = self.top;
+        let condition = self.operand(index)?;
+        self.mark(index, condition);
+        self.top = top;
+        Ok(condition)
+    }
+
+    /// The body of a loop, what it collects, and the next values of its state. The registers of its steps are kept for
+    /// `stop_when`.
+    fn round(&mut self, repeated: &Loop, state: &[Register], slot: super::LoopSlot) -> Compiled<()> {
+        self.block(&repeated.body)?;
+        let top = self.top;
+        if let Some(collect) = repeated.collect {
+            let value = self.operand(collect)?;
+            self.mark(collect, value);
+            // There are as many as rounds, and of those never more than an array has room for.
+            self.emit(Instruction::LoopPush {
+                slot,
+                value,
+                expression: collect,
+            });
+            self.top = top;
+        }
+        let mut moves = Vec::with_capacity(repeated.next.len());
+        for (number, value) in &repeated.next {
+            let mut variables = repeated.state.iter().zip(state);
+            let found = variables.find(|(variable, _)| variable.local == *number);
+            let (_, register) = found.ok_or(MISSING)?;
+            // All are computed from the old state: a value that is a part of it is copied too.
+            let from = self.allocate()?;
+            self.compute_marked(*value, from)?;
+            moves.push((*register, from));
+        }
+        for (out, from) in moves {
+            let from = Operand::register(from);
+            self.emit(Instruction::Move { out, from });
+        }
+        self.top = top;
+        Ok(())
+    }
+}
+
+/// How many `return` statements there are.
+fn returns(block: &[Statement]) -> usize {
+    let in_handlers = |statement: &Statement| -> usize {
+        let handlers = statement.handlers().iter();
+        handlers.map(|handler| returns(&handler.body)).sum()
+    };
+    let of = |statement: &Statement| match statement {
+        Statement::Return { .. } => 1,
+        Statement::Branch(branch) => {
+            let arms = branch.arms.iter().map(|arm| returns(&arm.body));
+            arms.sum::<usize>() + returns(&branch.otherwise)
+        }
+        Statement::Loop(repeated) => returns(&repeated.body),
+        _ => 0,
+    };
+    let each = block
+        .iter()
+        .map(|statement| of(statement) + in_handlers(statement));
+    each.sum()
+}

@@ -1,0 +1,143 @@
+//! The state of one run: registers, loops, and what its failures did. It is a value of its own, so that a run may wait.
+
+use vesper_ir::node::ExpressionIndex;
+use vesper_ir::{FailureCode, Value};
+
+use crate::bytecode::{Code, Operand};
+use crate::loops::LoopState;
+use crate::run::{Fault, NO_REGISTER, Outcome, write};
+use crate::sites::Becomes;
+
+/// A failure on its way to a handler.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: FailureCode,
+    pub(crate) expression: ExpressionIndex,
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        Self::Failed {
+            code: failure.code,
+            expression: failure.expression,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) registers: Vec<Value>,
+    pub(crate) loops: Vec<LoopState>,
+    pub(crate) flow: FlowState,
+    /// The instruction that comes next.
+    pub(crate) next: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct FlowState {
+    /// What handlers took, while they are at work.
+    failures: Vec<Option<Failure>>,
+    /// True from where a declared error takes the place of the outputs.
+    pub(crate) is_error: bool,
+}
+
+impl Frame {
+    /// A run that begins. `registers` holds the inputs, then `now` where the code uses it, and nothing else.
+    #[inline]
+    pub(crate) fn new(code: &Code, mut registers: Vec<Value>) -> Self {
+        registers.resize(code.registers, Value::Boolean(false));
+        // Not by `vec!`, which makes a first one even where there is nothing to hold.
+        Self {
+            registers,
+            loops: (0..code.loops).map(|_| LoopState::new()).collect(),
+            flow: FlowState {
+                failures: (0..code.failures).map(|_| None).collect(),
+                is_error: false,
+            },
+            next: 0,
+        }
+    }
+
+    pub(crate) fn read<'a>(&'a self, code: &'a Code, operand: Operand) -> Result<&'a Value, Fault> {
+        operand.read(&code.constants, &self.registers).ok_or(NO_REGISTER)
+    }
+
+    /// The last instruction, which stopped the run, fails after all: goes on at a handler, or gives the failure back.
+    pub(crate) fn fail(&mut self, code: &Code, failure: Failure) -> Result<Option<Failure>, Fault> {
+        let at = self.next.saturating_sub(1);
+        match self.flow.take(code, &mut self.registers, at, failure)? {
+            Ok(next) => {
+                self.next = next;
+                Ok(None)
+            }
+            Err(failure) => Ok(Some(failure)),
+        }
+    }
+}
+
+const NOT_HELD: Fault = "a handler holds no failure";
+
+impl FlowState {
+    /// Where a failure of the instruction `at` goes on, or the failure itself where nothing takes it.
+    #[cold]
+    pub(crate) fn take(
+        &mut self,
+        code: &Code,
+        registers: &mut [Value],
+        at: usize,
+        failure: Failure,
+    ) -> Result<Result<usize, Failure>, Fault> {
+        let around = code
+            .guards
+            .iter()
+            .filter(|guard| (guard.start..guard.end).contains(&at));
+        for guard in around {
+            if let Some(handler) = guard.handler(failure.code.name()) {
+                *self.failures.get_mut(handler.slot as usize).ok_or(NOT_HELD)? = Some(failure);
+                return Ok(Ok(handler.at));
+            }
+        }
+        let Some(becomes) = &code.becomes else {
+            return Ok(Err(failure));
+        };
+        let member = becomes.codes.member(failure.code.name());
+        let Some(member) = member.filter(|_| (becomes.start..becomes.end).contains(&at)) else {
+            return Ok(Err(failure));
+        };
+        declare(code, becomes, registers, Value::Member(member), &failure.code)?;
+        self.is_error = true;
+        Ok(Ok(becomes.to))
+    }
+
+    /// The failure that a handler took.
+    pub(crate) fn held(&mut self, slot: u32) -> Result<Failure, Fault> {
+        let held = self.failures.get_mut(slot as usize);
+        held.and_then(Option::take).ok_or(NOT_HELD)
+    }
+}
+
+/// Puts the error that a failure becomes into the registers, and takes the outputs out of them.
+fn declare(
+    code: &Code,
+    becomes: &Becomes,
+    registers: &mut [Value],
+    member: Value,
+    failure: &FailureCode,
+) -> Result<(), Fault> {
+    let mut member = Some(member);
+    for (place, field) in code.errors.iter().enumerate() {
+        // `error_code` is the first field.
+        let value = match member.take() {
+            Some(member) => member,
+            None if becomes.message == Some(place) => Value::Text(failure.name().into()),
+            None => Value::Null,
+        };
+        write(registers, *field, value)?;
+    }
+    for output in &code.returns {
+        if let Some(register) = output.as_register() {
+            write(registers, register, Value::Null)?;
+        }
+    }
+    Ok(())
+}

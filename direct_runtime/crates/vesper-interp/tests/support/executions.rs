@@ -1,0 +1,66 @@
+//! Starts, advances and completes executions of nodes of the integer `x`, and shows how they end.
+
+use serde_json::{Value as Json, json};
+use vesper_interp::{Advanced, Completion, Execution, Misuse, Program, Request};
+use vesper_ir::{FailureCode, Value};
+
+use super::flow::built;
+use super::support::{load, shown, shown_outcome};
+
+pub(crate) fn node(id: &str, body: Json, rest: Json) -> Json {
+    let mut node = json!({
+        "node_id": id, "type": "workflow",
+        "inputs": [{"name": "x", "type": "integer"}],
+        "outputs": {"success": [{"name": "result", "type": "integer"}], "error": []},
+        "body": body,
+    });
+    for (key, value) in rest.as_object().unwrap() {
+        node[key] = value.clone();
+    }
+    built(&node)
+}
+
+pub(crate) fn program(body: Json) -> Program {
+    load(&node("test_v1", body, json!({})))
+}
+
+pub(crate) fn start(program: &Program, x: i64) -> Execution {
+    program.start(vec![Value::Integer(x)], None, true).unwrap()
+}
+
+pub(crate) fn blocked(advanced: Result<Advanced, Misuse>) -> Request {
+    match advanced.unwrap() {
+        Advanced::Blocked(request) => request,
+        Advanced::Done(outcome, _) => panic!("done: {outcome:?}"),
+    }
+}
+
+pub(crate) fn done(program: &Program, advanced: Result<Advanced, Misuse>) -> (String, Vec<String>) {
+    match advanced.unwrap() {
+        Advanced::Blocked(request) => panic!("blocked: {request:?}"),
+        Advanced::Done(outcome, marks) => {
+            let marks = marks.iter().map(|mark| {
+                let ty = &program.node().expression(mark.index).unwrap().ty;
+                format!("{}:{}", mark.index, shown(ty, &mark.value))
+            });
+            (shown_outcome(program, &outcome), marks.collect())
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "what an execution is advanced with")]
+pub(crate) fn value(id: u64, value: i64) -> Option<(u64, Completion)> {
+    Some((id, Completion::Value(Value::Integer(value))))
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "what an execution is advanced with")]
+pub(crate) fn failure(id: u64, code: &str) -> Option<(u64, Completion)> {
+    Some((id, Completion::Failed(FailureCode::new(code))))
+}
+
+/// Completes the one request of a fresh execution with a failure.
+pub(crate) fn failing(program: &Program, code: &str) -> String {
+    let mut execution = start(program, 1);
+    let request = blocked(execution.advance(None));
+    done(program, execution.advance(failure(request.id, code))).0
+}

@@ -1,0 +1,212 @@
+//! Statements, and what they name besides expressions. They have one form: a document's names are kept, and a
+//! verified node says which places they have.
+
+use std::sync::Arc;
+
+use crate::effect::EffectClass;
+use crate::generated::effects::Effect;
+use crate::generated::errors::ErrorCode;
+use crate::node::{ExpressionIndex, LocalNumber, Output};
+use crate::types::Type;
+
+/// Statements that are executed in order.
+pub type Block = Vec<Statement>;
+
+/// A name and the expression of its value.
+pub type NamedValue = (Arc<str>, ExpressionIndex);
+
+#[derive(Debug)]
+pub enum Statement {
+    Step {
+        name: Arc<str>,
+        value: ExpressionIndex,
+        handlers: Vec<Handler>,
+    },
+    /// Once verified: every output, in declared order.
+    Return {
+        success: Vec<NamedValue>,
+    },
+    /// Once verified: every error field, in declared order.
+    Raise {
+        error: Vec<NamedValue>,
+    },
+    Require {
+        holds: ExpressionIndex,
+    },
+    Branch(Branch),
+    Loop(Box<Loop>),
+    Request(Box<Request>),
+    Call(Call),
+}
+
+#[derive(Debug)]
+pub struct Branch {
+    pub name: Arc<str>,
+    pub arms: Vec<Arm>,
+    pub otherwise: Block,
+    pub otherwise_value: Option<ExpressionIndex>,
+    pub handlers: Vec<Handler>,
+}
+
+#[derive(Debug)]
+pub struct Arm {
+    pub when: ExpressionIndex,
+    pub body: Block,
+    pub value: Option<ExpressionIndex>,
+}
+
+#[derive(Debug)]
+pub struct Loop {
+    pub name: Arc<str>,
+    /// The item; over a map, the key, and perhaps the value.
+    pub locals: Vec<LocalNumber>,
+    pub max: i64,
+    pub over: Option<ExpressionIndex>,
+    pub filter: Option<ExpressionIndex>,
+    pub condition: Option<ExpressionIndex>,
+    pub state: Vec<LoopVariable>,
+    pub body: Block,
+    pub collect: Option<ExpressionIndex>,
+    pub next: Vec<(LocalNumber, ExpressionIndex)>,
+    pub stop_when: Option<ExpressionIndex>,
+    pub handlers: Vec<Handler>,
+}
+
+/// A part of a loop's state.
+#[derive(Debug)]
+pub struct LoopVariable {
+    pub local: LocalNumber,
+    pub name: Arc<str>,
+    pub value: ExpressionIndex,
+}
+
+#[derive(Debug)]
+pub struct Request {
+    pub name: Arc<str>,
+    pub effect: Effect,
+    pub class: EffectClass,
+    /// Names in code-point order, with their texts.
+    pub fixed: Vec<(Arc<str>, Arc<str>)>,
+    pub key: Option<ExpressionIndex>,
+    pub arguments: Vec<NamedValue>,
+    pub result: ExpressionIndex,
+    pub handlers: Vec<Handler>,
+}
+
+#[derive(Debug)]
+pub struct Call {
+    pub name: Arc<str>,
+    pub node: Arc<str>,
+    pub inputs: Vec<NamedValue>,
+    pub result: ExpressionIndex,
+    pub handlers: Vec<Handler>,
+}
+
+#[derive(Debug)]
+pub struct Handler {
+    pub codes: Vec<Arc<str>>,
+    pub body: Block,
+    pub value: Option<ExpressionIndex>,
+}
+
+impl Statement {
+    /// The name, of those that have one.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Step { name, .. } => Some(name),
+            Self::Branch(branch) => Some(&branch.name),
+            Self::Loop(repeated) => Some(&repeated.name),
+            Self::Request(request) => Some(&request.name),
+            Self::Call(call) => Some(&call.name),
+            Self::Return { .. } | Self::Raise { .. } | Self::Require { .. } => None,
+        }
+    }
+
+    /// What takes its failures.
+    pub fn handlers(&self) -> &[Handler] {
+        match self {
+            Self::Step { handlers, .. } => handlers,
+            Self::Branch(branch) => &branch.handlers,
+            Self::Loop(repeated) => &repeated.handlers,
+            Self::Request(request) => &request.handlers,
+            Self::Call(call) => &call.handlers,
+            Self::Return { .. } | Self::Raise { .. } | Self::Require { .. } => &[],
+        }
+    }
+
+    /// True when nothing after it can be reached.
+    pub fn leaves(&self) -> bool {
+        match self {
+            Self::Return { .. } | Self::Raise { .. } => true,
+            Self::Branch(branch) => {
+                branch.arms.iter().all(|arm| leaves(&arm.body))
+                    && leaves(&branch.otherwise)
+                    && branch.handlers.iter().all(|handler| leaves(&handler.body))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// True when the end of the block cannot be reached.
+pub fn leaves(block: &[Statement]) -> bool {
+    block.last().is_some_and(Statement::leaves)
+}
+
+/// A machine, as far as an engine knows it: its transitions are the Host's.
+#[derive(Debug)]
+pub struct Machine {
+    pub name: Arc<str>,
+    pub initial: Arc<str>,
+    pub states: Vec<Arc<str>>,
+    pub transitions: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// A node that is called: the one with this id and this semantic hash, which has these inputs and outputs.
+#[derive(Debug)]
+pub struct CalledNode {
+    pub node: Arc<str>,
+    pub hash: Arc<str>,
+    pub inputs: Vec<CalledInput>,
+    pub success: Vec<Output>,
+    pub error: Vec<Output>,
+}
+
+/// An input of a called node.
+#[derive(Debug)]
+pub struct CalledInput {
+    pub name: Arc<str>,
+    pub ty: Type,
+    /// True when it may be left out: it has a default, or may be null.
+    pub is_optional: bool,
+}
+
+/// What an execution, or a request, fails with: a code of the closed list, or a name from elsewhere (`http_402`, an
+/// error of a called node).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailureCode {
+    Known(ErrorCode),
+    /// INVARIANT: no name of the closed list.
+    Other(Arc<str>),
+}
+
+impl FailureCode {
+    /// The code with this name.
+    pub fn new(name: &str) -> Self {
+        ErrorCode::from_name(name).map_or_else(|| Self::Other(Arc::from(name)), Self::Known)
+    }
+
+    /// The name in documents and outcomes.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Known(code) => code.name(),
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<ErrorCode> for FailureCode {
+    fn from(code: ErrorCode) -> Self {
+        Self::Known(code)
+    }
+}

@@ -1,0 +1,480 @@
+//! The statements of a body: what each must have, what can be seen from where, and the types of their values.
+//!
+//! Goes through the body in program order and types the expressions of the table as it comes to them. Blocks nest no
+//! deeper than the decoder lets them, and so does the recursion here.
+
+use std::collections::HashSet;
+use std::iter::{Peekable, Zip};
+use std::slice;
+use std::sync::Arc;
+use std::vec;
+
+use crate::Rejected;
+use crate::flow::{Block, Branch, CalledNode, Handler, Loop, Machine, NamedValue, Statement, leaves};
+use crate::node::{ExpressionIndex, LocalNumber, Output, RawExpression};
+use crate::types::{Field, Type};
+
+use super::expression::{Scope, Typing};
+
+/// What a body has, in program order.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// The names of statements.
+    pub(super) names: Vec<Arc<str>>,
+    /// The expressions that statements use.
+    pub(super) roots: Vec<ExpressionIndex>,
+    /// The locals that loops introduce, with the names of the loops.
+    pub(super) locals: Vec<(Arc<str>, LocalNumber)>,
+}
+
+pub(super) fn parts(body: &Block) -> Parts {
+    let mut found = Parts::default();
+    found.block(body);
+    found
+}
+
+impl Parts {
+    fn block(&mut self, block: &Block) {
+        for statement in block {
+            self.names.extend(statement.name().cloned());
+            self.statement(statement);
+            for handler in statement.handlers() {
+                self.block(&handler.body);
+                self.roots.extend(handler.value);
+            }
+        }
+    }
+
+    fn values(&mut self, values: &[NamedValue]) {
+        self.roots.extend(values.iter().map(|(_, value)| *value));
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Step { value, .. } => self.roots.push(*value),
+            Statement::Return { success: values } | Statement::Raise { error: values } => self.values(values),
+            Statement::Require { holds } => self.roots.push(*holds),
+            Statement::Branch(branch) => {
+                for arm in &branch.arms {
+                    self.roots.push(arm.when);
+                    self.block(&arm.body);
+                    self.roots.extend(arm.value);
+                }
+                self.block(&branch.otherwise);
+                self.roots.extend(branch.otherwise_value);
+            }
+            Statement::Loop(repeated) => {
+                let state = repeated.state.iter();
+                let numbers = repeated.locals.iter().copied();
+                let numbers = numbers.chain(state.clone().map(|variable| variable.local));
+                self.locals
+                    .extend(numbers.map(|number| (Arc::clone(&repeated.name), number)));
+                self.roots.extend(repeated.over);
+                self.roots.extend(state.map(|variable| variable.value));
+                self.roots.extend(repeated.filter);
+                self.roots.extend(repeated.condition);
+                self.block(&repeated.body);
+                self.roots.extend(repeated.collect);
+                self.roots.extend(repeated.next.iter().map(|(_, value)| *value));
+                self.roots.extend(repeated.stop_when);
+            }
+            Statement::Request(request) => {
+                self.roots.extend(request.key);
+                self.values(&request.arguments);
+                self.roots.push(request.result);
+            }
+            Statement::Call(call) => {
+                self.values(&call.inputs);
+                self.roots.push(call.result);
+            }
+        }
+    }
+}
+
+/// What the arms of a branch that reach their end have.
+enum ArmValue {
+    /// None has come yet.
+    Unknown,
+    None,
+    Of(Type),
+}
+
+/// The steps that a block showed and that its end hides.
+type Shown = Vec<usize>;
+
+pub(super) struct Flow<'a> {
+    pub(super) typing: Typing<'a>,
+    remaining: Peekable<Zip<vec::IntoIter<RawExpression>, slice::Iter<'a, ExpressionIndex>>>,
+    pub(super) calls: &'a [CalledNode],
+    pub(super) machines: &'a [Machine],
+    outputs: &'a [Output],
+    errors: &'a [Output],
+    /// The place of the next statement with a name.
+    next_step: usize,
+    /// The types of all steps so far.
+    steps: Vec<Option<Type>>,
+}
+
+impl<'a> Flow<'a> {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of one document")]
+    pub(super) fn new(
+        typing: Typing<'a>,
+        raw: Vec<RawExpression>,
+        starts: &'a [ExpressionIndex],
+        names: &[Arc<str>],
+        calls: &'a [CalledNode],
+        machines: &'a [Machine],
+        outputs: &'a [Output],
+        errors: &'a [Output],
+    ) -> Self {
+        Self {
+            typing,
+            remaining: raw.into_iter().zip(starts).peekable(),
+            calls,
+            machines,
+            outputs,
+            errors,
+            next_step: 0,
+            steps: vec![None; names.len()],
+        }
+    }
+
+    /// What is typed, and the types of the steps.
+    pub(super) fn finish(self) -> (Typing<'a>, Vec<Option<Type>>) {
+        (self.typing, self.steps)
+    }
+
+    /// The type of an expression that a clause or a statement uses, and that comes next.
+    pub(super) fn root(&mut self, index: ExpressionIndex, scope: Scope) -> Result<Type, Rejected> {
+        // INVARIANT: `structure` showed that each root's subtree ends at the root and begins where the last one ended.
+        while self.typing.next_index() <= index {
+            let Some((raw, start)) = self.remaining.next() else {
+                break;
+            };
+            self.typing.push(raw, *start, scope)?;
+        }
+        let found = self.typing.type_of(index).cloned();
+        found.ok_or_else(|| {
+            Rejected(format!(
+                "expression {index} is used, but the table ends before it"
+            ))
+        })
+    }
+
+    fn boolean(&mut self, index: ExpressionIndex, what: impl FnOnce() -> String) -> Result<(), Rejected> {
+        match self.root(index, Scope::Body)? {
+            Type::Boolean => Ok(()),
+            other => Err(Rejected(format!("{} is boolean, not {other}", what()))),
+        }
+    }
+
+    pub(super) fn clauses(
+        &mut self,
+        phase: &str,
+        list: &[ExpressionIndex],
+        scope: Scope,
+    ) -> Result<(), Rejected> {
+        for (number, holds) in list.iter().enumerate() {
+            let found = self.root(*holds, scope)?;
+            if found != Type::Boolean {
+                return Err(Rejected(format!(
+                    "{phase} {number}: a clause is boolean, not {found}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The body of the node.
+    pub(super) fn body(&mut self, body: &Block) -> Result<(), Rejected> {
+        let shown = self.block(body)?;
+        self.hide(shown);
+        Ok(())
+    }
+
+    /// The statements of a block; what they showed is seen until it is hidden.
+    fn block(&mut self, block: &Block) -> Result<Shown, Rejected> {
+        let mut shown = Vec::new();
+        for (number, statement) in block.iter().enumerate() {
+            if number + 1 < block.len() && statement.leaves() {
+                return Err(Rejected(format!(
+                    "statement {} stands after one that leaves its block",
+                    number + 1
+                )));
+            }
+            shown.extend(self.statement(statement)?);
+        }
+        Ok(shown)
+    }
+
+    fn hide(&mut self, shown: Shown) {
+        for place in shown {
+            self.typing.show_step(place, None);
+        }
+    }
+
+    /// One statement with its handlers; the place of its step, if others may refer to it.
+    fn statement(&mut self, statement: &Statement) -> Result<Option<usize>, Rejected> {
+        let place = self.next_step;
+        let Some(name) = statement.name() else {
+            match statement {
+                Statement::Return { success } => {
+                    self.values("return", "output", success, self.outputs)?;
+                }
+                Statement::Raise { error } => self.values("raise", "error field", error, self.errors)?,
+                Statement::Require { holds } => {
+                    self.boolean(*holds, || "what a `require` wants to hold".to_owned())?;
+                }
+                _ => {}
+            }
+            return Ok(None);
+        };
+        self.next_step += 1;
+        let ty = match statement {
+            Statement::Step { value, .. } => Some(self.root(*value, Scope::Body)?),
+            Statement::Branch(branch) => self.branch(branch)?,
+            Statement::Loop(repeated) => Some(self.repeated(repeated)?),
+            Statement::Request(request) => Some(self.request(request)?),
+            Statement::Call(call) => Some(self.call(call)?),
+            _ => None,
+        };
+        self.handlers(name, statement.handlers(), ty.as_ref())?;
+        if let Some(step) = self.steps.get_mut(place) {
+            step.clone_from(&ty);
+        }
+        self.typing.show_step(place, ty);
+        Ok(Some(place))
+    }
+
+    /// What a `return` or a `raise` gives: everything that is declared, in this order.
+    fn values(
+        &mut self,
+        statement: &str,
+        what: &str,
+        given: &[NamedValue],
+        declared: &[Output],
+    ) -> Result<(), Rejected> {
+        if statement == "raise" && declared.is_empty() {
+            return Err(Rejected(
+                "there is a `raise`, but the node declares no errors".to_owned(),
+            ));
+        }
+        if given.len() != declared.len() {
+            return Err(Rejected(format!(
+                "the {statement} gives {} values for {} {what}s",
+                given.len(),
+                declared.len()
+            )));
+        }
+        for ((name, value), declared) in given.iter().zip(declared) {
+            if *name != declared.name {
+                return Err(Rejected(format!(
+                    "the {statement} gives `{name}` where {what} `{}` is next in declared order",
+                    declared.name
+                )));
+            }
+            let found = self.root(*value, Scope::Body)?;
+            if found != declared.ty {
+                return Err(Rejected(format!(
+                    "the {statement} gives {found} for {what} `{name}`, which is {}",
+                    declared.ty
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn handlers(&mut self, name: &str, handlers: &[Handler], ty: Option<&Type>) -> Result<(), Rejected> {
+        let refuse = |what: String| Rejected(format!("a handler of `{name}`: {what}"));
+        let mut codes = HashSet::new();
+        for handler in handlers {
+            if handler.codes.is_empty() {
+                return Err(refuse("it has no codes".to_owned()));
+            }
+            for code in &handler.codes {
+                if !codes.insert(code) {
+                    return Err(refuse(format!("the code `{}` stands twice", code.escape_debug())));
+                }
+            }
+            let shown = self.block(&handler.body)?;
+            if let Some(value) = handler.value {
+                let found = self.root(value, Scope::Body)?;
+                if leaves(&handler.body) {
+                    return Err(refuse("its body leaves, and yet it has a value".to_owned()));
+                }
+                match ty {
+                    Some(ty) if *ty == found => {}
+                    Some(ty) => return Err(refuse(format!("its value is {found}, not {ty}"))),
+                    None => return Err(refuse("it has a value, and the statement has none".to_owned())),
+                }
+            }
+            self.hide(shown);
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, branch: &Branch) -> Result<Option<Type>, Rejected> {
+        let name = &branch.name;
+        if branch.arms.is_empty() {
+            return Err(Rejected(format!("branch `{name}` has no arms")));
+        }
+        let mut value = ArmValue::Unknown;
+        for arm in &branch.arms {
+            self.boolean(arm.when, || format!("a condition of branch `{name}`"))?;
+            self.arm(name, &arm.body, arm.value, &mut value)?;
+        }
+        self.arm(name, &branch.otherwise, branch.otherwise_value, &mut value)?;
+        Ok(match value {
+            ArmValue::Of(ty) => Some(ty),
+            ArmValue::None | ArmValue::Unknown => None,
+        })
+    }
+
+    /// A body and a value of a branch; `known` is what the arms before it have.
+    fn arm(
+        &mut self,
+        name: &str,
+        body: &Block,
+        value: Option<ExpressionIndex>,
+        known: &mut ArmValue,
+    ) -> Result<(), Rejected> {
+        let refuse = |what: String| Rejected(format!("branch `{name}`: {what}"));
+        let shown = self.block(body)?;
+        let found = match value {
+            Some(value) => Some(self.root(value, Scope::Body)?),
+            None => None,
+        };
+        self.hide(shown);
+        if leaves(body) {
+            return match found {
+                Some(_) => Err(refuse("an arm that leaves has a value".to_owned())),
+                None => Ok(()),
+            };
+        }
+        let found = found.map_or(ArmValue::None, ArmValue::Of);
+        match (&*known, &found) {
+            (ArmValue::Unknown, _) => *known = found,
+            (ArmValue::None, ArmValue::None) => {}
+            (ArmValue::Of(known), ArmValue::Of(found)) if known == found => {}
+            (ArmValue::Of(known), ArmValue::Of(found)) => {
+                return Err(refuse(format!(
+                    "an arm has a value of {known}, another one of {found}"
+                )));
+            }
+            _ => return Err(refuse("an arm has a value, another none".to_owned())),
+        }
+        Ok(())
+    }
+
+    fn repeated(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
+        let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
+        if repeated.over.is_none() && repeated.condition.is_none() {
+            return Err(refuse("it has neither `over` nor `while`".to_owned()));
+        }
+        if repeated.over.is_none() && repeated.filter.is_some() {
+            return Err(refuse("it has `where`, but no `over`".to_owned()));
+        }
+        if repeated.state.is_empty() && repeated.collect.is_none() {
+            return Err(refuse("it has neither state nor `collect`".to_owned()));
+        }
+        let items = match repeated.over {
+            Some(over) => items(&self.root(over, Scope::Body)?, repeated.locals.len()).map_err(refuse)?,
+            None if repeated.locals.is_empty() => Vec::new(),
+            None => return Err(refuse("it has locals, but no `over`".to_owned())),
+        };
+        let mut fields = Vec::with_capacity(repeated.state.len() + 1);
+        for variable in &repeated.state {
+            if &*variable.name == "collected" {
+                return Err(refuse("a part of its state is named `collected`".to_owned()));
+            }
+            let ty = self.root(variable.value, Scope::Body)?;
+            let name = Arc::clone(&variable.name);
+            fields.push(Field { name, ty });
+        }
+        let numbers = repeated.locals.iter().zip(items);
+        let state = repeated.state.iter().zip(&fields);
+        let state = state.map(|(variable, field)| (&variable.local, field.ty.clone()));
+        for (number, ty) in numbers.chain(state) {
+            self.typing.locals.introduce(*number, ty);
+        }
+        self.iteration(repeated, &mut fields)?;
+        let state = repeated.state.iter().map(|variable| &variable.local);
+        for number in repeated.locals.iter().chain(state) {
+            self.typing.locals.withdraw(*number);
+        }
+        self.typing.types.record(fields).map_err(refuse)
+    }
+
+    /// What is done again and again; `fields` are those of the state, to which `collected` is added.
+    fn iteration(&mut self, repeated: &Loop, fields: &mut Vec<Field>) -> Result<(), Rejected> {
+        let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
+        let name = &repeated.name;
+        if let Some(filter) = repeated.filter {
+            self.boolean(filter, || format!("the `where` of loop `{name}`"))?;
+        }
+        if let Some(condition) = repeated.condition {
+            self.boolean(condition, || format!("the `while` of loop `{name}`"))?;
+        }
+        let shown = self.block(&repeated.body)?;
+        if leaves(&repeated.body) {
+            return Err(refuse("its body leaves, so it is no loop".to_owned()));
+        }
+        let collected = match repeated.collect {
+            Some(collect) => Some(self.root(collect, Scope::Body)?),
+            None => None,
+        };
+        let mut state = repeated.state.iter().zip(fields.iter());
+        for (number, value) in &repeated.next {
+            let found = self.root(*value, Scope::Body)?;
+            // Each search goes on where the last one ended: so they come once each, in the order of the state.
+            let Some((_, field)) = state.find(|(variable, _)| variable.local == *number) else {
+                return Err(refuse(format!(
+                    "`next` names local {number}, which is not the next part of its state"
+                )));
+            };
+            if field.ty != found {
+                return Err(refuse(format!(
+                    "`{}` is {}, and its next value {found}",
+                    field.name, field.ty
+                )));
+            }
+        }
+        if let Some(stop_when) = repeated.stop_when {
+            self.boolean(stop_when, || format!("the `stop_when` of loop `{name}`"))?;
+        }
+        self.hide(shown);
+        if let Some(of) = collected {
+            let ty = self.typing.types.array(&of).map_err(refuse)?;
+            let name = Arc::from("collected");
+            fields.push(Field { name, ty });
+        }
+        Ok(())
+    }
+
+    /// The type of what a request or a call gives.
+    pub(super) fn result(
+        &mut self,
+        index: ExpressionIndex,
+        refuse: impl Fn(String) -> Rejected,
+    ) -> Result<Type, Rejected> {
+        let is_result = matches!(self.remaining.peek(), Some((RawExpression::Result(_), _)));
+        if !is_result || self.typing.next_index() != index {
+            return Err(refuse("its `result` is no expression of that kind".to_owned()));
+        }
+        self.root(index, Scope::Result)
+    }
+}
+
+/// The types of so many locals over a collection.
+fn items(over: &Type, count: usize) -> Result<Vec<Type>, String> {
+    let mut types = match over {
+        Type::Array(of) | Type::Set(of) => vec![Type::clone(of)],
+        Type::Map(of) => vec![of.key.clone(), of.value.clone()],
+        other => return Err(format!("`over` is an array, a set or a map, not {other}")),
+    };
+    if count == 0 || count > types.len() {
+        return Err(format!("over {over} there are not {count} locals"));
+    }
+    types.truncate(count);
+    Ok(types)
+}

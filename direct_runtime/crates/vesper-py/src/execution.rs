@@ -1,0 +1,152 @@
+//! One execution, as Python advances it: nothing at first, then what came of each request.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use vesper_interp::{Advanced, Completion, Misuse, Request};
+use vesper_ir::{ErrorCode, FailureCode, Type};
+
+use crate::composed::Conversion;
+use crate::convert::to_python;
+use crate::guard::guarded;
+use crate::outcome::{bad_input, fault};
+use crate::problems::{Path, Problems};
+use crate::program::Program;
+
+/// Where an execution is.
+pub(crate) enum Begun {
+    /// The inputs did not fit: it ends when it is advanced for the first time.
+    BadInput(Problems),
+    Running(Box<vesper_interp::Execution>),
+    Ended,
+}
+
+/// One execution of a node; it waits for what it asked for.
+#[pyclass(module = "vesper._direct")]
+pub(crate) struct Execution {
+    program: Py<Program>,
+    begun: Begun,
+}
+
+impl Execution {
+    pub(crate) fn new(program: Py<Program>, begun: Begun) -> Self {
+        Self { program, begun }
+    }
+}
+
+pub(crate) fn misuse(Misuse(what): Misuse) -> PyErr {
+    PyValueError::new_err(what)
+}
+
+#[pymethods]
+impl Execution {
+    /// Goes on until the next request or the end.
+    #[pyo3(signature = (completion = None, /))]
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        completion: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let program = self.program.bind(py).clone();
+        let program = program.get();
+        let done = |outcome: Bound<'py, PyTuple>, marks: Bound<'py, PyList>| {
+            (intern!(py, "done"), outcome, marks).into_pyobject(py)
+        };
+        match &mut self.begun {
+            Begun::Ended => Err(PyValueError::new_err("this execution has ended")),
+            Begun::BadInput(_) if completion.is_some() => {
+                Err(PyValueError::new_err("nothing was asked for yet"))
+            }
+            Begun::BadInput(problems) => {
+                let outcome = bad_input(py, problems)?;
+                self.begun = Begun::Ended;
+                done(outcome, PyList::empty(py))
+            }
+            Begun::Running(execution) => {
+                let completion = match completion {
+                    Some(given) => Some(completed(program, execution.awaited(), given)?),
+                    None => None,
+                };
+                match guarded(|| execution.advance(completion)) {
+                    Err(message) => {
+                        self.begun = Begun::Ended;
+                        done(fault(py, &message)?, PyList::empty(py))
+                    }
+                    Ok(Err(wrong)) => Err(misuse(wrong)),
+                    Ok(Ok(Advanced::Blocked(request))) => {
+                        (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
+                    }
+                    Ok(Ok(Advanced::Done(outcome, marks))) => {
+                        self.begun = Begun::Ended;
+                        let shown = program.shown();
+                        done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `(id, kind, what)`, with the value read as the type of the request that is waited for.
+fn completed(
+    program: &Program,
+    awaited: Option<(u64, &Type)>,
+    given: &Bound<'_, PyTuple>,
+) -> PyResult<(u64, Completion)> {
+    let (id, kind, what): (u64, String, Bound<'_, PyAny>) = given.extract()?;
+    let text = || what.extract::<String>();
+    let completion = match kind.as_str() {
+        "failed" => Completion::Failed(FailureCode::new(&text()?)),
+        "denied" => Completion::Denied(Arc::from(text()?)),
+        "limit_hit" => Completion::LimitHit(Arc::from(text()?)),
+        "value" => {
+            let mut conversion = Conversion {
+                names: program.names(),
+                problems: Problems::default(),
+            };
+            let value = match awaited {
+                Some((waiting, ty)) if waiting == id => {
+                    conversion.value(ty, &what, &Path::Input("result"))?
+                }
+                // Refused by the execution, which says what it waits for.
+                _ => None,
+            };
+            match value {
+                Some(value) if conversion.problems.is_empty() => Completion::Value(value),
+                _ => Completion::Failed(ErrorCode::BadResponse.into()),
+            }
+        }
+        other => {
+            return Err(PyTypeError::new_err(format!(
+                "a completion is value, failed, denied or limit_hit, not `{other}`"
+            )));
+        }
+    };
+    Ok((id, completion))
+}
+
+fn request_dict<'py>(py: Python<'py>, program: &Program, request: &Request) -> PyResult<Bound<'py, PyDict>> {
+    let fixed = PyDict::new(py);
+    for (name, text) in &request.fixed {
+        fixed.set_item(name.as_ref(), text.as_ref())?;
+    }
+    let arguments = PyDict::new(py);
+    for argument in &request.arguments {
+        let value = to_python(py, program.names(), &argument.ty, &argument.value)?;
+        arguments.set_item(argument.name.as_ref(), value)?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item(intern!(py, "id"), request.id)?;
+    dict.set_item(intern!(py, "node"), request.node.as_ref())?;
+    dict.set_item(intern!(py, "step"), request.step.as_ref())?;
+    dict.set_item(intern!(py, "path"), &request.path)?;
+    dict.set_item(intern!(py, "effect"), request.effect.name())?;
+    dict.set_item(intern!(py, "class"), request.class.name())?;
+    dict.set_item(intern!(py, "key"), request.key.as_deref())?;
+    dict.set_item(intern!(py, "fixed"), fixed)?;
+    dict.set_item(intern!(py, "arguments"), arguments)?;
+    Ok(dict)
+}

@@ -1,0 +1,104 @@
+"""Reads `effects.toml`, `capabilities.toml` and `metrics.toml`: what a node may ask for, and what is counted."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCHEMAS = Path(__file__).parent
+CLASSES = ("read", "keyed", "txn", "probe", "unsafe")
+METRIC_KINDS = ("counter", "gauge", "histogram")
+
+
+class EffectError(Exception):
+    """A declaration that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    type: str
+    """A type, `any`, `record`, or several with `|` between them."""
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    name: str
+    doc: str
+    operations: tuple[str, ...]
+    capability: str
+    classes: tuple[str, ...]
+    """Those a step may choose; the first is the default."""
+    fixed: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    gives: str
+    fails: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """A resource and an operation on it; targets are configured."""
+
+    name: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    doc: str
+    kind: str
+    unit: str
+    labels: tuple[str, ...]
+
+
+def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
+    effects = tuple(_effect(name, entry) for name, entry in _table("effects.toml", "effect").items())
+    capabilities = {each.name for each in load_capabilities()}
+    for effect in effects:
+        where = f"effects.toml: {effect.name}"
+        if effect.capability.rsplit(".", 1)[0] not in capabilities:
+            raise EffectError(f"{where} needs {effect.capability}, which capabilities.toml does not declare")
+        hole = re.search(r"\{(\w+)\}", effect.capability)
+        if hole and hole[1] not in (*effect.fixed, "table"):
+            raise EffectError(f"{where}: {effect.capability} has a hole that is no fixed field")
+        if unknown := set(effect.fails) - error_codes:
+            raise EffectError(f"{where} fails with {sorted(unknown)}, which errors.toml does not declare")
+        if unknown := set(effect.classes) - set(CLASSES):
+            raise EffectError(f"{where} has unknown classes {sorted(unknown)}")
+    return effects
+
+
+def load_capabilities() -> tuple[Capability, ...]:
+    return tuple(Capability(name, entry["doc"]) for name, entry in _table("capabilities.toml", "capability").items())
+
+
+def load_metrics() -> tuple[Metric, ...]:
+    found = []
+    for name, entry in _table("metrics.toml", "metric").items():
+        if entry["kind"] not in METRIC_KINDS:
+            raise EffectError(f"metrics.toml: {name} has kind {entry['kind']}")
+        found.append(Metric(name, entry["doc"], entry["kind"], entry["unit"], tuple(entry["labels"])))
+    return tuple(found)
+
+
+def _table(file: str, key: str) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((SCHEMAS / file).read_text(encoding="utf-8"))[key]
+    return table
+
+
+def _effect(name: str, entry: dict[str, Any]) -> Effect:
+    wanted = {"doc", "operations", "capability", "classes", "fixed", "arguments", "gives", "fails"}
+    if set(entry) != wanted:
+        raise EffectError(f"effects.toml: {name} has {sorted(set(entry) ^ wanted)} too much or too little")
+    arguments = tuple(
+        Argument(argument, form["type"], form.get("optional", False)) for argument, form in entry["arguments"].items()
+    )
+    lists = {key: tuple(entry[key]) for key in ("operations", "classes", "fixed", "fails")}
+    return Effect(
+        name, entry["doc"], capability=entry["capability"], arguments=arguments, gives=entry["gives"], **lists
+    )

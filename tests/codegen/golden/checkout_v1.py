@@ -1,0 +1,314 @@
+# AUTO-GENERATED - DO NOT EDIT
+# checkout_v1, from nodes/orders/checkout_v1.vsp
+# semantic hash 6762c52de8aaec5f5d47b6033e10b3985b1e7fa4b2c5d9cd763ce14d51a2ff1f
+"""Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    call_node,
+    code_of,
+    counted,
+    exact_steps,
+    path,
+)
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import get as map_get
+from vesper.kernels.map import put as map_put
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+
+D_0: Final = Decimal("0")
+
+
+class Record(TypedDict):
+    subtotal: Decimal
+    discount: Decimal
+    tax: Decimal
+    shipping: Decimal
+    total: Decimal
+
+
+class Record_(TypedDict):
+    decision: Literal["approve", "review", "decline"]
+    fee: Decimal
+    risk: int
+    new_balance: Decimal
+
+
+class Record__(TypedDict):
+    reserved: int
+    left: int
+    is_repeat: bool
+
+
+class Record___(TypedDict):
+    pieces: dict[str, int]
+
+
+class Record____(TypedDict):
+    released: int
+
+
+class Record_____(TypedDict):
+    transaction_id: str
+    status: Literal["completed", "pending"]
+    amount_charged: Decimal
+    is_repeat: bool
+    at: datetime
+
+
+class BasketLine(TypedDict):
+    sku: str
+    qty: int
+    unit_price: Decimal
+    category: str
+
+
+class Success(TypedDict):
+    outcome: Literal["paid", "review"]
+    total: Decimal
+    transaction_id: str | None
+    reserved: dict[str, int]
+
+
+@exact_steps
+def checkout_v1(
+    order_id: str,
+    user_id: str,
+    basket: list[BasketLine],
+    balance: Decimal,
+    country: str,
+    user_age_days: int,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
+
+    # constraint, line 17: length(order_id) > 0
+    if not len(order_id) > 0:
+        raise ContractBroken("constraint", 0, {"order_id": order_id})
+
+    # constraint, line 17: length(order_id) <= 64
+    if not len(order_id) <= 64:
+        raise ContractBroken("constraint", 1, {"order_id": order_id})
+
+    # constraint, line 18: length(user_id) > 0
+    if not len(user_id) > 0:
+        raise ContractBroken("constraint", 2, {"user_id": user_id})
+
+    # constraint, line 14: length(sku) > 0
+    if not all(len(item["sku"]) > 0 for item in basket):
+        raise ContractBroken("constraint", 3, {"basket": basket})
+
+    # constraint, line 14: qty > 0
+    if not all(item["qty"] > 0 for item in basket):
+        raise ContractBroken("constraint", 4, {"basket": basket})
+
+    # constraint, line 14: unit_price >= 0
+    if not all(item["unit_price"] >= D_0 for item in basket):
+        raise ContractBroken("constraint", 5, {"basket": basket})
+
+    # constraint, line 21: length(country) == 2
+    if not len(country) == 2:
+        raise ContractBroken("constraint", 6, {"country": country})
+
+    # constraint, line 22: user_age_days >= 0
+    if not user_age_days >= 0:
+        raise ContractBroken("constraint", 7, {"user_age_days": user_age_days})
+
+    # validation_1, line 43
+    if not len(basket) > 0:
+        raise DeclaredError({
+            "error_code": "empty_basket",
+            "message": "there is nothing in the basket",
+        })
+
+    # step price, line 46
+    try:
+        price: Record = yield from call_node(
+            "price",
+            order_pricing_v1,
+            now,
+            items=[{"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]} for line in basket],
+        )
+    except FAILURES as failure:
+        if code_of(failure) == "contract_broken":
+            raise DeclaredError({
+                "error_code": "no_price",
+                "message": "something in the basket has no price",
+            })
+        else:
+            raise
+
+    # step total, line 55
+    total = decimal_round(price["total"], 2, "half_even")
+
+    # step judged, line 59
+    try:
+        judged: Record_ = yield from call_node(
+            "judged",
+            payment_decision_v1,
+            now,
+            amount=total,
+            balance=balance,
+            currency="EUR",
+            country=country,
+            user_age_days=user_age_days,
+        )
+    except FAILURES as failure:
+        if code_of(failure) == "contract_broken":
+            judged = {
+                "decision": "decline",
+                "fee": D_0,
+                "risk": 100,
+                "new_balance": balance,
+            }
+        else:
+            raise
+
+    # raise_2, line 66
+    if judged["decision"] == "decline":
+        message = text_concat(
+            text_concat(text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "),
+            integer_text(judged["risk"]),
+        )
+
+        raise DeclaredError({"error_code": "declined", "message": message})
+
+    # step reserved, line 70
+    try:
+        pieces = {}
+        iterations = 0
+        for line in basket:
+            iterations = counted(iterations, 1000000)
+
+            # step reservation, line 76
+            reservation: Record__ = yield from call_node(
+                path("reservation", iterations),
+                stock_reservation_v1,
+                now,
+                sku=line["sku"],
+                pieces=line["qty"],
+                order_id=order_id,
+            )
+            pieces = map_put(
+                pieces,
+                line["sku"],
+                checked([0 if value is None else value for value in [map_get(pieces, line["sku"])]][0] + reservation["reserved"]),
+            )
+        reserved: Record___ = {"pieces": pieces}
+    except FAILURES as failure:
+        if code_of(failure) in ("unknown_article", "out_of_stock"):
+            # step release_part, line 84
+            release_part: Record____ = yield from call_node(
+                "release_part",
+                stock_release_v1,
+                now,
+                event_id=text_concat("part ", order_id),
+                order_id=order_id,
+            )
+            raise DeclaredError({
+                "error_code": "out_of_stock",
+                "message": "not all of the basket is in stock",
+            })
+        else:
+            # step release_rest, line 91
+            release_rest: Record____ = yield from call_node(
+                "release_rest",
+                stock_release_v1,
+                now,
+                event_id=text_concat("rest ", order_id),
+                order_id=order_id,
+            )
+            raise
+
+    # return_3, line 96
+    if judged["decision"] == "review":
+        outcome: Literal["paid", "review"] = "review"
+        transaction_id = None
+        reserved_ = reserved["pieces"]
+
+        # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
+        if not (not outcome == "paid" or transaction_id is not None):
+            raise ContractBroken(
+                "postcondition",
+                0,
+                {"outcome": outcome, "transaction_id": transaction_id},
+            )
+
+        return {
+            "outcome": outcome,
+            "total": total,
+            "transaction_id": transaction_id,
+            "reserved": reserved_,
+        }
+
+    # step paid, line 100
+    try:
+        paid: Record_____ = yield from call_node(
+            "paid",
+            payment_handler_v1,
+            now,
+            order_id=order_id,
+            user_id=user_id,
+            amount=total,
+            idempotency_key=order_id,
+        )
+    except FAILURES as failure:
+        if code_of(failure) == "card_declined":
+            # step release_declined, line 107
+            release_declined: Record____ = yield from call_node(
+                "release_declined",
+                stock_release_v1,
+                now,
+                event_id=text_concat("declined ", order_id),
+                order_id=order_id,
+            )
+            raise DeclaredError({
+                "error_code": "card_declined",
+                "message": "the card was declined; nothing is reserved any more",
+            })
+        elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
+            message_ = text_concat(
+                decimal_text(total),
+                " could not be paid; the basket waits",
+            )
+
+            raise DeclaredError({"error_code": "payment_failed", "message": message_})
+        else:
+            raise
+
+    # output outcome, line 113
+    outcome_: Literal["paid", "review"] = "paid"
+
+    # output total, line 113
+    total_ = paid["amount_charged"]
+
+    # output transaction_id, line 113
+    transaction_id_ = paid["transaction_id"]
+
+    # output reserved, line 113
+    reserved__ = reserved["pieces"]
+
+    # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
+    if not (not outcome_ == "paid" or transaction_id_ is not None):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"outcome": outcome_, "transaction_id": transaction_id_},
+        )
+
+    return {
+        "outcome": outcome_,
+        "total": total_,
+        "transaction_id": transaction_id_,
+        "reserved": reserved__,
+    }

@@ -1,0 +1,196 @@
+# AUTO-GENERATED - DO NOT EDIT
+# exchange_rates_v1, from nodes/finance/exchange_rates_v1.vsp
+# semantic hash 237e669bf60b27a1d0b021762642743c2cd8c72479a1540ae287cc283624f5c4
+"""The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
+)
+from vesper.kernels.raised import DeclaredError
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import percent_encode as text_percent_encode
+
+D_MINUS_1: Final = Decimal("-1")
+D_0: Final = Decimal("0")
+D_1: Final = Decimal("1")
+
+
+class Record(TypedDict):
+    rate: Decimal
+
+
+class Success(TypedDict):
+    rate: Decimal
+    converted: Decimal
+    source: Literal["same", "cache", "bank", "last_known"]
+
+
+@exact_steps
+def exchange_rates_v1(
+    base: Literal["EUR", "USD", "GBP", "CHF"],
+    quote: Literal["EUR", "USD", "GBP", "CHF"],
+    amount: Decimal = D_1,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+
+    # return_1, line 26
+    if base == quote:
+        return {"rate": D_1, "converted": amount, "source": "same"}
+
+    # step pair, line 30
+    pair = text_concat(text_concat(enum_text(base), "/"), enum_text(quote))
+
+    # step cached, line 34
+    try:
+        cached: Decimal | None = yield Request(
+            "cached",
+            "cache_get",
+            "read",
+            {"cache": "rates"},
+            {"key": pair},
+        )
+    except FAILURES as failure:
+        cached = None
+
+    # return_2, line 43
+    if cached is not None and cached > D_0:
+        rate = cached
+        converted = decimal_round(unsigned_zero(amount * cached), 2, "half_even")
+
+        return {"rate": rate, "converted": converted, "source": "cache"}
+
+    # step answer, line 48
+    try:
+        answer: Record = yield Request(
+            "answer",
+            "http_request",
+            "read",
+            {"provider": "bank", "method": "GET"},
+            {
+                "endpoint": text_concat(text_concat(text_concat("/rates/", text_percent_encode(enum_text(base))), "/"), text_percent_encode(enum_text(quote))),
+                "query": {"places": 6},
+            },
+        )
+    except FAILURES as failure:
+        if code_of(failure) == "http_404":
+            message__ = text_concat("the bank has no rate for ", pair)
+
+            raise DeclaredError({"error_code": "no_rate", "message": message__})
+        elif code_of(failure) in ("timeout", "unavailable"):
+            # step noted, line 61
+            try:
+                noted: Decimal = yield Request(
+                    "noted",
+                    "database_query",
+                    "read",
+                    {
+                        "database": "main",
+                        "sql": "SELECT rate FROM last_rates WHERE pair = :pair ORDER BY noted_at DESC LIMIT 1",
+                        "rows": "one",
+                    },
+                    {"bind": {"pair": pair}},
+                )
+            except FAILURES as failure:
+                if code_of(failure) == "not_found":
+                    message_ = text_concat(
+                        "the bank is away, and there never was a rate for ",
+                        pair,
+                    )
+
+                    raise DeclaredError({"error_code": "no_rate", "message": message_})
+                else:
+                    raise
+            converted__ = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
+
+            return {"rate": noted, "converted": converted__, "source": "last_known"}
+        elif code_of(failure) == "bad_response":
+            answer = {"rate": D_MINUS_1}
+        elif http_class(code_of(failure)) == "http_5xx":
+            # step noted, line 61
+            try:
+                noted: Decimal = yield Request(
+                    "noted",
+                    "database_query",
+                    "read",
+                    {
+                        "database": "main",
+                        "sql": "SELECT rate FROM last_rates WHERE pair = :pair ORDER BY noted_at DESC LIMIT 1",
+                        "rows": "one",
+                    },
+                    {"bind": {"pair": pair}},
+                )
+            except FAILURES as failure:
+                if code_of(failure) == "not_found":
+                    message = text_concat(
+                        "the bank is away, and there never was a rate for ",
+                        pair,
+                    )
+
+                    raise DeclaredError({"error_code": "no_rate", "message": message})
+                else:
+                    raise
+            converted_ = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
+
+            return {"rate": noted, "converted": converted_, "source": "last_known"}
+        else:
+            raise
+
+    # validation_3, line 75
+    if not answer["rate"] > D_0:
+        message___ = text_concat(
+            text_concat(text_concat("the bank's rate for ", pair), " is "),
+            decimal_text(answer["rate"]),
+        )
+
+        raise DeclaredError({"error_code": "bad_rate", "message": message___})
+
+    # step remember, line 78
+    try:
+        remember: bool = yield Request(
+            "remember",
+            "cache_put",
+            "read",
+            {"cache": "rates", "ttl_us": "600000000"},
+            {"key": pair, "value": answer["rate"]},
+        )
+    except FAILURES as failure:
+        remember = False
+
+    # step write_down, line 88
+    write_down: int | None
+    if remember:
+        write_down = yield Request(
+            "write_down",
+            "database_write",
+            "unsafe",
+            {
+                "database": "main",
+                "sql": "INSERT INTO last_rates (pair, rate, noted_at) VALUES (:pair, :rate, :noted_at)",
+            },
+            {"bind": {"pair": pair, "rate": answer["rate"], "noted_at": now}},
+        )
+    else:
+        write_down = None
+
+    # output rate, line 96
+    rate_ = answer["rate"]
+
+    # output converted, line 96
+    converted___ = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
+
+    return {"rate": rate_, "converted": converted___, "source": "bank"}

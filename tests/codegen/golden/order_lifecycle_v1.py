@@ -1,0 +1,261 @@
+# AUTO-GENERATED - DO NOT EDIT
+# order_lifecycle_v1, from nodes/orders/order_lifecycle_v1.vsp
+# semantic hash 483b57d55761e1a6831ff385f4f1e5838f94123b323d0cccfb227375344555f1
+"""Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
+
+from datetime import datetime
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+
+
+class Success(TypedDict):
+    before: Literal["paid", "shipped", "cancelled", "delivered", "returned"]
+    after: Literal["paid", "shipped", "cancelled", "delivered", "returned"]
+    refund_due: bool
+    event_id: str
+
+
+RETURN_DAYS: Final[int] = 30
+STAFF: Final[frozenset[str]] = frozenset({"support", "warehouse"})
+
+
+@exact_steps
+def order_lifecycle_v1(
+    order_id: str,
+    action: Literal["ship", "deliver", "cancel", "send_back"],
+    actor: Literal["customer", "warehouse", "support"],
+    days_since_delivery: int = 0,
+    tracking: str | None = None,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
+
+    # constraint, line 11: length(order_id) > 0
+    if not len(order_id) > 0:
+        raise ContractBroken("constraint", 0, {"order_id": order_id})
+
+    # constraint, line 11: length(order_id) <= 64
+    if not len(order_id) <= 64:
+        raise ContractBroken("constraint", 1, {"order_id": order_id})
+
+    # constraint, line 14: days_since_delivery >= 0
+    if not days_since_delivery >= 0:
+        raise ContractBroken(
+            "constraint",
+            2,
+            {"days_since_delivery": days_since_delivery},
+        )
+
+    # step now_in, line 48
+    now_in: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+        "now_in",
+        "state_read",
+        "read",
+        {"machine": "order"},
+        {"entity": order_id},
+    )
+
+    # step after, line 53
+    try:
+        after: Literal["paid", "shipped", "cancelled", "delivered", "returned"]
+        if action == "ship":
+            # raise_1, line 60
+            if actor == "customer":
+                error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_allowed"
+                message = "customers do not ship"
+                state = enum_text(now_in)
+
+                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+                if not (error_code is None or None is None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"error_code": error_code, "after": None},
+                    )
+
+                raise DeclaredError({
+                    "error_code": error_code,
+                    "message": message,
+                    "state": state,
+                })
+
+            # raise_2, line 63
+            if tracking is None:
+                error_code_: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "no_tracking"
+                message_ = text_concat(
+                    text_concat("a shipment of ", order_id),
+                    " needs its tracking number",
+                )
+                state_ = None
+
+                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+                if not (error_code_ is None or None is None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"error_code": error_code_, "after": None},
+                    )
+
+                raise DeclaredError({
+                    "error_code": error_code_,
+                    "message": message_,
+                    "state": state_,
+                })
+
+            # step ship_order, line 66
+            ship_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+                "ship_order",
+                "state_transition",
+                "txn",
+                {"machine": "order", "from": "paid", "to": "shipped"},
+                {"entity": order_id},
+            )
+            after = "shipped"
+        elif action == "deliver":
+            # step deliver_order, line 76
+            deliver_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+                "deliver_order",
+                "state_transition",
+                "txn",
+                {"machine": "order", "from": "shipped", "to": "delivered"},
+                {"entity": order_id},
+            )
+            after = "delivered"
+        elif action == "cancel":
+            # step cancel_order, line 81
+            try:
+                cancel_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+                    "cancel_order",
+                    "state_transition",
+                    "txn",
+                    {"machine": "order", "from": "paid", "to": "cancelled"},
+                    {"entity": order_id},
+                )
+            except FAILURES as failure:
+                if code_of(failure) == "invalid_transition":
+                    error_code__: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_possible"
+                    message__ = text_concat(
+                        text_concat(text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)),
+                        ": what has left the house is sent back, not cancelled",
+                    )
+                    state__ = enum_text(now_in)
+
+                    # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+                    if not (error_code__ is None or None is None):
+                        raise ContractBroken(
+                            "invariant",
+                            0,
+                            {"error_code": error_code__, "after": None},
+                        )
+
+                    raise DeclaredError({
+                        "error_code": error_code__,
+                        "message": message__,
+                        "state": state__,
+                    })
+                else:
+                    raise
+            after = "cancelled"
+        else:
+            # conditional_3, line 97
+            if now_in == "delivered" and days_since_delivery > RETURN_DAYS and not enum_text(actor) in STAFF:
+                error_code___: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "too_late"
+                message___ = text_concat(
+                    text_concat(integer_text(days_since_delivery), " days are more than "),
+                    integer_text(RETURN_DAYS),
+                )
+                state___ = enum_text(now_in)
+
+                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+                if not (error_code___ is None or None is None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"error_code": error_code___, "after": None},
+                    )
+
+                raise DeclaredError({
+                    "error_code": error_code___,
+                    "message": message___,
+                    "state": state___,
+                })
+
+            # step return_order, line 102
+            return_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+                "return_order",
+                "state_transition",
+                "txn",
+                {"machine": "order", "from": "shipped,delivered", "to": "returned"},
+                {"entity": order_id},
+            )
+            after = "returned"
+    except FAILURES as failure:
+        if code_of(failure) == "invalid_transition":
+            error_code____: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_possible"
+            message____ = text_concat(
+                text_concat(enum_text(action), " is not possible for an order that is "),
+                enum_text(now_in),
+            )
+            state____ = enum_text(now_in)
+
+            # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+            if not (error_code____ is None or None is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code____, "after": None},
+                )
+
+            raise DeclaredError({
+                "error_code": error_code____,
+                "message": message____,
+                "state": state____,
+            })
+        else:
+            raise
+
+    # step publish, line 108
+    publish: str = yield Request(
+        "publish",
+        "event_publish",
+        "keyed",
+        {"topic": "orders.moved"},
+        {
+            "payload": json_from_value({"order": order_id, "from": now_in, "to": after, "by": actor, "tracking": tracking}, "{order: string, from: enum[paid, shipped, cancelled, delivered, returned], to: enum[paid, shipped, cancelled, delivered, returned], by: enum[customer, warehouse, support], tracking: optional<string>}"),
+            "event_key": order_id,
+        },
+        key=text_concat(text_concat(order_id, " "), enum_text(after)),
+    )
+
+    # output refund_due, line 117
+    refund_due = after in ["cancelled", "returned"]
+
+    # postcondition, line 42: before != after
+    if not now_in != after:
+        raise ContractBroken("postcondition", 0, {"before": now_in, "after": after})
+
+    # postcondition, line 43: refund_due == (after IN [cancelled, returned])
+    if not refund_due == (after in ["cancelled", "returned"]):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"refund_due": refund_due, "after": after},
+        )
+
+    # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+    if not (None is None or after is None):
+        raise ContractBroken("invariant", 0, {"error_code": None, "after": after})
+
+    return {
+        "before": now_in,
+        "after": after,
+        "refund_due": refund_due,
+        "event_id": publish,
+    }

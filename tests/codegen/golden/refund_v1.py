@@ -1,0 +1,352 @@
+# AUTO-GENERATED - DO NOT EDIT
+# refund_v1, from nodes/payments/refund_v1.vsp
+# semantic hash fa5611896ba67d76d893cea38fcf85d2af540156c6bf31752247b92838bd89dd
+"""Give back a payment, whole or in parts, never more than was paid."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
+)
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import percent_encode as text_percent_encode
+
+D_0: Final = Decimal("0")
+D_0_01: Final = Decimal("0.01")
+D_100: Final = Decimal("100")
+
+
+class Refund(TypedDict):
+    refund_id: str
+    amount: Decimal
+
+
+class Paid(TypedDict):
+    order_id: str
+    amount: Decimal
+    refunded: Decimal
+
+
+class Record(TypedDict):
+    id: str
+
+
+class Success(TypedDict):
+    refund_id: str
+    refunded: Decimal
+    left: Decimal
+
+
+SMALLEST: Final[Decimal] = D_0_01
+
+
+@exact_steps
+def refund_v1(
+    *,
+    transaction_id: str,
+    amount: Decimal | None = None,
+    reason: Literal["requested", "duplicate", "fraudulent"] = "requested",
+    request_id: str,
+    now: datetime,
+) -> Asking[Success]:
+    """Give back a payment, whole or in parts, never more than was paid."""
+
+    # constraint, line 22: length(transaction_id) > 0
+    if not len(transaction_id) > 0:
+        raise ContractBroken("constraint", 0, {"transaction_id": transaction_id})
+
+    # constraint, line 22: length(transaction_id) <= 64
+    if not len(transaction_id) <= 64:
+        raise ContractBroken("constraint", 1, {"transaction_id": transaction_id})
+
+    # constraint, line 25: length(request_id) > 0
+    if not len(request_id) > 0:
+        raise ContractBroken("constraint", 2, {"request_id": request_id})
+
+    # constraint, line 25: length(request_id) <= 64
+    if not len(request_id) <= 64:
+        raise ContractBroken("constraint", 3, {"request_id": request_id})
+
+    # precondition, line 50: amount IS NULL OR amount > 0
+    if not (amount is None or amount > D_0):
+        raise ContractBroken("precondition", 0, {"amount": amount})
+
+    try:
+        earlier: Refund | None = yield Request(
+            "earlier",
+            "database_query",
+            "read",
+            {
+                "database": "main",
+                "sql": "SELECT refund_id, amount FROM refunds WHERE request_id = :request_id",
+                "rows": "optional",
+            },
+            {"bind": {"request_id": request_id}},
+        )
+
+        # step payment, line 68
+        try:
+            payment: Paid = yield Request(
+                "payment",
+                "database_query",
+                "read",
+                {
+                    "database": "main",
+                    "sql": "SELECT t.order_id, t.amount, COALESCE(SUM(r.amount), 0) AS refunded FROM transactions AS t LEFT JOIN refunds AS r ON r.transaction_id = t.transaction_id WHERE t.transaction_id = :transaction_id GROUP BY t.order_id, t.amount",
+                    "rows": "one",
+                },
+                {"bind": {"transaction_id": transaction_id}},
+            )
+        except FAILURES as failure:
+            if code_of(failure) == "not_found":
+                error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "unknown_transaction"
+                message = text_concat("there is no transaction ", transaction_id)
+
+                # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+                if not (None is None or error_code is None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"refunded": None, "error_code": error_code},
+                    )
+
+                raise DeclaredError({"error_code": error_code, "message": message})
+            else:
+                raise
+
+        # step open, line 83
+        open = payment["amount"] - payment["refunded"]
+
+        # step wanted, line 84
+        wanted = open if amount is None else amount
+
+        # return_1, line 86
+        if earlier is not None and earlier["amount"] > D_0 and open >= D_0:
+            refund_id = earlier["refund_id"]
+            refunded = earlier["amount"] if amount is None else amount
+
+            # postcondition, line 52: refunded > 0 AND left >= 0
+            if not (refunded > D_0 and open >= D_0):
+                raise ContractBroken(
+                    "postcondition",
+                    0,
+                    {"refunded": refunded, "left": open},
+                )
+
+            # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
+            if not (amount is None or refunded == amount):
+                raise ContractBroken(
+                    "postcondition",
+                    1,
+                    {"amount": amount, "refunded": refunded},
+                )
+
+            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+            if not (refunded is None or None is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"refunded": refunded, "error_code": None},
+                )
+
+            return {"refund_id": refund_id, "refunded": refunded, "left": open}
+
+        # validation_2, line 93
+        if not open >= SMALLEST:
+            error_code_: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "nothing_left"
+            message_ = text_concat(
+                text_concat("all of ", decimal_text(payment["amount"])),
+                " was given back already",
+            )
+
+            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+            if not (None is None or error_code_ is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"refunded": None, "error_code": error_code_},
+                )
+
+            raise DeclaredError({"error_code": error_code_, "message": message_})
+
+        # validation_3, line 95
+        if not wanted <= open:
+            error_code__: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "too_much"
+            message__ = text_concat(
+                text_concat(text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)),
+                " that is left",
+            )
+
+            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+            if not (None is None or error_code__ is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"refunded": None, "error_code": error_code__},
+                )
+
+            raise DeclaredError({"error_code": error_code__, "message": message__})
+
+        # step state, line 98
+        state: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            "state",
+            "state_read",
+            "read",
+            {"machine": "order_lifecycle"},
+            {"entity": payment["order_id"]},
+        )
+
+        # raise_4, line 103
+        if state != "paid":
+            error_code___: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "order_not_paid"
+            message___ = text_concat(
+                text_concat(text_concat("order ", payment["order_id"]), " is "),
+                enum_text(state),
+            )
+
+            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+            if not (None is None or error_code___ is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"refunded": None, "error_code": error_code___},
+                )
+
+            raise DeclaredError({"error_code": error_code___, "message": message___})
+
+        # step call_stripe_api, line 107
+        try:
+            call_stripe_api: Record = yield Request(
+                "call_stripe_api",
+                "http_request",
+                "keyed",
+                {"provider": "stripe", "method": "POST"},
+                {
+                    "endpoint": text_concat(text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"),
+                    "query": {"expand": "charge"},
+                    "headers": {
+                        "idempotency_key": request_id,
+                        "x_reason": enum_text(reason),
+                    },
+                    "body": json_from_value({"amount": decimal_to_integer(decimal_round(wanted * D_100, 0, "half_even")), "reason": reason, "metadata": {"order": payment["order_id"], "parts": ["refund", request_id]}}, "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}"),
+                },
+                key=request_id,
+            )
+        except FAILURES as failure:
+            if http_class(code_of(failure)) == "http_4xx":
+                error_code____: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "refused"
+                message____ = text_concat(
+                    "stripe refuses to give back ",
+                    decimal_text(wanted),
+                )
+
+                # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+                if not (None is None or error_code____ is None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"refunded": None, "error_code": error_code____},
+                    )
+
+                raise DeclaredError({
+                    "error_code": error_code____,
+                    "message": message____,
+                })
+            else:
+                raise
+
+        # step record, line 123
+        try:
+            record: int = yield Request(
+                "record",
+                "database_write",
+                "txn",
+                {
+                    "database": "main",
+                    "sql": "INSERT INTO refunds (refund_id, request_id, transaction_id, amount, reason) VALUES (:refund_id, :request_id, :transaction_id, :amount, :reason)",
+                },
+                {
+                    "bind": {
+                        "refund_id": call_stripe_api["id"],
+                        "request_id": request_id,
+                        "transaction_id": transaction_id,
+                        "amount": wanted,
+                        "reason": reason,
+                    },
+                },
+            )
+        except FAILURES as failure:
+            if code_of(failure) == "conflict":
+                record = 0
+            else:
+                raise
+
+        # step close_order, line 132
+        close_order: Literal["pending", "processing", "paid", "payment_failed", "refunded"] | None
+        if wanted == open:
+            try:
+                close_order = yield Request(
+                    "close_order",
+                    "state_transition",
+                    "txn",
+                    {"machine": "order_lifecycle", "from": "paid", "to": "refunded"},
+                    {"entity": payment["order_id"]},
+                )
+            except FAILURES as failure:
+                if code_of(failure) == "invalid_transition":
+                    close_order = "refunded"
+                else:
+                    raise
+        else:
+            close_order = None
+        refund_id_ = call_stripe_api["id"]
+        left = open - wanted
+
+        # postcondition, line 52: refunded > 0 AND left >= 0
+        if not (wanted > D_0 and left >= D_0):
+            raise ContractBroken("postcondition", 0, {"refunded": wanted, "left": left})
+
+        # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
+        if not (amount is None or wanted == amount):
+            raise ContractBroken(
+                "postcondition",
+                1,
+                {"amount": amount, "refunded": wanted},
+            )
+
+        # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+        if not (wanted is None or None is None):
+            raise ContractBroken(
+                "invariant",
+                0,
+                {"refunded": wanted, "error_code": None},
+            )
+
+        return {"refund_id": refund_id_, "refunded": wanted, "left": left}
+    except FAILURES as failure:
+        if code_of(failure) not in ("timeout",):
+            raise
+        error_code_____ = code_of(failure)
+        message_____ = code_of(failure)
+
+        # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+        if not (None is None or error_code_____ is None):
+            raise ContractBroken(
+                "invariant",
+                0,
+                {"refunded": None, "error_code": error_code_____},
+            )
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

@@ -1,0 +1,149 @@
+# AUTO-GENERATED - DO NOT EDIT
+# shipment_notice_v1, from nodes/orders/shipment_notice_v1.vsp
+# semantic hash 04667cb4dc0c074f106ff936f58ff96c819f60933ce0725559f272bed5ed95a2
+"""Tell a customer that a shipment is on its way, once for each event."""
+
+from datetime import date, datetime
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import get as map_get
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.text import concat as text_concat
+
+
+class Contact(TypedDict):
+    email: str
+    language: str
+    wants_mail: bool
+
+
+class Record(TypedDict):
+    id: str
+
+
+class Success(TypedDict):
+    outcome: Literal["sent", "not_wanted", "no_contact", "refused"]
+    mail_id: str | None
+
+
+SUBJECTS: Final[dict[str, str]] = {"de": "Ihre Sendung ist unterwegs", "en": "Your parcel is on its way"}
+
+
+@exact_steps
+def shipment_notice_v1(
+    event_id: str,
+    order_id: str,
+    carrier: Literal["dhl", "ups", "post"],
+    tracking: str,
+    due: date | None = None,
+    days: int | None = None,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Tell a customer that a shipment is on its way, once for each event."""
+
+    # constraint, line 12: length(event_id) > 0
+    if not len(event_id) > 0:
+        raise ContractBroken("constraint", 0, {"event_id": event_id})
+
+    # constraint, line 13: length(order_id) > 0
+    if not len(order_id) > 0:
+        raise ContractBroken("constraint", 1, {"order_id": order_id})
+
+    # constraint, line 15: length(tracking) > 0
+    if not len(tracking) > 0:
+        raise ContractBroken("constraint", 2, {"tracking": tracking})
+
+    # constraint, line 15: length(tracking) <= 40
+    if not len(tracking) <= 40:
+        raise ContractBroken("constraint", 3, {"tracking": tracking})
+
+    # step contact, line 33
+    try:
+        contact: Contact = yield Request(
+            "contact",
+            "database_query",
+            "read",
+            {
+                "database": "main",
+                "sql": "SELECT c.email, c.language, c.wants_mail FROM customers AS c JOIN orders AS o ON o.customer_id = c.customer_id WHERE o.order_id = :order_id",
+                "rows": "one",
+            },
+            {"bind": {"order_id": order_id}},
+        )
+    except FAILURES as failure:
+        if code_of(failure) in ("not_found", "too_many_rows"):
+            return {"outcome": "no_contact", "mail_id": None}
+        else:
+            raise
+
+    # return_1, line 45
+    if not contact["wants_mail"]:
+        return {"outcome": "not_wanted", "mail_id": None}
+
+    # step link, line 49
+    if carrier == "dhl":
+        link = "https://www.dhl.com/track?id="
+    else:
+        link = text_concat(
+            text_concat("https://track.example.com/", enum_text(carrier)),
+            "/",
+        )
+
+    # step letter, line 56
+    letter = text_concat(
+        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat([map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "\n\nOrder "), order_id), " left us"), "" if days is None else text_concat(text_concat(", and is due in ", integer_text(days)), " days")), ".\n"), link), tracking),
+        "\n",
+    )
+
+    # step mail, line 64
+    try:
+        mail: Record = yield Request(
+            "mail",
+            "http_request",
+            "keyed",
+            {"provider": "mailer", "method": "POST"},
+            {
+                "endpoint": "/v2/messages",
+                "body": json_from_value({"to": [contact["email"]], "subject": [map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "text": letter}, "{to: array<string>, subject: string, text: string}"),
+            },
+            key=event_id,
+        )
+    except FAILURES as failure:
+        if code_of(failure) in ("http_400", "http_422"):
+            # step report, line 76
+            report: str = yield Request(
+                "report",
+                "event_publish",
+                "keyed",
+                {"topic": "mail.refused"},
+                {
+                    "payload": json_from_value({"order": order_id, "to": contact["email"]}, "{order: string, to: string}"),
+                },
+                key=event_id,
+            )
+            return {"outcome": "refused", "mail_id": None}
+        else:
+            raise
+
+    # step publish, line 83
+    publish: str = yield Request(
+        "publish",
+        "event_publish",
+        "txn",
+        {"topic": "orders.notified"},
+        {
+            "payload": json_from_value({"order": order_id, "mail": mail["id"], "due": due}, "{order: string, mail: string, due: optional<date>}"),
+            "event_key": order_id,
+        },
+    )
+
+    # output mail_id, line 91
+    mail_id = mail["id"]
+
+    return {"outcome": "sent", "mail_id": mail_id}

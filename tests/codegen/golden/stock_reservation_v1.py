@@ -1,0 +1,193 @@
+# AUTO-GENERATED - DO NOT EDIT
+# stock_reservation_v1, from nodes/shop/stock_reservation_v1.vsp
+# semantic hash 08f6cc1c9ea9109037fdb2d8ee18d1e55a57fa364de6f1172219744d6400225e
+"""Reserve pieces of one article; two buyers never get the same last piece."""
+
+from datetime import datetime
+from typing import TypedDict
+
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+
+
+class Success(TypedDict):
+    reserved: int
+    left: int
+    is_repeat: bool
+
+
+@exact_steps
+def stock_reservation_v1(
+    sku: str,
+    pieces: int,
+    order_id: str,
+    allow_part: bool | None = None,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Reserve pieces of one article; two buyers never get the same last piece."""
+
+    # constraint, line 8: length(sku) > 0
+    if not len(sku) > 0:
+        raise ContractBroken("constraint", 0, {"sku": sku})
+
+    # constraint, line 8: length(sku) <= 40
+    if not len(sku) <= 40:
+        raise ContractBroken("constraint", 1, {"sku": sku})
+
+    # constraint, line 9: pieces > 0
+    if not pieces > 0:
+        raise ContractBroken("constraint", 2, {"pieces": pieces})
+
+    # constraint, line 9: pieces <= 1000
+    if not pieces <= 1000:
+        raise ContractBroken("constraint", 3, {"pieces": pieces})
+
+    # constraint, line 10: length(order_id) > 0
+    if not len(order_id) > 0:
+        raise ContractBroken("constraint", 4, {"order_id": order_id})
+
+    # step stock, line 29
+    stock: int | None = yield Request(
+        "stock",
+        "database_query",
+        "read",
+        {
+            "database": "main",
+            "sql": "SELECT available FROM stock WHERE sku = :sku",
+            "rows": "optional",
+        },
+        {"bind": {"sku": sku}},
+    )
+
+    # raise_1, line 35
+    if stock is None:
+        message = text_concat("nothing is called ", sku)
+
+        raise DeclaredError({
+            "error_code": "unknown_article",
+            "message": message,
+            "available": None,
+        })
+
+    # step wanted, line 39
+    if stock >= pieces:
+        wanted = pieces
+    else:
+        # raise_2, line 45
+        if not (False if allow_part is None else allow_part) or stock < 1:
+            message_ = text_concat(
+                text_concat(text_concat(integer_text(stock), " of "), sku),
+                " are left",
+            )
+            available = stock
+
+            raise DeclaredError({
+                "error_code": "out_of_stock",
+                "message": message_,
+                "available": available,
+            })
+        wanted = stock
+
+    # step reserve, line 50
+    reserve: int = yield Request(
+        "reserve",
+        "database_write",
+        "txn",
+        {
+            "database": "main",
+            "sql": "UPDATE stock SET available = :set_available, changed_at = :set_changed_at WHERE sku = :sku AND available = :seen",
+        },
+        {
+            "bind": {
+                "sku": sku,
+                "seen": stock,
+                "set_available": checked(stock - wanted),
+                "set_changed_at": now,
+            },
+        },
+    )
+
+    # raise_3, line 59
+    if reserve == 0:
+        message__ = text_concat(
+            text_concat("somebody else took ", sku),
+            " at the same time; ask again",
+        )
+
+        raise DeclaredError({
+            "error_code": "busy",
+            "message": message__,
+            "available": None,
+        })
+
+    # step note, line 63
+    try:
+        note: int = yield Request(
+            "note",
+            "database_write",
+            "txn",
+            {
+                "database": "main",
+                "sql": "INSERT INTO reservations (order_id, sku, pieces, state, made_at) VALUES (:order_id, :sku, :pieces, :state, :made_at)",
+            },
+            {
+                "bind": {
+                    "order_id": order_id,
+                    "sku": sku,
+                    "pieces": wanted,
+                    "state": "open",
+                    "made_at": now,
+                },
+            },
+        )
+    except FAILURES as failure:
+        if code_of(failure) == "conflict":
+            # step give_back, line 70
+            give_back: int = yield Request(
+                "give_back",
+                "database_write",
+                "txn",
+                {
+                    "database": "main",
+                    "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
+                },
+                {"bind": {"pieces": wanted, "sku": sku}},
+            )
+            left = stock
+            is_repeat = True
+
+            # postcondition, line 25: reserved > 0 AND reserved <= pieces
+            if not (wanted > 0 and wanted <= pieces):
+                raise ContractBroken(
+                    "postcondition",
+                    0,
+                    {"reserved": wanted, "pieces": pieces},
+                )
+
+            # postcondition, line 26: left >= 0
+            if not left >= 0:
+                raise ContractBroken("postcondition", 1, {"left": left})
+
+            return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
+        else:
+            raise
+
+    # output left, line 78
+    left_ = checked(stock - wanted)
+
+    # output is_repeat, line 78
+    is_repeat_ = False
+
+    # postcondition, line 25: reserved > 0 AND reserved <= pieces
+    if not (wanted > 0 and wanted <= pieces):
+        raise ContractBroken("postcondition", 0, {"reserved": wanted, "pieces": pieces})
+
+    # postcondition, line 26: left >= 0
+    if not left_ >= 0:
+        raise ContractBroken("postcondition", 1, {"left": left_})
+
+    return {"reserved": wanted, "left": left_, "is_repeat": is_repeat_}

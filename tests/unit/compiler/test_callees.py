@@ -1,0 +1,207 @@
+"""Nodes that call nodes: which is found, what is known of it, and what is said where it cannot be called."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from vesper.compiler import Compiled, compile_file
+from vesper.compiler.check_files import check_files
+from vesper.compiler.node_cache import NodeCache
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.diagnostic import DiagnosticBag
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
+from vesper.engines.python_engine import PythonEngine
+from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+
+FEE = """\
+node_id: fee_v{version}
+type: function
+intent: Work out a fee
+inputs:
+  amount: decimal
+  rate: {{type: decimal, default: {rate}}}
+outputs:
+  success: {{fee: decimal}}
+  error:
+    error_code: enum[too_much]
+    message: string
+contracts:
+  preconditions: [amount >= 0]
+flow:
+  - operation: raise
+    when: amount > 1000
+    error: {{error_code: too_much, message: "{{amount}} is too much"}}
+  - operation: return
+    success:
+      fee: amount * rate
+"""
+PRICE = """\
+node_id: price_v1
+type: function
+intent: Add a fee
+inputs:
+  amount: decimal
+outputs:
+  success: {{total: decimal}}
+flow:
+  - step: fee
+    operation: call_node
+    node: {callee}
+    inputs: {{{inputs}}}
+{more}
+  - operation: return
+    success:
+      total: amount + fee.fee
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    node_id = text.partition("node_id: ")[2].partition("\n")[0]
+    path = folder / f"{node_id}.vsp"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def price(callee: str = "fee_v1", inputs: str = "amount: amount", more: str = "") -> str:
+    return PRICE.format(callee=callee, inputs=inputs, more=more)
+
+
+def fee(version: int = 1, rate: str = "0.02") -> str:
+    return FEE.format(version=version, rate=rate)
+
+
+def found(path: Path) -> tuple[Compiled | None, set[Code]]:
+    compiled, bag = compile_file(path)
+    return compiled, codes(bag)
+
+
+def codes(bag: DiagnosticBag) -> set[Code]:
+    return {each.code for each in bag.sorted()}
+
+
+def test_a_call_gives_the_outputs_and_its_failures_are_failures(tmp_path: Path) -> None:
+    write(tmp_path, fee())
+    compiled, said = found(write(tmp_path, price()))
+    assert said == set()
+    assert compiled is not None
+    program = PythonEngine().load(compiled)
+    assert program.call({"amount": "100"}) == Returned({"total": Decimal("102.00")})
+    outcome = program.call({"amount": "2000"})
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "too_much"
+    broken = program.call({"amount": "-1"})
+    assert isinstance(broken, Failed)
+    assert broken.code == "contract_broken"
+
+
+def test_a_handler_takes_a_declared_error_of_the_callee(tmp_path: Path) -> None:
+    write(tmp_path, fee())
+    handled = "    on_error:\n      too_much: {value: '{fee: 20}'}"
+    compiled, said = found(write(tmp_path, price(more=handled)))
+    assert said == set()
+    assert compiled is not None
+    assert PythonEngine().load(compiled).call({"amount": "2000"}) == Returned({"total": 2020})
+
+
+def test_the_callers_hash_changes_with_the_callee(tmp_path: Path) -> None:
+    write(tmp_path, fee())
+    path = write(tmp_path, price())
+    first, _ = compile_file(path)
+    write(tmp_path, fee(rate="0.03"))
+    second, _ = compile_file(path)
+    assert first is not None
+    assert second is not None
+    assert first.semantic_hash != second.semantic_hash
+
+
+def test_a_name_without_version_is_the_newest_or_what_the_lock_says(tmp_path: Path) -> None:
+    write(tmp_path, fee(1))
+    write(tmp_path, fee(10, rate="0.10"))
+    write(tmp_path, fee(9, rate="0.09"))
+    path = write(tmp_path, price("fee"))
+    newest, _ = compile_file(path)
+    assert newest is not None
+    assert [each.node for each in newest.node.calls] == ["fee_v10"]
+    first, _ = compile_file(tmp_path / "fee_v1.vsp")
+    assert first is not None
+    (tmp_path / LOCK_NAME).write_text(lock_text([Pinned("fee_v1", first.semantic_hash)]), encoding="utf-8")
+    pinned, _ = compile_file(path)
+    assert pinned is not None
+    assert [each.node for each in pinned.node.calls] == ["fee_v1"]
+
+
+@pytest.mark.parametrize(
+    "callee, inputs, code",
+    [
+        ("fee_v2", "amount: amount", Code.UNKNOWN_NODE),
+        ("fees", "amount: amount", Code.UNKNOWN_NODE),
+        ("fee_v1", "", Code.MISSING_KEY),
+        ("fee_v1", "amount: amount, ammount: 1", Code.UNKNOWN_KEY),
+        ("fee_v1", "amount: true", Code.TYPE_MISMATCH),
+    ],
+)
+def test_a_call_that_does_not_fit(tmp_path: Path, callee: str, inputs: str, code: Code) -> None:
+    write(tmp_path, fee())
+    compiled, said = found(write(tmp_path, price(callee, inputs)))
+    assert compiled is None
+    assert said == {code}
+
+
+def test_a_wrong_callee(tmp_path: Path) -> None:
+    write(tmp_path, fee().replace("amount * rate", "amount * rat"))
+    assert found(write(tmp_path, price()))[1] == {Code.WRONG_CALLEE}
+
+
+def test_a_cycle_is_shown_as_a_path(tmp_path: Path) -> None:
+    other = price("price_v1").replace("price_v1\ntype", "other_v1\ntype").replace("total: decimal", "fee: decimal")
+    write(tmp_path, other.replace("total: amount + fee.fee", "fee: amount"))
+    path = write(tmp_path, price("price_v1"))
+    _, bag = compile_file(path)
+    assert codes(bag) == {Code.DEPENDENCY_CYCLE}
+    assert "price_v1 → price_v1" in bag.sorted()[0].headline
+
+
+def test_two_versions_of_one_node(tmp_path: Path) -> None:
+    write(tmp_path, fee(1))
+    write(tmp_path, fee(2))
+    second = "  - step: other\n    operation: call_node\n    node: fee_v2\n    inputs: [amount]"
+    assert Code.VERSION_CONFLICT in found(write(tmp_path, price(more=second)))[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no toml",
+        '[fee]\nid = "fee_v1"\n',
+        '[fee]\nid = "price_v1"\nhash = "0"\n',
+        '[fee]\nid = "fee_v7"\nhash = "' + "0" * 64 + '"\n',
+        '[fee]\nid = "fee_v1"\nhash = "' + "0" * 64 + '"\n',
+    ],
+)
+def test_a_lock_that_cannot_be_followed(tmp_path: Path, text: str) -> None:
+    write(tmp_path, fee())
+    (tmp_path / LOCK_NAME).write_text(text, encoding="utf-8")
+    assert found(write(tmp_path, price("fee")))[1] == {Code.BAD_LOCK}
+
+
+def test_the_declared_errors_of_a_function(tmp_path: Path) -> None:
+    compiled, said = found(write(tmp_path, fee()))
+    assert said == set()
+    assert compiled is not None
+    program = PythonEngine().load(compiled)
+    error = DeclaredError({"error_code": "too_much", "message": "2000 is too much"})
+    assert program.call({"amount": "2000"}) == error
+    assert isinstance(program.call({"amount": "-1"}), ContractBroken)
+
+
+def test_what_is_said_of_a_caller_is_not_kept(tmp_path: Path) -> None:
+    write(tmp_path, fee())
+    path = write(tmp_path, price())
+    with NodeCache(tmp_path / "cache") as cache:
+        assert [each.is_wrong for each in check_files([path], cache)] == [False]
+    write(tmp_path, fee().replace("amount * rate", "amount * rat"))
+    with NodeCache(tmp_path / "cache") as cache:
+        assert [each.is_wrong for each in check_files([path], cache)] == [True]

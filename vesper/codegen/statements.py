@@ -1,0 +1,526 @@
+"""Statements of the flow as Python statements: what a person would write for a branch, a loop, a request, a handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import libcst as cst
+
+from vesper.codegen.expressions import ExpressionWriter
+from vesper.codegen.layout import break_arguments, break_long, code_of, fit_dict, fits
+from vesper.codegen.loops import loop_target
+from vesper.codegen.naming import Naming
+from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.written import ATOM, Written, string_literal
+from vesper.ir import nodes as ir
+from vesper.ir.statements import all_statements, leaves, value_type
+from vesper.spec.types import OptionalOf, Primitive, Type
+
+_INDENT = 4
+_BLANK = cst.EmptyLine(indent=False)
+_NO_BOUND = 1_000_000
+"""No collection has more items, so a loop over one needs no counting for it."""
+
+Lines = list[cst.BaseStatement]
+End = Callable[[ir.Return | ir.Raise, int], Lines]
+"""Writes how the node ends, at a depth."""
+
+
+def comment(text: str) -> cst.EmptyLine:
+    """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
+
+
+class BlockWriter:
+    def __init__(
+        self, node: ir.Node, naming: Naming, expressions: ExpressionWriter, types: TypeWriter, end: End
+    ) -> None:
+        self._node = node
+        self._naming = naming
+        self._expressions = expressions
+        self._types = types
+        self._end = end
+        self._counters: list[str] = []
+        """Of the loops around, those that count: their iterations are part of the path of a request."""
+        self._requires = 0
+        self._skipped_values: dict[str, ir.Expression] = {}
+        """Of requests that may be skipped: what their value becomes outside."""
+
+    def block(self, block: ir.Block, depth: int) -> Lines:
+        lines: Lines = []
+        for statement in block:
+            self._naming.begin_statement()
+            lines += self._statement(statement, depth)
+        return lines
+
+    def _inner(self, block: ir.Block, depth: int, *after: Lines) -> cst.IndentedBlock:
+        lines = [*self.block(block, depth), *chain(*after)]
+        if not lines:
+            return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+        first = lines[0]
+        heading = list(getattr(first, "leading_lines", ()))
+        if heading and heading[0] is _BLANK:
+            lines[0] = first.with_changes(leading_lines=heading[1:])
+        return cst.IndentedBlock(lines)
+
+    def _statement(self, statement: ir.Statement, depth: int) -> Lines:
+        match statement:
+            case ir.Step():
+                return self._handled(statement.handlers, statement, depth, lambda d: self._step(statement, d))
+            case ir.Return() | ir.Raise():
+                return self._end(statement, depth)
+            case ir.Require(clause):
+                number = self._requires
+                self._requires += 1
+                return [self.clause("validation", number, clause, depth)]
+            case ir.Branch():
+                if (skipped := _skipped_step(statement)) is not None:
+                    return self._skipped(statement, skipped, depth)
+                return self._handled(statement.handlers, statement, depth, lambda d: self._branch(statement, d))
+            case ir.Loop():
+                return self._handled(statement.handlers, statement, depth, lambda d: self._loop(statement, d))
+            case ir.Request():
+                return self._handled(statement.handlers, statement, depth, lambda d: self._request(statement, d))
+            case ir.CallNode():
+                return self._handled(statement.handlers, statement, depth, lambda d: self._call(statement, d))
+
+    # -- clauses ----------------------------------------------------------------------------------
+
+    def clause(self, phase: str, index: int, clause: ir.Clause, depth: int) -> cst.If:
+        self._naming.begin_statement()
+        written = self._expressions.condition(clause.holds)
+        condition = written.node
+        if isinstance(condition, cst.BooleanOperation | cst.IfExp):
+            wrapped = condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            self._expressions.moved(condition, wrapped)
+            condition = wrapped
+        shown = self._expressions.record([(ref.name, self._expressions.write(ref)) for ref in ir.mentioned(clause)])
+        arguments = [cst.SimpleString(string_literal(phase)), cst.Integer(str(index)), shown]
+        broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
+        if not fits(cst.Raise(broken), (depth + 1) * _INDENT):
+            broken = break_arguments(broken)
+        line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
+        return cst.If(
+            cst.UnaryOperation(cst.Not(), condition),
+            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken)])]),
+            leading_lines=[_BLANK, comment(line)],
+        )
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def _heading(self, name: str, place: ir.Place) -> list[cst.EmptyLine]:
+        shown = name.lstrip("_")
+        return [_BLANK, comment(f"{'step ' if not name.startswith('_') else ''}{shown}, line {place.line}")]
+
+    def _step(self, step: ir.Step, depth: int) -> Lines:
+        heading = self._heading(step.name, step.place)
+        before: Lines = []
+        value = step.value
+        while isinstance(value, ir.Let):
+            # What a step binds outermost is a statement of its own; nothing is evaluated before it.
+            if not self._expressions.is_atom(value):
+                local = self._naming.local(value.local, value.name)
+                before.append(self.assign(local, value.value, depth, heading))
+                heading = []
+            value = value.body
+        if isinstance(value, ir.For) and value.kind == "fold" and _starts_at_once(value):
+            return [*before, *self._fold(step, value, depth, heading)]
+        target = self._naming.name("step", step.name)
+        is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
+        # Without it a type checker takes members of an enum for any string, and a record for any dict.
+        annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+        if is_chain and annotation is not None:
+            before.append(self._declare(target, annotation, heading))
+            heading = []
+        if isinstance(value, ir.If) and isinstance(value.otherwise, ir.If):
+            # Two conditions or more: a person would write statements, not nested conditional expressions.
+            return [*before, self._chain(target, value, step.value, depth).with_changes(leading_lines=heading)]
+        return [*before, self.assign(target, value, depth, heading, mark_as=step.value, annotation=annotation)]
+
+    def _fold(self, step: ir.Step, fold: ir.For, depth: int, heading: Sequence[cst.EmptyLine]) -> Lines:
+        """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
+        assert fold.with_ is not None
+        names = [self._naming.kept_local(*each) for each in zip(fold.locals, fold.names, strict=True)]
+        state = names.pop()
+        annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
+        start = self.assign(state, fold.with_, depth, heading, annotation=annotation)
+        over = self._expressions.items(fold.over, len(names))
+        change: cst.BaseStatement = self.assign(state, fold.value, depth + (1 if fold.where is None else 2))
+        if fold.where is not None:
+            test = self._expressions.condition(fold.where).node
+            change = cst.If(test=test, body=cst.IndentedBlock([change]))
+        targets = loop_target([cst.Name(name) for name in names], parentheses=False)
+        loop = cst.For(target=targets, iter=over, body=cst.IndentedBlock([change]))
+        result = ir.Local(fold.locals[-1], fold.names[-1], fold.type, fold.place)
+        declared = self._types.annotation(fold.type) if needs_annotation(fold.type) else None
+        target = self._naming.name("step", step.name)
+        return [start, loop, self.assign(target, result, depth, mark_as=step.value, annotation=declared)]
+
+    def _declare(
+        self, target: str, annotation: cst.BaseExpression, heading: Sequence[cst.EmptyLine]
+    ) -> cst.SimpleStatementLine:
+        declared = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation))
+        return cst.SimpleStatementLine([declared], leading_lines=heading)
+
+    def _chain(self, target: str, chained: ir.If, whole: ir.Expression, depth: int) -> cst.If:
+        """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
+        test = self._expressions.condition(chained.condition).node
+        body = cst.IndentedBlock([self.assign(target, chained.then, depth + 1, mark_as=whole)])
+        orelse: cst.If | cst.Else
+        if isinstance(chained.otherwise, ir.If):
+            orelse = self._chain(target, chained.otherwise, whole, depth)
+        else:
+            orelse = cst.Else(cst.IndentedBlock([self.assign(target, chained.otherwise, depth + 1, mark_as=whole)]))
+        return cst.If(test=test, body=body, orelse=orelse)
+
+    def assign(
+        self, target: str, value: ir.Expression, depth: int, heading: Sequence[cst.EmptyLine] = (),
+        mark_as: ir.Expression | None = None, annotation: cst.BaseExpression | None = None,
+    ) -> cst.SimpleStatementLine:  # fmt: skip
+        written = self._expressions.stored(value)
+        if mark_as is not None:
+            written = self._expressions.marked(mark_as, written)
+        return self._assigned(target, written.node, depth, heading, annotation)
+
+    def _assigned(
+        self, target: str, node: cst.BaseExpression, depth: int, heading: Sequence[cst.EmptyLine] = (),
+        annotation: cst.BaseExpression | None = None,
+    ) -> cst.SimpleStatementLine:  # fmt: skip
+        shown = "" if annotation is None else f": {code_of(annotation)}"
+        if not fits(node, depth * _INDENT + len(f"{target}{shown} = ")):
+            node = break_long(node, self._expressions.moved)
+        assignment: cst.Assign | cst.AnnAssign = cst.Assign([cst.AssignTarget(cst.Name(target))], node)
+        if annotation is not None:
+            assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
+        return cst.SimpleStatementLine([assignment], leading_lines=heading)
+
+    def _annotation(self, type_: Type) -> cst.BaseExpression | None:
+        return self._types.annotation(type_) if needs_annotation(type_) or isinstance(type_, OptionalOf) else None
+
+    # -- branches ---------------------------------------------------------------------------------
+
+    def _branch(self, branch: ir.Branch, depth: int) -> Lines:
+        heading = self._heading(branch.name, branch.place)
+        type_ = value_type(branch)
+        before: Lines = []
+        if type_ is not None and (annotation := self._annotation(type_)) is not None:
+            before = [self._declare(self._naming.name("step", branch.name), annotation, heading)]
+            heading = []
+        return [*before, self._arms(branch, 0, depth).with_changes(leading_lines=heading)]
+
+    def _arms(self, branch: ir.Branch, first: int, depth: int) -> cst.If:
+        arm = branch.arms[first]
+        test = self._expressions.condition(arm.when).node
+        body = self._inner(arm.body, depth + 1, self._branch_value(branch, arm.value, depth + 1))
+        orelse: cst.If | cst.Else | None = None
+        if first + 1 < len(branch.arms):
+            self._naming.begin_statement()
+            orelse = self._arms(branch, first + 1, depth)
+        elif branch.otherwise or branch.otherwise_value is not None:
+            value = self._branch_value(branch, branch.otherwise_value, depth + 1)
+            orelse = cst.Else(self._inner(branch.otherwise, depth + 1, value))
+        return cst.If(test=test, body=body, orelse=orelse)
+
+    def _branch_value(self, branch: ir.Branch, value: ir.Expression | None, depth: int) -> Lines:
+        if value is None:
+            return []
+        return [self.assign(self._naming.name("step", branch.name), value, depth, mark_as=value)]
+
+    def _skipped(self, branch: ir.Branch, inner: ir.Request | ir.CallNode, depth: int) -> Lines:
+        """A request that may be skipped: null, unless the condition holds."""
+        target = self._naming.name("step", inner.name)
+        self._naming.alias("step", branch.name, target)
+        type_ = value_type(branch)
+        assert type_ is not None
+        assert branch.otherwise_value is not None
+        arm = branch.arms[0]
+        assert arm.value is not None
+        before = self._declare(target, self._types.annotation(type_), self._heading(inner.name, branch.place))
+        test = self._expressions.condition(arm.when).node
+        self._skipped_values[inner.name] = arm.value
+        body = self._inner(arm.body, depth + 1)
+        null = self._expressions.marked(branch.otherwise_value, Written(cst.Name("None"), ATOM))
+        orelse = cst.Else(cst.IndentedBlock([self._assigned(target, null.node, depth + 1)]))
+        return [before, cst.If(test=test, body=body, orelse=orelse)]
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _loop(self, loop: ir.Loop, depth: int) -> Lines:
+        lines: Lines = []
+        heading = self._heading(loop.name, loop.place)
+        over = None if loop.over is None else self._expressions.items(loop.over, len(loop.names))
+        if over is not None and loop.state and not isinstance(loop.over, ir.Ref | ir.Local):
+            # What the loop goes over is computed before its state.
+            items = self._naming.fresh("items")
+            lines.append(self._assigned(items, over, depth, heading))
+            heading, over = [], cst.Name(items)
+        states = {each.local: self._naming.hold(each.local, each.name) for each in loop.state}
+        for each in loop.state:
+            lines.append(
+                self.assign(
+                    states[each.local], each.value, depth, heading, annotation=self._annotation(each.value.type)
+                )
+            )
+            heading = []
+        collected = self._naming.fresh("collected") if loop.collect is not None else None
+        if collected is not None and loop.collect is not None:
+            of = cst.Subscript(
+                cst.Name("list"), [cst.SubscriptElement(cst.Index(self._types.annotation(loop.collect.type)))]
+            )
+            lines.append(self._assigned(collected, cst.List([]), depth, heading, of))
+            heading = []
+        is_counted = loop.max < _NO_BOUND or loop.over is None or _asks(loop.body)
+        counter = self._naming.fresh("iterations") if is_counted else None
+        if counter is not None:
+            lines.append(self._assigned(counter, cst.Integer("0"), depth, heading))
+            heading = []
+        names = [self._naming.hold(number, name) for number, name in zip(loop.locals, loop.names, strict=True)]
+        with self._counting(counter):
+            body = self._iteration(loop, states, collected, counter, depth + 1)
+        statement: cst.For | cst.While
+        if over is not None:
+            target: cst.Name | cst.Tuple = cst.Name(names[0])
+            if len(names) > 1:
+                target = cst.Tuple([cst.Element(cst.Name(name)) for name in names], lpar=[], rpar=[])
+            statement = cst.For(target=target, iter=over, body=cst.IndentedBlock(body), leading_lines=heading)
+        else:
+            assert loop.condition is not None
+            test = self._expressions.condition(loop.condition).node
+            statement = cst.While(test=test, body=cst.IndentedBlock(body), leading_lines=heading)
+        lines.append(statement)
+        fields = [(each.name, Written(cst.Name(states[each.local]), ATOM)) for each in loop.state]
+        if collected is not None:
+            fields.append(("collected", Written(cst.Name(collected), ATOM)))
+        result = self._expressions.record(fields)
+        lines.append(
+            self._assigned(
+                self._naming.name("step", loop.name), result, depth, annotation=self._types.annotation(loop.type)
+            )
+        )
+        for number, name in (*zip(loop.locals, loop.names, strict=True), *((s.local, s.name) for s in loop.state)):
+            self._naming.let_go(number, name)
+        return lines
+
+    def _iteration(
+        self, loop: ir.Loop, states: dict[int, str], collected: str | None, counter: str | None, depth: int
+    ) -> Lines:
+        lines: Lines = []
+        for condition, leaving in ((loop.where, cst.Continue()), (loop.condition, cst.Break())):
+            if condition is None or (condition is loop.condition and loop.over is None):
+                continue
+            test = cst.UnaryOperation(cst.Not(), self._in_parentheses(self._expressions.condition(condition).node))
+            lines.append(cst.If(test, cst.IndentedBlock([cst.SimpleStatementLine([leaving])])))
+        if counter is not None:
+            count = cst.Call(cst.Name("counted"), [cst.Arg(cst.Name(counter)), cst.Arg(cst.Integer(str(loop.max)))])
+            at = loop.condition if loop.condition is not None else loop.over
+            assert at is not None
+            self._expressions.sites[count] = at.index
+            lines.append(self._assigned(counter, count, depth))
+        lines += self.block(loop.body, depth)
+        self._naming.begin_statement()
+        if collected is not None and loop.collect is not None:
+            value = self._expressions.marked(loop.collect, self._expressions.stored(loop.collect)).node
+            kept = cst.Call(cst.Name("keep"), [cst.Arg(cst.Name(collected)), cst.Arg(value)])
+            self._expressions.sites[kept] = loop.collect.index
+            shown = kept if fits(kept, depth * _INDENT) else break_long(kept, self._expressions.moved)
+            lines.append(cst.SimpleStatementLine([cst.Expr(shown)]))
+        lines += self._next(loop, states, depth)
+        if loop.stop_when is not None:
+            stop = self._expressions.condition(loop.stop_when).node
+            lines.append(cst.If(stop, cst.IndentedBlock([cst.SimpleStatementLine([cst.Break()])])))
+        return lines
+
+    def _next(self, loop: ir.Loop, states: dict[int, str], depth: int) -> Lines:
+        values = [
+            (states[local], self._expressions.marked(value, self._expressions.stored(value)).node)
+            for local, value in loop.next
+        ]
+        if len(values) < 2:
+            return [self._assigned(name, value, depth) for name, value in values]
+        # All of them are computed from the old state.
+        targets = cst.Tuple([cst.Element(cst.Name(name)) for name, _ in values], lpar=[], rpar=[])
+        together = cst.Tuple([cst.Element(value) for _, value in values], lpar=[], rpar=[])
+        if not fits(together, depth * _INDENT + len(code_of(targets)) + 3):
+            last = len(values) - 1
+            line = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+            end = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(""))
+            elements = [
+                cst.Element(value, comma=cst.Comma(whitespace_after=end if position == last else line))
+                for position, (_, value) in enumerate(values)
+            ]
+            together = cst.Tuple(elements, lpar=[cst.LeftParen(whitespace_after=line)], rpar=[cst.RightParen()])
+        return [cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(targets)], together)])]
+
+    @contextmanager
+    def _counting(self, counter: str | None) -> Iterator[None]:
+        if counter is None:
+            yield
+            return
+        self._counters.append(counter)
+        try:
+            yield
+        finally:
+            self._counters.pop()
+
+    def _in_parentheses(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        if isinstance(node, cst.Name | cst.Call | cst.Subscript):
+            return node
+        wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        self._expressions.moved(node, wrapped)
+        return wrapped
+
+    # -- what leaves the node ---------------------------------------------------------------------
+
+    def _path(self, name: str) -> cst.BaseExpression:
+        shown = cst.SimpleString(string_literal(name))
+        if not self._counters:
+            return shown
+        return cst.Call(cst.Name("path"), [cst.Arg(shown), *(cst.Arg(cst.Name(each)) for each in self._counters)])
+
+    def _request(self, request: ir.Request, depth: int) -> Lines:
+        arguments = [
+            cst.Arg(self._path(request.name)),
+            cst.Arg(cst.SimpleString(string_literal(request.effect))),
+            cst.Arg(cst.SimpleString(string_literal(request.effect_class))),
+        ]
+        key = None if request.key is None else self._expressions.stored(request.key).node
+        fixed = self._expressions.record(
+            [(name, Written(cst.SimpleString(string_literal(text)), ATOM)) for name, text in request.fixed.items()]
+        )
+        given = self._expressions.record([(name, self._expressions.stored(value)) for name, value in request.arguments])
+        column = (depth + 1) * _INDENT
+        arguments += [cst.Arg(fit_dict(each, column, " " * _INDENT)) for each in (fixed, given)]
+        if key is not None:
+            arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=_EQUAL))
+        call = cst.Call(cst.Name("Request"), arguments)
+        asked = cst.Yield(call if fits(call, depth * _INDENT + 20) else break_arguments(call))
+        return self._answered(request, asked, depth)
+
+    def _call(self, call: ir.CallNode, depth: int) -> Lines:
+        given = [
+            cst.Arg(self._expressions.stored(value).node, keyword=cst.Name(name), equal=_EQUAL)
+            for name, value in call.inputs
+        ]
+        asked: cst.BaseExpression
+        if self._node.type == "function":
+            made = cst.Call(cst.Name("called"), [cst.Arg(cst.Name(call.node)), *given])
+            asked = made if fits(made, depth * _INDENT + 20) else break_arguments(made)
+        else:
+            arguments = [cst.Arg(self._path(call.name)), cst.Arg(cst.Name(call.node)), cst.Arg(cst.Name("now")), *given]
+            made = cst.Call(cst.Name("call_node"), arguments)
+            made = made if fits(made, depth * _INDENT + 20) else break_arguments(made)
+            asked = cst.Yield(cst.From(made))
+        return self._answered(call, asked, depth)
+
+    def _answered(self, statement: ir.Request | ir.CallNode, asked: cst.BaseExpression, depth: int) -> Lines:
+        """What came of it, under the name of the step; where nobody can ask for it, the request alone."""
+        heading = self._heading(statement.name, statement.place)
+        self._expressions.sites[asked] = statement.result.index
+        skipped = self._skipped_values.pop(statement.name, None)
+        if self._expressions.traced:
+            if isinstance(asked, cst.Yield):
+                in_parentheses = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+                self._expressions.moved(asked, in_parentheses)
+                asked = in_parentheses
+            asked = self._expressions.marked(statement.result, Written(asked, ATOM)).node
+            if skipped is not None:
+                asked = self._expressions.marked(skipped, Written(asked, ATOM)).node
+        if statement.name.startswith("_"):
+            return [cst.SimpleStatementLine([cst.Expr(asked)], leading_lines=heading)]
+        target = self._naming.name("step", statement.name)
+        if skipped is not None:
+            return [self._assigned(target, asked, 0)]
+        annotation = self._types.annotation(statement.result.type)
+        line = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), asked)
+        return [cst.SimpleStatementLine([line], leading_lines=heading)]
+
+    # -- handlers ---------------------------------------------------------------------------------
+
+    def _handled(
+        self, handlers: tuple[ir.Handler, ...], statement: ir.Statement, depth: int, write: Callable[[int], Lines]
+    ) -> Lines:
+        if not handlers:
+            return write(depth)
+        lines = write(depth + 1)
+        first = lines[0]
+        heading = list(getattr(first, "leading_lines", ()))
+        lines[0] = first.with_changes(leading_lines=[])
+        rows = sorted(
+            ((_precedence(code), code, handler) for handler in handlers for code in handler.codes),
+            key=lambda row: row[0],
+        )
+        merged: list[tuple[list[str], ir.Handler]] = []
+        for _, code, handler in rows:
+            if merged and merged[-1][1] is handler and _precedence(merged[-1][0][0]) == _precedence(code) == 0:
+                merged[-1][0].append(code)
+            else:
+                merged.append(([code], handler))
+        again = cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])])
+        orelse: cst.If | cst.Else | None = None
+        if merged[-1][0] == ["any"]:
+            codes, handler = merged.pop()
+            orelse = cst.Else(self._handler(handler, statement, depth + 2))
+        else:
+            orelse = cst.Else(again)
+        for codes, handler in reversed(merged):
+            body = self._handler(handler, statement, depth + 2)
+            orelse = cst.If(test=_is_one_of(codes), body=body, orelse=orelse)
+        inside = orelse.body if isinstance(orelse, cst.Else) else cst.IndentedBlock([orelse])
+        caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=cst.AsName(cst.Name("failure")))
+        return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
+
+    def _handler(self, handler: ir.Handler, statement: ir.Statement, depth: int) -> cst.IndentedBlock:
+        value: Lines = []
+        if handler.value is not None:
+            assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
+            target = self._naming.name("step", statement.name)
+            value = [self.assign(target, handler.value, depth, mark_as=handler.value)]
+        elif not leaves(handler.body):
+            value = [cst.SimpleStatementLine([cst.Raise()])]
+        return self._inner(handler.body, depth, value)
+
+
+def _starts_at_once(fold: ir.For) -> bool:
+    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+    initial = fold.with_
+    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
+
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+def _precedence(code: str) -> int:
+    """An exact code comes before a class of statuses, that before every status, that before anything."""
+    return {"any": 3, "http_error": 2, "http_4xx": 1, "http_5xx": 1}.get(code, 0)
+
+
+def _is_one_of(codes: list[str]) -> cst.BaseExpression:
+    code: cst.BaseExpression = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
+    literals: list[cst.BaseExpression] = [cst.SimpleString(string_literal(each)) for each in codes]
+    if codes[0] in ("http_4xx", "http_5xx"):
+        code = cst.Call(cst.Name("http_class"), [cst.Arg(code)])
+    elif codes[0] == "http_error":
+        status = cst.Call(cst.Name("http_class"), [cst.Arg(code)])
+        is_status = cst.Comparison(status, [cst.ComparisonTarget(cst.NotEqual(), cst.SimpleString(string_literal("")))])
+        plain = cst.Comparison(code, [cst.ComparisonTarget(cst.Equal(), literals[0])])
+        return cst.BooleanOperation(is_status, cst.Or(), plain)
+    if len(literals) == 1:
+        return cst.Comparison(code, [cst.ComparisonTarget(cst.Equal(), literals[0])])
+    return cst.Comparison(code, [cst.ComparisonTarget(cst.In(), cst.Tuple([cst.Element(each) for each in literals]))])
+
+
+def _asks(block: ir.Block) -> bool:
+    return any(isinstance(each, ir.Request | ir.CallNode) for each in all_statements(block))
+
+
+def _skipped_step(branch: ir.Branch) -> ir.Request | ir.CallNode | None:
+    """The one request that a branch is about, if it is the form of a step with `when`."""
+    if len(branch.arms) != 1 or branch.otherwise or branch.otherwise_value is None or branch.handlers:
+        return None
+    body = branch.arms[0].body
+    if len(body) != 1 or not isinstance(body[0], ir.Request | ir.CallNode) or f"_{body[0].name}" != branch.name:
+        return None
+    return body[0]

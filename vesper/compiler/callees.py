@@ -1,0 +1,168 @@
+"""Finds the nodes that a node calls: by id, or by a name that `vesper.lock` or the newest version gives an id.
+
+Called nodes stand in the same collection: below the nearest folder that has a `vesper.toml` or a `vesper.lock` or is
+called `nodes`, else in the folder of the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vesper.check.callees import Interface, NotCallable
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir.failures import callee_codes
+from vesper.ir.nodes import CallNode, Node, Request
+from vesper.ir.statements import all_statements
+from vesper.repository.locate import SUFFIX, id_of, node_files
+from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
+from vesper.spec.node_id import split_node_id
+from vesper.spec.types import OptionalOf
+
+if TYPE_CHECKING:
+    from vesper.compiler.pipeline import Compiled
+
+MAX_DEPTH = 32
+"""So many nodes may call each other in a row."""
+
+
+def collection_of(path: Path) -> Path:
+    """The folder in which a node's neighbours are looked for."""
+    for folder in path.absolute().parents:
+        if folder.name == "nodes" or (folder / "vesper.toml").is_file() or (folder / LOCK_NAME).is_file():
+            return folder
+    return path.parent
+
+
+class Collection:
+    """The nodes below a folder, each compiled at most once and only when somebody calls it."""
+
+    def __init__(self, root: Path, follows_lock: bool = True) -> None:
+        self.root = root
+        self._follows_lock = follows_lock
+        self._files: dict[str, Path] | None = None
+        self._lock: Lock | LockProblem | None = None
+        self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
+
+    def files(self) -> dict[str, Path]:
+        """The file of each id; where a file's name is its id, that is believed."""
+        if self._files is None:
+            listed = node_files([self.root]) if self.root.is_dir() else []
+            self._files = {}
+            for path in listed:
+                node_id = path.stem if split_node_id(path.stem) else id_of(path)
+                self._files.setdefault(node_id, path)
+        return self._files
+
+    def lock(self) -> Lock | LockProblem:
+        if self._lock is None:
+            self._lock = read_lock(self.root) if self._follows_lock else Lock({})
+        return self._lock
+
+    def resolve(self, wanted: str) -> str | NotCallable:
+        """The id that a word in `node:` stands for."""
+        files = self.files()
+        if split_node_id(wanted) is not None:
+            if wanted in files:
+                return wanted
+            return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, self._help(wanted))
+        lock = self.lock()
+        if isinstance(lock, LockProblem):
+            return NotCallable(Code.BAD_LOCK, {"problem": str(lock)}, "run `vesper nodes lock`")
+        if wanted in lock.nodes:
+            pinned = lock.nodes[wanted].node_id
+            if pinned in files:
+                return pinned
+            problem = f"says `{pinned}` for `{wanted}`, and there is no such node"
+            return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock`")
+        versions = [(parts[1], each) for each in files if (parts := split_node_id(each)) and parts[0] == wanted]
+        if not versions:
+            return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, self._help(wanted))
+        return max(versions)[1]
+
+    def _help(self, wanted: str) -> str:
+        names = {parts[0] for each in self.files() if (parts := split_node_id(each))}
+        close = did_you_mean(wanted, [*self.files(), *sorted(names)])
+        return close or f"nodes are looked for below `{self.root.name}`"
+
+    def compiled(self, node_id: str, stack: tuple[str, ...]) -> tuple[Compiled, Interface] | None:
+        from vesper.compiler.pipeline import compile_file
+
+        if node_id not in self._compiled:
+            found, _ = compile_file(self.files()[node_id], Neighbours(self, (*stack, node_id)))
+            self._compiled[node_id] = None if found is None else (found, interface_of(found))
+        return self._compiled[node_id]
+
+
+class Neighbours:
+    """The nodes that one node can call; `stack` are those whose calls led to it."""
+
+    def __init__(self, collection: Collection, stack: tuple[str, ...]) -> None:
+        self._collection = collection
+        self._stack = stack
+        self.called: dict[str, Compiled] = {}
+
+    def find(self, wanted: str) -> Interface | NotCallable:
+        node_id = self._collection.resolve(wanted)
+        if isinstance(node_id, NotCallable):
+            return node_id
+        if node_id in self._stack:
+            path = " → ".join((*self._stack[self._stack.index(node_id) :], node_id))
+            return NotCallable(Code.DEPENDENCY_CYCLE, {"node": node_id, "path": path})
+        if len(self._stack) >= MAX_DEPTH:
+            return NotCallable(Code.TOO_DEEP, {"limit": str(MAX_DEPTH), "what": "calls of nodes in one another"})
+        found = self._collection.compiled(node_id, self._stack)
+        if found is None:
+            return NotCallable(Code.WRONG_CALLEE, {"node": node_id}, f"`vesper check {node_id}{SUFFIX}` says why")
+        compiled, interface = found
+        lock = self._collection.lock()
+        if isinstance(lock, Lock) and (problem := lock.differs(interface.node_id, interface.semantic_hash)):
+            return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock` if the change is meant")
+        self.called[node_id] = compiled
+        return interface
+
+
+def interface_of(compiled: Compiled) -> Interface:
+    """A checked node as its callers see it."""
+    node: Node = compiled.node
+    versions = _versions(compiled)
+    success = tuple((each.name, each.type) for each in node.outputs)
+    errors = tuple((each.name, each.type) for each in node.errors)
+    inputs = tuple(
+        (each.name, each.type, each.default is not None or isinstance(each.type, OptionalOf)) for each in node.inputs
+    )
+    interface = Interface(
+        node.node_id,
+        compiled.semantic_hash,
+        node.type,
+        inputs,
+        success,
+        errors,
+        frozenset(),
+        node.grants.required,
+        versions,
+        _requests(compiled),
+    )
+    return replace(interface, codes=frozenset(callee_codes(interface.callee())))
+
+
+def _requests(compiled: Compiled) -> dict[str, Request]:
+    callees = {each.node.node_id: each for each in compiled.callees}
+    found: dict[str, Request] = {}
+    for statement in all_statements(compiled.node.body):
+        if isinstance(statement, Request):
+            found[statement.name] = statement
+        elif isinstance(statement, CallNode):
+            inner = _requests(callees[statement.node])
+            found |= {f"{statement.name}/{path}": request for path, request in inner.items()}
+    return found
+
+
+def _versions(compiled: Compiled) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for callee in compiled.callees:
+        found |= _versions(callee)
+    parts = split_node_id(compiled.node.node_id)
+    return found if parts is None else found | {parts[0]: compiled.node.node_id}

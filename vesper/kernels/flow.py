@@ -1,0 +1,140 @@
+"""What generated code uses for the flow: requests to the Host, calls of other nodes, loops with a bound, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from datetime import datetime
+from decimal import DecimalException, getcontext, setcontext
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from vesper.kernels.decimal import EXACT
+from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
+from vesper.spec.errors import ErrorCode
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
+MAX_COLLECTED = 1_000_000
+
+FAILURES = (Raised, DecimalException)
+"""What `on_error` can take. The exact context traps every lost digit: that is how a bare operator overflows."""
+
+
+class Request(NamedTuple):
+    """An effect that is asked for. Only the Host performs it."""
+
+    path: str
+    effect: str
+    effect_class: str
+    fixed: Mapping[str, str]
+    arguments: Mapping[str, object]
+    key: str | None = None
+
+
+Asking = Generator[Request, Any, _Result]
+"""What a node with effects is: it yields requests, is sent what came of them, and returns its outputs."""
+
+
+def exact_steps(
+    function: Callable[_Parameters, Asking[_Result]],
+) -> Callable[_Parameters, Asking[_Result]]:
+    """Run a node with effects under the exact context; while it waits, the caller has its own."""
+
+    @wraps(function)
+    def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Asking[_Result]:
+        steps = function(*args, **kwargs)
+        answer: object = None
+        failure: Raised | None = None
+        while True:
+            callers = getcontext()
+            setcontext(EXACT)
+            try:
+                request = steps.send(answer) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                result: _Result = end.value
+                return result
+            finally:
+                setcontext(callers)
+            try:
+                answer, failure = (yield request), None
+            except Raised as thrown:
+                answer, failure = None, thrown
+
+    return under_exact_context
+
+
+def code_of(failure: BaseException) -> str:
+    """The code of what was caught."""
+    return failure.code if isinstance(failure, Raised) else ErrorCode.DECIMAL_OVERFLOW.value
+
+
+def http_class(code: str) -> str:
+    """`http_4xx` for `http_402`; nothing for a code that is no status."""
+    return f"{code[:6]}xx" if code.startswith("http_") and code[5:].isdigit() else ""
+
+
+def path(name: str, *iterations: int) -> str:
+    """Where a request stands: the step, and in loops the iteration, from 0."""
+    return name + "".join(f"[{count - 1}]" for count in iterations)
+
+
+def counted(iterations: int, most: int) -> int:
+    """One iteration more, unless that is more than the loop may have."""
+    if iterations >= most:
+        raise Raised(ErrorCode.LOOP_LIMIT)
+    return iterations + 1
+
+
+def keep(collected: list[_Value], value: _Value) -> None:
+    """Add what an iteration collects."""
+    if len(collected) >= MAX_COLLECTED:
+        raise Raised(ErrorCode.TOO_LARGE)
+    collected.append(value)
+
+
+def called(node: Callable[..., _Result], **inputs: object) -> _Result:
+    """The outputs of another node; however else it ends is a failure here."""
+    try:
+        return node(**inputs)
+    except DeclaredError as error:
+        raise Raised(str(error.values["error_code"])) from error
+    except ContractBroken as broken:
+        raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
+    except DecimalException as overflow:
+        raise Raised(ErrorCode.DECIMAL_OVERFLOW) from overflow
+    except Raised as failure:
+        raise Raised(failure.code) from failure
+
+
+def call_node(where: str, node: Callable[..., Any], now: datetime, **inputs: object) -> Asking[Any]:
+    """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
+    if getattr(node, "takes_now", False):
+        inputs["now"] = now
+    steps = called(node, **inputs)
+    if not isinstance(steps, Generator):
+        return steps
+    answer: object = None
+    failure: Raised | None = None
+    while True:
+        try:
+            request = _advance(steps, answer, failure)
+        except StopIteration as end:
+            return end.value
+        try:
+            answer, failure = (yield request._replace(path=f"{where}/{request.path}")), None
+        except Raised as thrown:
+            answer, failure = None, thrown
+
+
+def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Request:
+    try:
+        return steps.send(answer) if failure is None else steps.throw(failure)
+    except DeclaredError as error:
+        raise Raised(str(error.values["error_code"])) from error
+    except ContractBroken as broken:
+        raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
+    except DecimalException as overflow:
+        raise Raised(ErrorCode.DECIMAL_OVERFLOW) from overflow
+    except Raised as inner:
+        raise Raised(inner.code) from inner

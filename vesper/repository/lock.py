@@ -1,0 +1,86 @@
+"""`vesper.lock`: which version a name without one stands for, and what each called node meant when it was pinned.
+
+TOML, one table a node: `[fee_schedule]`, `id = "fee_schedule_v2"`, `hash = "…"`. Written by `vesper nodes lock`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vesper.spec.node_id import split_node_id
+
+LOCK_NAME = "vesper.lock"
+_HEAD = "# Which nodes are called, and what they mean. Written by `vesper nodes lock`; do not edit.\n"
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    node_id: str
+    semantic_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    nodes: dict[str, Pinned]
+    """By name, without version."""
+
+    def differs(self, node_id: str, semantic_hash: str) -> str | None:
+        """What is different about a node, as the end of a sentence that begins with `vesper.lock`; None where
+        nothing is, or nothing is said."""
+        parts = split_node_id(node_id)
+        pinned = None if parts is None else self.nodes.get(parts[0])
+        if pinned is None or pinned.node_id != node_id or pinned.semantic_hash == semantic_hash:
+            return None
+        return f"pins another `{node_id}`: its meaning has changed"
+
+
+class LockProblem(Exception):
+    """Why the lock file cannot be used, as the end of a sentence that begins with `vesper.lock`."""
+
+
+def read_lock(root: Path) -> Lock | LockProblem:
+    """The lock of a collection; an empty one where there is no file."""
+    try:
+        with (root / LOCK_NAME).open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return Lock({})
+    except OSError as error:
+        return LockProblem(f"cannot be read: {error.strerror}")
+    if len(data) > _MAX_BYTES:
+        return LockProblem("is larger than 4 MiB")
+    try:
+        table = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return LockProblem(f"is no TOML: {error}")
+    nodes: dict[str, Pinned] = {}
+    for name, entry in table.items():
+        if not isinstance(entry, dict) or set(entry) != {"id", "hash"}:
+            return LockProblem(f"has an entry `{name}` that is not `id` and `hash`")
+        node_id, semantic_hash = entry["id"], entry["hash"]
+        parts = split_node_id(node_id) if isinstance(node_id, str) else None
+        if (
+            parts is None
+            or parts[0] != name
+            or not isinstance(semantic_hash, str)
+            or not _HASH.fullmatch(semantic_hash)
+        ):
+            return LockProblem(f"has an entry `{name}` with an id or a hash that is none")
+        nodes[name] = Pinned(node_id, semantic_hash)
+    return Lock(nodes)
+
+
+def lock_text(nodes: Iterable[Pinned]) -> str:
+    """The file for these nodes, in order of their names."""
+    lines = [_HEAD]
+    for pinned in sorted(nodes, key=lambda each: each.node_id):
+        parts = split_node_id(pinned.node_id)
+        assert parts is not None
+        lines.append(f'\n[{parts[0]}]\nid = "{pinned.node_id}"\nhash = "{pinned.semantic_hash}"\n')
+    return "".join(lines)
