@@ -486,7 +486,7 @@ class BlockWriter:
 def _starts_at_once(fold: ir.For) -> bool:
     """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
     initial = fold.with_
-    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
+    return isinstance(initial, ir.Literal | ir.Ref | ir.Local) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -22,7 +22,7 @@ fn document(xs: &Value, expressions: &Value, ty: &Value, locals: usize) -> Vec<u
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; count],
         "steps": {}, "clauses": {}, "locals": vec!["it"; locals],
     });
-    json!({"ir_version": 1, "semantics": semantics, "source": source})
+    json!({"ir_version": 2, "semantics": semantics, "source": source})
         .to_string()
         .into_bytes()
 }
@@ -133,7 +133,7 @@ fn each_kind_has_its_type() {
 #[test]
 fn values_are_what_the_kind_takes() {
     let records = || json!({"array": {"record": [{"name": "a", "type": "integer"}]}});
-    let ordered = "is string, integer, decimal, boolean or an enum, not record{a: integer}";
+    let ordered = "is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not record{a: integer}";
     let key = "is string, integer, boolean or an enum, not record{a: integer}";
     let boolean = "is boolean, not record{a: integer}";
     for (kind, wants) in [
