@@ -34,8 +34,9 @@ def compiled(path: Path) -> Compiled:
     return node
 
 
-def compiled_text(text: str) -> Compiled:
-    node, bag = compile_source(SourceFile("test.vsp", text))
+def compiled_text(text: str, path: str = "test.vsp") -> Compiled:
+    """The path says where nodes that it calls are looked for."""
+    node, bag = compile_source(SourceFile(path, text))
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
     return node
 
