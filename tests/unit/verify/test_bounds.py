@@ -7,10 +7,9 @@ from fractions import Fraction
 import pytest
 
 from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
-from vesper.engines.outcome import ContractBroken
 from vesper.engines.registry import ENGINES
 from vesper.verify.bounds import Bounds, length_bounds, number_bounds
-from vesper.verify.inputs import InputGenerator
+from vesper.verify.differential import Verifier
 
 
 def test_bounds_are_read_from_constraints() -> None:
@@ -30,8 +29,7 @@ def test_bounds_of_record_fields_go_by_their_names() -> None:
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_many_drawn_inputs_get_past_the_constraints(path: object) -> None:
     node = next(compiled(each) for each in worked_nodes() if each == path)
-    program = ENGINES["interp"].load(node)
-    generator = InputGenerator(node.node, seed=1)
-    outcomes = [program.call(generator.draw()) for _ in range(300)]
-    stopped = [each for each in outcomes if isinstance(each, ContractBroken) and each.phase == "constraint"]
-    assert len(stopped) < 290, "nearly every input ends at a constraint: the rest of the node is not tried"
+    report = Verifier(node, {"interp": ENGINES["interp"]}, seed=1).run(300)
+    assert report.outcomes.get("constraint_broken", 0) < 290, (
+        "nearly every input ends at a constraint: the rest of the node is not tried"
+    )
