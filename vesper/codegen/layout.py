@@ -109,11 +109,12 @@ def break_parameters(parameters: cst.Parameters) -> tuple[cst.Parameters, cst.Pa
     return broken, _new_line(_INDENT)
 
 
-def break_dict(display: cst.Dict) -> cst.Dict:
-    """Each entry of a dict on a line of its own."""
+def break_dict(display: cst.Dict, level: int = 0) -> cst.Dict:
+    """Each entry of a dict on a line of its own; `level` says how far in the dict stands, as an argument of a call."""
     last = len(display.elements) - 1
+    inner, outer = _INDENT * (level + 1), _INDENT * level
     elements = [
-        element.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
+        element.with_changes(comma=cst.Comma(whitespace_after=_new_line(outer if position == last else inner)))
         for position, element in enumerate(display.elements)
     ]
-    return display.with_changes(elements=elements, lbrace=cst.LeftCurlyBrace(whitespace_after=_new_line(_INDENT)))
+    return display.with_changes(elements=elements, lbrace=cst.LeftCurlyBrace(whitespace_after=_new_line(inner)))

@@ -483,10 +483,17 @@ def _is_one_of(codes: list[str]) -> cst.BaseExpression:
     return cst.Comparison(code, [cst.ComparisonTarget(cst.In(), cst.Tuple([cst.Element(each) for each in literals]))])
 
 
-def _wide_dict(display: cst.Dict, depth: int) -> cst.Dict:
-    if not display.elements or fits(display, (depth + 1) * _INDENT):
+def _wide_dict(display: cst.Dict, depth: int, level: int = 1) -> cst.Dict:
+    """A dict that is an argument of a call, `level` times further in than the statement; dicts in it, too."""
+    if not display.elements or fits(display, (depth + level) * _INDENT):
         return display
-    return break_dict(display)
+    elements = [
+        element.with_changes(value=_wide_dict(element.value, depth, level + 1))
+        if isinstance(element, cst.DictElement) and isinstance(element.value, cst.Dict)
+        else element
+        for element in display.elements
+    ]
+    return break_dict(display.with_changes(elements=elements), level)
 
 
 def _asks(block: ir.Block) -> bool:
