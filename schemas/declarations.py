@@ -23,6 +23,12 @@ EFFECTS = ("pure", "reads", "writes")
 STATUSES = ("implemented", "specified")
 """`specified`: in the specification and the checker's table, but no engine has it yet."""
 
+FORMS = (
+    "array", "forall", "exists", "sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by",
+    "take_while", "drop_while", "fold",
+)  # fmt: skip
+"""Kinds of `for` in the IR that operations with an `fn` parameter stand for."""
+
 SHOWN_ELSEWHERE = {"too_large"}
 """Codes that need no example, because the arguments of one would not fit this repository."""
 
@@ -77,6 +83,8 @@ class Operation:
     """Values of trailing parameters that a call may leave out."""
     literals: tuple[str, ...]
     """Parameters whose argument is a literal, read when the node is checked."""
+    form: str | None
+    """Of an operation that computes something for each item: the kind of `for` that it is in the IR."""
     status: str
     examples: tuple[Example, ...]
 
@@ -87,6 +95,11 @@ class Operation:
     @property
     def is_implemented(self) -> bool:
         return self.status == "implemented"
+
+    @property
+    def has_kernel(self) -> bool:
+        """False for a form: the engines know its `for`, and no call of it is ever in the IR."""
+        return self.is_implemented and self.form is None
 
     @property
     def arities(self) -> range:
@@ -157,8 +170,8 @@ class Declarations:
         return tuple(sorted({operation.family for operation in self.operations}))
 
     def implemented(self) -> Declarations:
-        """What the engines know: implemented operations, and the errors that these, or no operation at all, raise."""
-        operations = tuple(operation for operation in self.operations if operation.is_implemented)
+        """What the engines have kernels for, and the errors that these, or no operation at all, raise."""
+        operations = tuple(operation for operation in self.operations if operation.has_kernel)
         later = {code for operation in self.operations for code in operation.raises}
         later -= {code for operation in operations for code in operation.raises}
         return replace(
@@ -288,7 +301,7 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         name,
         entry,
         required={"doc", "params", "returns", "raises", "effects", "since", "examples"},
-        optional={"operator", "type_params", "function", "call", "defaults", "literals", "status"},
+        optional={"operator", "type_params", "function", "call", "defaults", "literals", "form", "status"},
     )
     where = f"{path.name}: {name}"
     if unknown := set(fields["raises"]) - error_names:
@@ -316,10 +329,16 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         call=fields.get("call"),
         defaults=tuple(fields.get("defaults", {}).items()),
         literals=tuple(fields.get("literals", ())),
+        form=fields.get("form"),
         status=status,
         examples=tuple(_example(where, example) for example in fields["examples"]),
     )
     _check_types(where, operation)
+    takes_function = any(type_text.parse(text).head == "fn" for _, text in operation.params)
+    if takes_function != (operation.form is not None) or (takes_function and operation.call is None):
+        raise DeclarationError(f"{where}: an operation with an `fn` parameter, and no other, has `form` and `call`")
+    if operation.form is not None and operation.form not in FORMS:
+        raise DeclarationError(f"{where}: form must be one of {FORMS}")
     if not operation.examples:
         raise DeclarationError(f"{where} has no example")
     for example in operation.examples:

@@ -71,6 +71,8 @@ def _can_run(operation: Operation, example: Example, declarations: Declarations)
 
 def _case(operation: Operation, number: int, example: Example) -> list[str]:
     case_id = f"{operation.full_name}.{number}"
+    if operation.form is not None:
+        return _form_case(case_id, operation, example)
     types = [with_type_arguments(operation, example, text) for _, text in operation.params]
     # An engine is always given all arguments; the checker fills in what a call leaves out.
     defaults = dict(operation.defaults)
@@ -89,6 +91,33 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
     else:
         lines.append(f"  raises: {example.raises}")
     return lines
+
+
+def _form_case(case_id: str, operation: Operation, example: Example) -> list[str]:
+    """A form is no call in the IR: its example is an expression over inputs, and goes through the front end."""
+    expression = str(operation.call)
+    inputs: list[str] = []
+    given = dict(zip((name for name, _ in operation.params), example.args, strict=False))
+    for name, text in operation.params:
+        type_ = with_type_arguments(operation, example, text)
+        if name not in given:
+            expression = expression.replace(f"[, {name}]", "")
+        elif parse(text).head == "fn":
+            bound, _, computed = given[name].partition(" -> ")
+            if not set(bound.split(", ")) <= set(re.findall(r"\w+", expression)):
+                raise DeclarationError(f"{case_id}: `{operation.call}` does not bind {bound}")
+            expression = re.sub(rf"\b{name}\b", lambda _, computed=computed: computed, expression)  # type: ignore[misc]
+        else:
+            expression = expression.replace(f"[, {name}]", f", {name}")
+            inputs.append(f"{name}: {_typed(case_id, type_, given[name])}")
+    lines = [f"- id: {case_id}"]
+    if example.why:
+        lines.append(f"  why: {_quoted(example.why)}")
+    lines += [f"  expression: {_quoted(expression)}", f"  inputs: {{{', '.join(inputs)}}}"]
+    if example.raises is not None:
+        return [*lines, f"  raises: {example.raises}"]
+    result = with_type_arguments(operation, example, operation.returns)
+    return [*lines, f"  returns: {_typed(case_id, result, example.returns)}"]
 
 
 def _typed(case_id: str, type_text: str, value: Any) -> str:

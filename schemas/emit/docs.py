@@ -130,6 +130,8 @@ def _operation(operation: Operation) -> list[str]:
         facts.append(f"- Call: `{operation.call or _call(operation)}`")
     facts += [f"- Default: `{name}` is `{_default(operation, name, value)}`" for name, value in operation.defaults]
     facts += [f"- Literal: `{name}` is read when the node is checked" for name in operation.literals]
+    if operation.form is not None:
+        facts.append(f"- In the IR: `for` of kind `{operation.form}`")
     if operation.operator is not None:
         facts.append(f"- Operator: `{operation.operator}`")
     facts += [f"- Type parameter: `{name}` is {_bound(bound)}" for name, bound in operation.type_params]

@@ -34,8 +34,11 @@ def _operations(declarations: Declarations) -> str:
         + f"OPERATIONS: Final[dict[str, OpSpec]] = {{\n{rows}}}\n"
         + '"""All that are specified, in declared order."""\n\n'
         + "IMPLEMENTED: Final[dict[str, OpSpec]] = "
-        + "{name: spec for name, spec in OPERATIONS.items() if spec.is_implemented}\n"
-        + '"""Those that every engine has."""\n'
+        + "{name: spec for name, spec in OPERATIONS.items() if spec.has_kernel}\n"
+        + '"""Those that every engine has a kernel of."""\n\n'
+        + "FORMS: Final[dict[str, OpSpec]] = "
+        + "{name: spec for name, spec in OPERATIONS.items() if spec.form is not None}\n"
+        + '"""Those that are a `for` in the IR and have no kernel."""\n'
     )
 
 
@@ -50,6 +53,7 @@ def _row(operation: Operation) -> str:
         "function": "None" if operation.function is None else _quoted(operation.function),
         "defaults": _pairs_of_json(operation.defaults),
         "literals": _tuple([_quoted(name) for name in operation.literals]),
+        **({} if operation.form is None else {"form": _quoted(operation.form), "call": _quoted(operation.call or "")}),
         "status": _quoted(operation.status),
     }
     body = "".join(_field(name, text) for name, text in fields.items())

@@ -55,8 +55,8 @@ OWNED = {**COPIED, "decimal": "Decimal", "string": "Arc<str>", "bytes": "Arc<[u8
 WHOLE = {"any", "ordered", "number"}
 """Bounds whose values a kernel takes and gives as they are."""
 
-BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member"}
-BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member"}
+BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member", "record": "&[Value]"}
+BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member", "record": "Arc<[Value]>"}
 """How a value whose type is a parameter is passed and returned, by the bound of the parameter."""
 
 GIVEN = ("Boolean", "Fields", "Float", "Integer", "List", "Null", "Text")
@@ -78,7 +78,10 @@ ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder", "kind": "JsonKind", 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
     # Every error code, because expressions of the IR fail too (`min` of nothing), not only operations.
-    declarations = replace(declarations.implemented(), errors=declarations.errors)
+    # An operation with a `form` is such an expression: there is nothing to call.
+    implemented = declarations.implemented()
+    called = tuple(operation for operation in implemented.operations if operation.has_kernel)
+    declarations = replace(implemented, operations=called, errors=declarations.errors)
     generated = CRATES / "vesper-ir" / "src" / "generated"
     effects = load_effects({error.name for error in declarations.errors})
     return {
@@ -266,6 +269,13 @@ def _typed_params(operation: Operation) -> list[str]:
     return [name for name, _ in operation.type_params] if operation.family == "json" else []
 
 
+def _pattern_params(operation: Operation) -> tuple[str, ...]:
+    """Parameters that a kernel takes as a pattern that was read: all literals that there are."""
+    if any(text != "string" for name, text in operation.params if name in operation.literals):
+        raise DeclarationError(f"{operation.full_name}: the Rust emitter knows no literals but patterns")
+    return operation.literals
+
+
 def _named_params(operation: Operation) -> list[str]:
     """Type parameters whose members' names the kernel wants: a member is a place, and its text is in its type."""
     enums = [name for name, bound in operation.type_params if bound == "enum"]
@@ -307,21 +317,32 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
 
 def _signature(operation: Operation) -> list[str]:
     bounds = [f"({_string(name)}, Bound::{_camel(bound)})" for name, bound in operation.type_params]
-    params = [f"({_string(name)}, {_pattern(operation, text, name)})" for name, text in operation.params]
+    params = [(_string(name), _pattern(operation, text, name)) for name, text in operation.params]
     places = [name for name, _ in operation.type_params]
     named = [str(places.index(each)) for each in _named_params(operation)]
     typed = [str(places.index(each)) for each in _typed_params(operation)]
+    patterns = _pattern_params(operation)
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
         *_array_field("type_params", bounds),
-        *_array_field("params", params),
+        *_params_field(params),
         f"                returns: {_pattern(operation, operation.returns, operation.name)},",
         *_array_field("raises", raises),
         *_array_field("named", named),
         *_array_field("typed", typed),
+        *_array_field("patterns", [str(place) for place, (name, _) in enumerate(operation.params) if name in patterns]),
         "            },",
     ]
+
+
+def _params_field(params: list[tuple[str, str]]) -> list[str]:
+    indent = " " * 16
+    pairs = [f"{name}, {pattern}" for name, pattern in params]
+    if len(pairs) == 1 and len(pairs[0]) > ARRAY_WIDTH:
+        # One pair that is too long for a line shares its brackets with the array.
+        return [f"{indent}params: &[(", *(f"{indent}    {part}," for part in params[0]), f"{indent})],"]
+    return _array_field("params", [f"({pair})" for pair in pairs])
 
 
 def _array_field(name: str, items: list[str]) -> list[str]:
@@ -344,6 +365,9 @@ def _pattern(operation: Operation, text: str, place: str) -> str:
     if composed := _composed(text):
         name, parts = composed
         return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part, place) for part in parts)})"
+    if fields := _fields(text):
+        pairs = [f"({_string(name)}, {_pattern(operation, part, place)})" for name, part in fields]
+        return f"RecordOf(&[{', '.join(pairs)}])"
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know the type `{text}`")
 
 
@@ -368,6 +392,7 @@ def _kernels(declarations: Declarations) -> str:
         "use super::errors::ErrorCode;",
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
         *(["use crate::json::Json;"] if "&Json" in text else []),
+        *(["use crate::pattern::Pattern;"] if "&Pattern" in text else []),
         *(["use crate::types::Type;"] if "&Type" in text else []),
         f"use crate::value::{_braced([*values, 'Value'])};",
         "",
@@ -446,6 +471,8 @@ def _method(operation: Operation) -> list[str]:
 
 
 def _param_type(operation: Operation, name: str, text: str) -> str:
+    if name in _pattern_params(operation):
+        return "&Pattern"
     return _choice_name(name) if _members(text) else _rust_type(operation, text, BORROWED)
 
 
@@ -459,6 +486,8 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     composed = _composed(text)
     if composed and composed[0] in of_composed:
         return of_composed[composed[0]]
+    if _fields(text):
+        return of_bounds["record"]
     raise DeclarationError(f"{operation.full_name}: the Rust emitter does not know how to pass `{text}`")
 
 
@@ -497,7 +526,10 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     patterns, arguments, reads = [], [], []
     for name, text in operation.params:
         bound, composed = bounds.get(text), _composed(text)
-        if _members(text):
+        if name in _pattern_params(operation):
+            patterns.append(f"Value::Pattern({name})")
+            arguments.append(name)
+        elif _members(text):
             patterns.append(f"Value::Member({name})")
             reads.append((name, f"{_choice_name(name)}::from_member(*{name})"))
             arguments.append(name)
@@ -511,6 +543,9 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
         elif bound == "enum":
             patterns.append(f"Value::Member({name})")
             arguments.append(f"*{name}")
+        elif bound == "record" or _fields(text):
+            patterns.append(f"Value::Record({name})")
+            arguments.append(name)
         elif composed and composed[0] == "optional":
             patterns.append(name)
             arguments.append(f"{name}.as_optional()")
@@ -559,6 +594,8 @@ def _wrapped(operation: Operation) -> str:
         return "Value::Member(result)"
     if _members(operation.returns):
         return "Value::Member(result.member())"
+    if bound == "record" or _fields(operation.returns):
+        return "Value::Record(result)"
     if composed := _composed(operation.returns):
         return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"

@@ -80,7 +80,7 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
     ):
         outcome = program.call(inputs)
         assert isinstance(outcome, Failed)
-        assert outcome.code is ErrorCode.INTEGER_OVERFLOW
+        assert outcome.code == ErrorCode.INTEGER_OVERFLOW
         assert outcome.at is not None
         place = node.node.expressions()[outcome.at].place
         line = node.source.line_text(place.line)

@@ -70,7 +70,7 @@ def test_what_comes_before_a_null_is_still_evaluated(engine: str, text: str) -> 
     assert program.call({"xs": [1]}) == Returned({"result": None})
     outcome = program.call({"xs": []})
     assert isinstance(outcome, Failed)
-    assert outcome.code is ErrorCode.INDEX_OUT_OF_RANGE
+    assert outcome.code == ErrorCode.INDEX_OUT_OF_RANGE
 
 
 def test_arrays_in_calls_in_arrays_take_no_longer_at_every_level() -> None:

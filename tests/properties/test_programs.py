@@ -25,7 +25,7 @@ from vesper.syntax.format import format_source
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.programs import draw_program
 
-PROGRAMS = 200
+PROGRAMS = 400
 RUN = 25
 """How many of them are turned into Python and run: that is most of the time."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from vesper.check.expressions import ExpressionChecker
+from vesper.check.scope import Scope
 from vesper.compiler import Compiled, compile_file, compile_source
+from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
 from vesper.ir import nodes as ir
@@ -13,6 +16,10 @@ from vesper.ir.encode import encode, semantic_hash
 from vesper.spec.operations import OPERATIONS
 from vesper.spec.types import Type, declared_type, match_declared, substitute
 from vesper.spec.values import Value
+from vesper.syntax import ast
+from vesper.syntax.expression_parser import parse_expression
+from vesper.syntax.yaml_tree import Mapping as Mapping_
+from vesper.syntax.yaml_tree import Scalar, read_yaml
 
 ROOT = Path(__file__).parents[2]
 PAYMENT_DECISION = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
@@ -73,14 +80,17 @@ def compiled_ir(node: ir.Node) -> Compiled:
 
 
 def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value]]) -> Compiled:
-    """A node whose one step is one operation; its arguments are the inputs."""
+    """A node whose one step is one operation; its arguments are the inputs, but for those that must be literals."""
     spec = OPERATIONS[op]
     bindings: dict[str, Type] = dict(zip((name for name, _ in spec.type_params), of, strict=True))
     inputs: list[ir.Input] = []
     operands: list[ir.Expression] = []
-    for (name, pattern), (type_, _) in zip(spec.params, args, strict=True):
+    for (name, pattern), (type_, value) in zip(spec.params, args, strict=True):
         wanted = substitute(declared_type(pattern), bindings)
         assert match_declared(wanted, type_, bindings), f"{op}: {name} is {type_}, declared {pattern}"
+        if name in spec.literals:
+            operands.append(ir.Literal(type_, value, _HERE))
+            continue
         inputs.append(ir.Input(name, type_, None))
         operands.append(ir.Ref("input", name, type_, _HERE))
     result = substitute(declared_type(spec.returns), bindings)
@@ -92,3 +102,27 @@ def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value
         "operation_v1", "function", tuple(inputs), (ir.Output("result", result),), (), (), (), body, (), source
     )
     return compiled_ir(node)
+
+
+def expression_node(text: str, inputs: Mapping[str, Type]) -> Compiled:
+    """A node whose one step is an expression over its inputs."""
+    shown = "".join(f"  {name}: '{type_}'\n" for name, type_ in inputs.items())
+    quoted = text.replace("'", "''")
+    bag = DiagnosticBag(SourceFile("test.vsp", f"inputs:\n{shown}value: '{quoted}'\n"))
+    tree = read_yaml(bag)
+    assert isinstance(tree, Mapping_)
+    slot = tree.entries[-1][1]
+    assert isinstance(slot, Scalar)
+    parsed = parse_expression(slot, bag)
+    assert parsed is not None
+    scope = Scope()
+    for name, type_ in inputs.items():
+        scope.declare("input", ast.Word(name, slot.span), type_, bag)
+    found = ExpressionChecker(scope, bag).infer(parsed, None)
+    assert found is not None, [each.headline for each in bag.sorted()]
+    answer = ir.Ref("step", "the_answer", found.type, _HERE)
+    body = (ir.Step("the_answer", found, _HERE), ir.Return((("result", answer),)))
+    declared = tuple(ir.Input(name, type_, None) for name, type_ in inputs.items())
+    source = ir.Source("test.vsp", "0" * 64, "Test one expression")
+    outputs = (ir.Output("result", found.type),)
+    return compiled_ir(ir.Node("expression_v1", "function", declared, outputs, (), (), (), body, (), source))

@@ -6,13 +6,13 @@ member of an enum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vesper.check.callees import Callees, Interface, NoCallees
 from vesper.check.capabilities import check_capabilities
 from vesper.check.cases import Case, check_cases
 from vesper.check.constraints import constraint_clause
-from vesper.check.expressions import ExpressionChecker
+from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.flow import FlowChecker, step_leaves
 from vesper.check.literals import UNREAD, Unread, read_literal
 from vesper.check.machines import check_machine
@@ -20,15 +20,15 @@ from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import facts_when
 from vesper.check.node_types import check_errors, check_node_type
 from vesper.check.policies import PolicyReader
-from vesper.check.record_types import record_clauses
 from vesper.check.requests import RequestChecker
 from vesper.check.scope import Scope
+from vesper.check.type_clauses import type_clauses
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import HTTP_CODE, becomes_declared, possible_in
-from vesper.spec.types import BOOLEAN, Enum, optional
+from vesper.spec.types import BOOLEAN, Enum, Type, optional
 from vesper.spec.values import Value
 from vesper.syntax import ast
 
@@ -67,9 +67,16 @@ class _NodeChecker:
     def node(self) -> ir.Node | None:
         document = self._document
         self._types.resolve_all()
-        inputs = [self._input(each) for each in document.inputs]
+        types = [self._declare_input(each) for each in document.inputs]
         constants = [self._constant(each) for each in document.constants]
         outputs = [self._output(each) for each in document.outputs]
+        self._functions()
+        constraints = [
+            clause
+            for each, type_ in zip(document.inputs, types, strict=True)
+            for clause in self._constraints(each, type_)
+        ]
+        inputs = [self._input(each, type_) for each, type_ in zip(document.inputs, types, strict=True)]
         preconditions = [self._clause(each) for each in document.preconditions]
         errors = [self._error_field(each) for each in document.errors]
         machines = {each.name.text: check_machine(each, self._bag) for each in document.machines}
@@ -93,10 +100,10 @@ class _NodeChecker:
         node = ir.Node(
             node_id=document.node_id.text,
             type=document.type.text,
-            inputs=tuple(node for node, _ in inputs if node),
+            inputs=tuple(each for each in inputs if each),
             outputs=tuple(output for output in outputs if output),
             constants=tuple(constant for constant in constants if constant),
-            constraints=tuple(clause for _, clauses in inputs for clause in clauses),
+            constraints=tuple(constraints),
             preconditions=tuple(clause for clause in preconditions if clause),
             body=body,
             postconditions=tuple(clause for clause in postconditions if clause),
@@ -119,21 +126,40 @@ class _NodeChecker:
 
     # -- declarations -----------------------------------------------------------------------------
 
-    def _input(self, declared: ast.Input) -> tuple[ir.Input | None, list[ir.Clause]]:
+    def _declare_input(self, declared: ast.Input) -> Type | None:
         type_ = self._types.resolve(declared.type)
         if type_ is not None and not declared.is_required:
             type_ = optional(type_)
         self._scope.declare("input", declared.name, type_, self._bag)
+        return type_
+
+    def _constraints(self, declared: ast.Input, type_: Type | None) -> list[ir.Clause]:
+        """What every value of an input must meet: what it says itself, then what its types say."""
         if type_ is None:
-            return None, []
-        clauses = [constraint_clause(each, declared, type_, self._bag) for each in declared.constraints]
-        clauses += record_clauses(declared, type_, self._types, self._expressions)
+            return []
+        name = declared.name.text
+        found: list[ir.Clause | None] = []
+        for each in declared.constraints:
+            subject = ir.Ref("input", name, type_, place_of(self._bag.source, each.span))
+            clause = constraint_clause(each, subject, name, self._bag)
+            found.append(None if clause is None else replace(clause, input=name))
+        found += type_clauses(declared, type_, self._types, self._expressions)
+        return [clause for clause in found if clause]
+
+    def _input(self, declared: ast.Input, type_: Type | None) -> ir.Input | None:
         default: Value | Unread = None
-        if declared.default is not None:
+        if type_ is not None and declared.default is not None:
             default = read_literal(type_, declared.default, "default", self._bag)
-        if isinstance(default, Unread):
-            return None, []
-        return ir.Input(declared.name.text, type_, default), [clause for clause in clauses if clause]
+        if type_ is None or isinstance(default, Unread):
+            return None
+        return ir.Input(declared.name.text, type_, default)
+
+    def _functions(self) -> None:
+        functions = self._document.functions
+        self._expressions.functions_below = {each.name.text: each.name for each in functions}
+        for each in functions:
+            parameters = [(part.name, self._types.resolve(part.type)) for part in each.parameters]
+            self._expressions.declare_function(each, parameters, self._types.resolve(each.returns))
 
     def _constant(self, declared: ast.Constant) -> ir.Constant | None:
         type_ = self._types.resolve(declared.type)
@@ -209,6 +235,7 @@ class _NodeChecker:
             self._bag.error(Code.ERROR_NEVER_RAISED, span, failure=member)
 
     def _report_unused(self) -> None:
+        self._expressions.report_unused_functions()
         for declared in (*self._scope.names.values(), *self._scope.gone.values()):
             if declared.kind in ("constant", "step") and not declared.used:
                 self._bag.warning(Code.UNUSED_VALUE, declared.span, what=f"the {declared.kind}", name=declared.name)

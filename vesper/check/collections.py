@@ -1,89 +1,39 @@
-"""Arrays, records, maps and sets in expressions: literals, comprehensions, quantifiers, aggregates."""
+"""Arrays, records, maps and sets in expressions: their literals, and WITH."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
 
-from vesper.check.narrowing import Facts, facts_when
-from vesper.check.scope import Scope
+from vesper.check.binders import Binders
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
-from vesper.spec.types import (
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DECIMAL,
-    DURATION,
-    FLOAT,
-    INTEGER,
-    KEY_TYPES,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    ArrayOf,
-    MapOf,
-    OptionalOf,
-    Record,
-    SetOf,
-    Type,
-    is_key,
-    optional,
-)
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type, optional
 from vesper.syntax import ast
 
-_SUMMABLE = (INTEGER, DECIMAL, FLOAT)
-_COMPARABLE = (INTEGER, DECIMAL, FLOAT, STRING, BYTES, DATE, TIMESTAMP, DURATION)
 
-
-class CollectionForms:
+class CollectionForms(Binders):
     """The part of the expression checker that is about collections and records."""
-
-    scope: Scope
-    bag: DiagnosticBag
-
-    @abstractmethod
-    def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None: ...
-    @abstractmethod
-    def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None: ...
-    @abstractmethod
-    def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None: ...
-    @abstractmethod
-    def place(self, span: Span) -> ir.Place: ...
-    @abstractmethod
-    def assuming(self, facts: Facts) -> AbstractContextManager[None]: ...
 
     def collection_form(self, expression: ast.Expression, hint: Type | None) -> ir.Expression | None:
         match expression:
             case ast.ArrayLiteral():
                 return self._array(expression, hint)
-            case ast.RecordLiteral(entries=()):
-                return self._empty(expression, hint)
             case ast.RecordLiteral():
                 return self._record(expression, hint)
             case ast.With():
                 return self._with(expression)
             case ast.Comprehension():
-                return self._comprehension(expression, hint)
+                return self.comprehension(expression, hint)
             case ast.Quantifier():
                 kind = expression.word.text.lower()
-                return self._for(kind, expression.binding, None, expression.holds, BOOLEAN, expression.span)
+                return self.bound_form(kind, expression.binding, expression.holds, expression.span, BOOLEAN)
             case ast.Aggregate():
-                return self._aggregate(expression)
+                return self.aggregate(expression.function.text.lower(), expression)
             case ast.MapLiteral():
                 return self._map_literal(expression, hint)
             case _:
                 raise AssertionError(f"no form of a collection: {expression}")
-
-    def is_bare_null(self, found: ir.Expression, span: Span) -> bool:
-        """True, and reported, for a null whose place says no type: nothing can hold it."""
-        if found.type == NULL:
-            self.bag.error(Code.TYPE_MISMATCH, span, expected="a value", found="null")
-        return found.type == NULL
 
     # -- literals ---------------------------------------------------------------------------------
 
@@ -96,64 +46,69 @@ class CollectionForms:
             what = "the type of an empty array: its place does not say one"
             self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
             return None
-        of = element if element is not None else items[0].type
-        return ir.Array(tuple(items), of, self.place(literal.span))
+        place = self.place(literal.span)
+        array = ir.Array(tuple(items), element if element is not None else items[0].type, place)
+        if isinstance(hint, SetOf):  # an array literal where a set is expected is a set
+            return ir.Call("array.to_set", (hint.element,), (array,), hint, place)
+        return array
 
     def _alike(self, parts: Sequence[ast.Expression], wanted: Type | None) -> list[ir.Expression] | None:
         """The parts brought to one type: the wanted one, or the one that they have among them."""
-        found = [self.infer(part, wanted) for part in parts]
-        known = [part for part in found if part is not None]
-        if len(known) < len(found):
-            return None
-        if wanted is None and known:
-            wanted = _common(known)
-            if wanted == NULL and self.is_bare_null(known[0], parts[0].span):
+        found = {index: self.infer(part, wanted) for index, part in enumerate(parts) if not _is_empty(part)}
+        if wanted is None:
+            known = [part for part in found.values() if part is not None]
+            if len(known) < len(found):
                 return None
+            wanted = _common(known) if known else None
+            if known and wanted == NULL and self.is_bare_null(known[0], parts[next(iter(found))].span):
+                return None
+        # `[[1], []]`: what is not empty says what the rest is.
+        found |= {index: self.infer(part, wanted) for index, part in enumerate(parts) if _is_empty(part)}
+        if wanted is None:
+            return None if parts else []
         fitted = [
-            self.fit(item, wanted, part.span) for item, part in zip(known, parts, strict=True) if wanted is not None
+            None if item is None else self.fit(item, wanted, parts[index].span) for index, item in sorted(found.items())
         ]
         sound = [item for item in fitted if item is not None]
-        return sound if len(sound) == len(known) else None
+        return sound if len(sound) == len(parts) else None
 
     def _map_literal(self, literal: ast.MapLiteral, hint: Type | None) -> ir.Expression | None:
         """`{'a': 1}` is the map of its entries: `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
+        place = self.place(literal.span)
         wanted = hint if isinstance(hint, MapOf) else None
+        self._refuse_repeats(literal)
         keys = self._alike([key for key, _ in literal.entries], None if wanted is None else wanted.key)
         values = self._alike([value for _, value in literal.entries], None if wanted is None else wanted.value)
         if keys is None or values is None:
             return None
-        key_type, value_type = keys[0].type, values[0].type  # `{}` is read as a record, so there is an entry here
-        return self._map_of(keys, values, MapOf(key_type, value_type), literal.span)
-
-    def _empty(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
-        """`{}`: a map where one is expected. There is no record without fields."""
-        wanted = hint.inner if isinstance(hint, OptionalOf) else hint
-        if isinstance(wanted, MapOf):
-            return self._map_of([], [], wanted, literal.span)
-        if isinstance(wanted, Record):
-            return self._record(literal, wanted)
-        what = "the type of an empty map: its place does not say one"
-        self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
-        return None
-
-    def _map_of(
-        self, keys: Sequence[ir.Expression], values: Sequence[ir.Expression], type_: MapOf, span: Span
-    ) -> ir.Expression | None:
-        place = self.place(span)
         entries = [
             ir.RecordValue((("key", key), ("value", value)), place) for key, value in zip(keys, values, strict=True)
         ]
-        key_type, value_type = type_.key, type_.value
+        key_type, value_type = keys[0].type, values[0].type  # `{}` is a record, so a map literal has an entry
         entry = Record((("key", key_type), ("value", value_type)))
-        number = self.scope.local_count
-        self.scope.local_count += 1
+        number = self.fresh_local()
         local = ir.Local(number, "entry", entry, place)
-        return self._finished(
+        made = ir.For(
             "map", (number,), ("entry",), ir.Array(tuple(entries), entry, place), None,
-            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), span, place,
+            ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), value_type, place,
         )  # fmt: skip
+        return self.finished(made, literal.span)
+
+    def _refuse_repeats(self, literal: ast.MapLiteral) -> None:
+        """A key that is written twice could only fail."""
+        seen: set[tuple[type, object]] = set()
+        for key, _ in literal.entries:
+            if not isinstance(key, ast.String | ast.Number | ast.Boolean | ast.Name):
+                continue
+            text = key.value if isinstance(key, ast.Boolean) else key.text
+            # A bare word and a string may be the same member of an enum; two names are what they hold.
+            if (type(key), text) in seen and not isinstance(key, ast.Name):
+                self.bag.error(Code.DUPLICATE_KEY, key.span, key=text)
+            seen.add((type(key), text))
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        if not literal.entries and not isinstance(hint, Record):
+            return self._nothing(literal, hint)
         wanted = hint if isinstance(hint, Record) else None
         given: dict[str, ir.Expression] = {}
         is_sound = True
@@ -183,6 +138,14 @@ class CollectionForms:
             return None
         return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place)
 
+    def _nothing(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        """`{}`: an empty map, where a map is expected."""
+        if isinstance(hint, MapOf):
+            return ir.Literal(hint, {}, self.place(literal.span))
+        what = "the type of `{}`: its place does not say one"
+        self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+        return None
+
     def _with(self, expression: ast.With) -> ir.Expression | None:
         """`r WITH {a: x}` is a new record: the fields of `r`, evaluated once, but for those that are given."""
         base = self.infer(expression.base, None)
@@ -200,8 +163,7 @@ class CollectionForms:
                 return None
             changes[word.text] = self.check(value, type_)
         place = self.place(expression.span)
-        number = self.scope.local_count
-        self.scope.local_count += 1
+        number = self.fresh_local()
         fields: list[tuple[str, ir.Expression]] = []
         for name, type_ in base.type.fields:
             local = ir.Local(number, "record", base.type, place)
@@ -211,93 +173,12 @@ class CollectionForms:
             fields.append((name, part))
         return ir.Let(number, "record", base, ir.RecordValue(tuple(fields), place), place)
 
-    # -- for --------------------------------------------------------------------------------------
 
-    def _comprehension(self, expression: ast.Comprehension, hint: Type | None) -> ir.Expression | None:
-        expected = None
-        if isinstance(hint, ArrayOf | SetOf):
-            expected = hint.element
-        elif isinstance(hint, MapOf):
-            expected = hint.value
-        return self._for(
-            expression.kind, expression.binding, expression.key, expression.value, expected, expression.span
-        )
-
-    def _aggregate(self, expression: ast.Aggregate) -> ir.Expression | None:
-        word = expression.function
-        if word.text == "AVG":
-            self.bag.error(Code.NOT_IN_THIS_VERSION, word.span, what="`AVG`")
-            return None
-        kind = word.text.lower()
-        if expression.binding is not None:
-            return self._for(kind, expression.binding, None, expression.value, None, expression.span)
-        # `SUM(xs)` is `SUM(x FOR x IN xs)`; the name is one that nobody can write.
-        over = self.infer(expression.value, None)
-        item = None if over is None else self._item_types(over, expression.value.span)
-        if over is None or item is None:
-            return None
-        number = self.scope.local_count
-        self.scope.local_count += 1
-        place = self.place(expression.span)
-        local = ir.Local(number, "item", item[0], place)
-        return self._finished(kind, (number,), ("item",), over, None, None, local, expression.value.span, place)
-
-    def _for(
-        self, kind: str, binding: ast.Binding, key: ast.Expression | None, value: ast.Expression, expected: Type | None,
-        span: Span,
-    ) -> ir.Expression | None:  # fmt: skip
-        over = self.infer(binding.over, None)
-        types = None if over is None else self._item_types(over, binding.over.span)
-        if types is not None and len(binding.names) > len(types):
-            self.bag.error(
-                Code.TYPE_MISMATCH, binding.names[1].span, expected="one name", found="two: only a map has keys"
-            )
-            types = None
-        with ExitStack() as bound:
-            locals_ = [
-                bound.enter_context(self.scope.bound(word, None if types is None else types[position], self.bag))
-                for position, word in enumerate(binding.names)
-            ]
-            where = None if binding.where is None else self.check(binding.where, BOOLEAN)
-            facts: Facts = frozenset()
-            if binding.where is not None:
-                facts = facts_when(binding.where, True, self.scope)
-            with self.assuming(facts):
-                found_key = None if key is None else self.infer(key, None)
-                found = self.check(value, expected) if expected is not None else self.infer(value, None)
-        is_sound = (
-            found is not None and (where is None) == (binding.where is None) and (found_key is None) == (key is None)
-        )
-        if over is None or types is None or found is None or not is_sound:
-            return None
-        numbers = tuple(local.number for local in locals_)
-        names = tuple(word.text for word in binding.names)
-        return self._finished(kind, numbers, names, over, where, found_key, found, value.span, self.place(span))
-
-    def _finished(
-        self, kind: str, numbers: tuple[int, ...], names: tuple[str, ...], over: ir.Expression,
-        where: ir.Expression | None, key: ir.Expression | None, value: ir.Expression, span: Span, place: ir.Place,
-    ) -> ir.Expression | None:  # fmt: skip
-        wanted = {"sum": _SUMMABLE, "min": _COMPARABLE, "max": _COMPARABLE}.get(kind)
-        if wanted is not None and value.type not in wanted:
-            expected = " or ".join(str(type_) for type_ in wanted)
-            self.bag.error(Code.TYPE_MISMATCH, span, expected=f"{expected} in {kind.upper()}", found=value.type)
-            return None
-        of_key = {"set": value, "map": key}.get(kind)
-        if of_key is not None and not is_key(of_key.type):
-            expected = f"{KEY_TYPES} as a key"
-            self.bag.error(Code.TYPE_MISMATCH, span, expected=expected, found=of_key.type)
-            return None
-        if self.is_bare_null(value, span):
-            return None
-        return ir.For(kind, numbers, names, over, where, key, value, ir.for_type(kind, key, value), place)
-
-    def _item_types(self, over: ir.Expression, span: Span) -> tuple[Type, ...] | None:
-        types = ir.item_types(over.type)
-        if types:
-            return types
-        self.bag.error(Code.TYPE_MISMATCH, span, expected="an array, a set or a map", found=over.type)
-        return None
+def _is_empty(literal: ast.Expression) -> bool:
+    """True for `[]` and `{}`, which have no type by themselves."""
+    if isinstance(literal, ast.ArrayLiteral):
+        return not literal.items
+    return isinstance(literal, ast.RecordLiteral) and not literal.entries
 
 
 def _common(values: Sequence[ir.Expression]) -> Type:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vesper.check.expressions import place_of
 from vesper.check.literals import Unread, read_literal, value_from_text
+from vesper.check.patterns import is_scalar_pattern
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
@@ -14,6 +15,7 @@ from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 from vesper.spec.values import Value, show
 from vesper.syntax import ast
+from vesper.syntax.yaml_tree import Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +40,24 @@ _TEXT = {
     "non_empty": _Meaning("greater", of_length=True, fixed_bound=0),
 }
 _BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
+PATTERN = "pattern"
+"""The one constraint that is no comparison: on a string, that a pattern matches somewhere in it."""
 _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
 
 
 def constraint_clause(
-    constraint: ast.Constraint, input_: ast.Input, type_: Type, bag: DiagnosticBag
+    constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
 ) -> ir.Clause | None:
-    """The clause that a constraint stands for, or None after reporting why it stands for none."""
+    """The clause that a constraint of a value stands for, or None after reporting why it stands for none."""
+    type_ = subject.type
+    if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
+        return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)
     known = _BY_TYPE.get(type_, {})
     meaning = known.get(constraint.name.text)
     has_bound = constraint.bound is not None
     if meaning is None or has_bound != (meaning.fixed_bound is None):
         text = f"{constraint.name.text}: …" if has_bound else constraint.name.text
-        help_ = did_you_mean(constraint.name.text, known) if meaning is None else _usage(constraint.name.text, meaning)
+        help_ = _help(constraint.name.text, meaning, type_)
         bag.error(Code.BAD_CONSTRAINT, constraint.span, constraint=text, type=type_, help=help_)
         return None
     compared = INTEGER if meaning.of_length else type_
@@ -58,18 +65,29 @@ def constraint_clause(
     if bound is None:
         return None
     place = place_of(bag.source, constraint.span)
-    subject: ir.Expression = ir.Ref("input", input_.name.text, type_, place)
-    shown = input_.name.text
     if meaning.of_length:
         subject = ir.Call("text.length", (), (subject,), INTEGER, place)
         shown = f"length({shown})"
     arguments = (subject, ir.Literal(compared, bound, place))
     holds = ir.Call(f"{compared}.{meaning.verb}", (), arguments, BOOLEAN, place)
-    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}", input_.name.text)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}")
 
 
-def _usage(name: str, meaning: _Meaning) -> str:
-    return f"write `{{{name}: …}}`" if meaning.fixed_bound is None else f"write `{name}` alone"
+def _pattern_clause(
+    pattern: Scalar, subject: ir.Expression, shown: str, place: ir.Place, bag: DiagnosticBag
+) -> ir.Clause | None:
+    if not is_scalar_pattern(pattern, bag):
+        return None
+    holds = ir.Call("regex.matches", (), (subject, ir.Literal(STRING, pattern.text, place)), BOOLEAN, place)
+    return ir.Clause(holds, f"matches({shown}, {show(pattern.text)})")
+
+
+def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:
+    known = [*_BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
+    if meaning is None and name not in known:
+        return did_you_mean(name, known)
+    takes_no_bound = meaning is not None and meaning.fixed_bound is not None
+    return f"write `{name}` alone" if takes_no_bound else f"write `{{{name}: …}}`"
 
 
 def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:

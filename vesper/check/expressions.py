@@ -7,16 +7,16 @@ nothing is reported about what it is part of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import combinations
+from dataclasses import replace
 
+from vesper.check.calls import Calls, to_decimal
 from vesper.check.collections import CollectionForms
 from vesper.check.flow_forms import FlowForms
 from vesper.check.literals import value_from_text
 from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when, path_of
-from vesper.check.operations import argument_hint, by_function, by_operator, function_names, instance, specified
 from vesper.check.scope import Declared, Scope
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -24,7 +24,6 @@ from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
 from vesper.spec.numbers import finite_float
-from vesper.spec.operation import OpSpec
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
@@ -33,12 +32,9 @@ from vesper.spec.types import (
     JSON,
     NULL,
     STRING,
-    ArrayOf,
     Enum,
-    MapOf,
     OptionalOf,
     Record,
-    SetOf,
     Type,
     optional,
     without_null,
@@ -51,26 +47,30 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
     return ir.Place(*source.position(span.start), *source.position(span.end))
 
 
-class ExpressionChecker(CollectionForms, FlowForms):
+class ExpressionChecker(CollectionForms, Calls, FlowForms):
     """Checks expressions of one node; the scope changes as the node's steps go by."""
 
     def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
         self.scope = scope
         self.bag = bag
         self._types = TypeResolver((), bag) if types is None else types
-        self._known: Facts = NOTHING
-        self._subject: ir.Expression | None = None
+        self.known: Facts = NOTHING
+        self.functions = {}
+        self.functions_below = {}
+        self._part: Callable[[str], ir.Expression] | None = None
 
-    def over_fields(self, expression: ast.Expression, value: ir.Expression, record: Record) -> ir.Expression | None:
-        """A clause of a record type about one value of it: bare names are the fields of that value."""
-        outer, outer_subject = self.scope, self._subject
-        fields = {name: Declared("field", name, type_, expression.span) for name, type_ in record.fields}
-        self.scope, self._subject = Scope(names=fields, local_count=outer.local_count), value
+    def over_parts(
+        self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
+    ) -> ir.Expression | None:
+        """A clause of a type about one value of it: its bare names are parts of that value."""
+        outer, outer_part = self.scope, self._part
+        declared = {name: Declared("field", name, type_, expression.span) for name, type_ in names.items()}
+        self.scope, self._part = Scope(names=declared, local_count=outer.local_count), part
         try:
             return self.check(expression, BOOLEAN)
         finally:
             outer.local_count = self.scope.local_count
-            self.scope, self._subject = outer, outer_subject
+            self.scope, self._part = outer, outer_part
 
     def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
         """The expression as a value of the expected type."""
@@ -93,7 +93,7 @@ class ExpressionChecker(CollectionForms, FlowForms):
         if found.type == expected:
             return found
         if found.type == INTEGER and expected == DECIMAL:
-            return self._to_decimal(found)
+            return to_decimal(found)
         if isinstance(expected, OptionalOf):
             if found.type == NULL:
                 return ir.Literal(expected, None, found.place)
@@ -105,17 +105,17 @@ class ExpressionChecker(CollectionForms, FlowForms):
 
     def know(self, facts: Facts) -> None:
         """From here on, as far as the block reaches, these are known not to be null."""
-        self._known |= facts
+        self.known |= facts
 
     @contextmanager
     def assuming(self, facts: Facts) -> Iterator[None]:
         """Check what stands where these are known not to be null."""
-        outer = self._known
-        self._known = outer | facts
+        outer = self.known
+        self.known = outer | facts
         try:
             yield
         finally:
-            self._known = outer
+            self.known = outer
 
     def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
         """The expression with the type it has. What is expected only decides what literals and bare words mean."""
@@ -146,13 +146,13 @@ class ExpressionChecker(CollectionForms, FlowForms):
             case ast.Infix(operator=ast.Word(text="??")):
                 return self._or_else(expression, hint)
             case ast.Infix():
-                return self._infix(expression)
+                return self.infix(expression)
             case ast.Index():
-                return self._index(expression)
+                return self.index(expression)
             case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
                 return self.flow_form(expression, expected)
             case ast.Call():
-                return self._function(expression)
+                return self.function(expression, hint)
             case ast.Let():
                 return self._let(expression, expected)
             case ast.Cast():
@@ -217,8 +217,8 @@ class ExpressionChecker(CollectionForms, FlowForms):
         if declared.type is None:
             return None
         if declared.kind == "field":
-            assert self._subject is not None
-            return ir.Field(self._subject, declared.name, declared.type, self.place(span))
+            assert self._part is not None
+            return replace(self._part(declared.name), place=self.place(span))
         if declared.kind == "local":
             return ir.Local(declared.number, declared.name, declared.type, self.place(span))
         return ir.Ref(declared.kind, declared.ir_name or declared.name, declared.type, self.place(span))
@@ -227,7 +227,7 @@ class ExpressionChecker(CollectionForms, FlowForms):
         """A value that is known not to be null here, without its null."""
         if found is None or not isinstance(found.type, OptionalOf):
             return found
-        if path_of(expression, self.scope) not in self._known:
+        if path_of(expression, self.scope) not in self.known:
             return found
         return ir.Call("optional.unwrap", (found.type.inner,), (found,), found.type.inner, found.place)
 
@@ -334,11 +334,11 @@ class ExpressionChecker(CollectionForms, FlowForms):
 
     def _is_null(self, expression: ast.IsNull) -> ir.Expression | None:
         # The question is about the value as it is declared; what is known of the way to it still counts.
-        outer = self._known
+        outer = self.known
         path = path_of(expression.operand, self.scope)
-        self._known = outer if path is None else outer - {path}
+        self.known = outer if path is None else outer - {path}
         operand = self.infer(expression.operand, None)
-        self._known = outer
+        self.known = outer
         if operand is None:
             return None
         if not isinstance(operand.type, OptionalOf):
@@ -347,12 +347,14 @@ class ExpressionChecker(CollectionForms, FlowForms):
             )
             return None
         place = self.place(expression.span)
-        is_null: ir.Expression = ir.Call("optional.is_null", (operand.type.inner,), (operand,), BOOLEAN, place)
-        return ir.Call("boolean.not", (), (is_null,), BOOLEAN, place) if expression.is_negated else is_null
+        op = "optional.is_not_null" if expression.is_negated else "optional.is_null"
+        return ir.Call(op, (operand.type.inner,), (operand,), BOOLEAN, place)
 
     def _or_else(self, expression: ast.Infix, hint: Type | None) -> ir.Expression | None:
         """`a ?? b`: `a` once, and `b` only where that is null."""
         left = self.infer(expression.left, None)
+        if left is not None and left.type == NULL:
+            left = self._null_like(left, expression.right, hint)
         if left is None:
             return None
         if not isinstance(left.type, OptionalOf):
@@ -371,6 +373,17 @@ class ExpressionChecker(CollectionForms, FlowForms):
         local = ir.Local(number, "value", left.type, left.place)
         chosen = self._unless_null(local, left.type.inner, right, expression)
         return None if chosen is None else ir.Let(number, "value", left, chosen, place)
+
+    def _null_like(self, null: ir.Expression, other: ast.Expression, hint: Type | None) -> ir.Expression | None:
+        """The `null` of `null ?? 5`: the other side says what it is the null of."""
+        if hint is None:
+            # Only a literal is looked at twice, so that a row of these costs no more than its length.
+            found = self.infer(other, None) if isinstance(other, ast.Number | ast.String | ast.Boolean) else None
+            if found is None:
+                self.is_bare_null(null, other.span)
+                return None
+            hint = found.type
+        return ir.Literal(optional(hint), None, null.place)
 
     def _unless_null(
         self, name: ir.Ref | ir.Local, inner: Type, right: ir.Expression, expression: ast.Infix
@@ -398,7 +411,7 @@ class ExpressionChecker(CollectionForms, FlowForms):
         if operator == "unary -" and isinstance(expression.operand, ast.Number):
             return self._negative_number(expression, expression.operand, expected)
         operand = self.infer(expression.operand, None)
-        return None if operand is None else self._operation(expression.operator, (operand,), expression.span)
+        return None if operand is None else self.operation(expression.operator, (operand,), expression.span)
 
     def _negative_number(
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
@@ -415,116 +428,6 @@ class ExpressionChecker(CollectionForms, FlowForms):
         negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
         return ir.Literal(literal.type, negative, self.place(expression.span))
 
-    def _infix(self, expression: ast.Infix) -> ir.Expression | None:
-        """Each operand says what a literal or a bare word on the other side means; the place around them does not.
-
-        So `qty * 2` is one operation on integers wherever it stands, and only its result becomes a decimal.
-        """
-        if self._is_open(expression.left) and not self._is_open(expression.right):
-            right = self.infer(expression.right, None)
-            left = None if right is None else self.infer(expression.left, _hint_from(right))
-        else:
-            left = self.infer(expression.left, None)
-            hint = None if left is None else _hint_from(left)
-            is_list = expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral)
-            if left is not None and is_list and left.type != NULL:
-                hint = ArrayOf(left.type)
-            elif expression.operator.text == "IN" and isinstance(expression.right, ast.Name | ast.If):
-                hint = None  # a collection stands there, so a word is a name and never a member
-            right = None if left is None else self.infer(expression.right, hint)
-        if left is None or right is None:
-            return None
-        return self._operation(expression.operator, (left, right), expression.span)
-
-    def _is_open(self, expression: ast.Expression) -> bool:
-        """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
-        if isinstance(expression, ast.Name):
-            return self.scope.find(expression.text) is None
-        if isinstance(expression, ast.Prefix):
-            return self._is_open(expression.operand)
-        return isinstance(expression, ast.String | ast.Number)
-
-    def _index(self, expression: ast.Index) -> ir.Expression | None:
-        base = self.infer(expression.base, None)
-        hint = base.type.key if base is not None and isinstance(base.type, MapOf) else None
-        index = self.infer(expression.index, hint)
-        if base is None or index is None:
-            return None
-        call = self._overloaded(by_function("at"), (base, index), expression.span)
-        if call is None:
-            types = f"{base.type} and {index.type}"
-            self.bag.error(Code.OPERATOR_TYPES, expression.index.span, operator="[ ]", types=types)
-        return call
-
-    def _operation(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
-        specs = by_operator(operator.text)
-        sign = operator.text.removeprefix("unary ")
-        if not specs:
-            self.bag.error(Code.NOT_IN_THIS_VERSION, operator.span, what=f"`{sign}` in an expression")
-            return None
-        call = self._overloaded(specs, operands, span)
-        if call is None:
-            types = " and ".join(str(operand.type) for operand in operands)
-            label = f"between {types}" if len(operands) > 1 else ""
-            help_ = None
-            if any(isinstance(operand.type, OptionalOf) for operand in operands):
-                help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
-            self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
-        return call
-
-    def _overloaded(
-        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
-    ) -> ir.Expression | None:
-        """The operation that takes these operands as they are, or with integers among them made decimals.
-
-        Of the ways to do that the one that converts the fewest is taken, those on the left first.
-        """
-        place = self.place(span)
-        integers = [position for position, operand in enumerate(operands) if operand.type == INTEGER]
-        for count in range(len(integers) + 1):
-            for chosen in combinations(integers, count):
-                candidate = tuple(
-                    self._to_decimal(operand) if position in chosen else operand
-                    for position, operand in enumerate(operands)
-                )
-                call = instance(specs, candidate, place)
-                if call is not None:
-                    return call
-        return None
-
-    def _function(self, expression: ast.Call) -> ir.Expression | None:
-        name = expression.function.text
-        specs = by_function(name)
-        if not specs and specified(name):
-            self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
-            return None
-        if not specs:
-            help_ = did_you_mean(name, function_names())
-            self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)
-            return None
-        if expression.binding is not None:
-            self.bag.error(Code.NOT_IN_THIS_VERSION, expression.span, what=f"FOR in `{name}`")
-            return None
-        arguments: list[ir.Expression | None] = []
-        for position, argument in enumerate(expression.arguments):
-            known = [found for found in arguments if found is not None]
-            # What a literal means does not depend on which of the operations an engine has already.
-            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
-            arguments.append(self.infer(argument, hint))
-        given = tuple(argument for argument in arguments if argument is not None)
-        if len(given) < len(arguments):
-            return None
-        call = self._overloaded(specs, given, expression.span)
-        if call is None:
-            types = ", ".join(str(argument.type) for argument in given) or "no arguments"
-            help_ = None
-            if any(isinstance(argument.type, OptionalOf) for argument in given):
-                help_ = "a value that may be null: ask with IS NOT NULL first, or use `??`"
-            forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
-            help_ = help_ or f"it is {forms}"
-            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
-        return call
-
     def _cast(self, expression: ast.Cast) -> ir.Expression | None:
         value = self.infer(expression.value, None)
         type_ = self._types.resolve(expression.type)
@@ -534,16 +437,3 @@ class ExpressionChecker(CollectionForms, FlowForms):
             self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
             return None
         return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
-
-    def _to_decimal(self, operand: ir.Expression) -> ir.Expression:
-        if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
-            return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
-        return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)
-
-
-def _hint_from(other: ir.Expression) -> Type | None:
-    """What one operand says about the other; a collection says it of its members."""
-    type_ = other.type.element if isinstance(other.type, SetOf | ArrayOf) else other.type
-    if isinstance(type_, MapOf):
-        type_ = type_.key
-    return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None

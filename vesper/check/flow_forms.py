@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from vesper.check.checker_part import CheckerPart
 from vesper.check.operations import by_function
-from vesper.check.scope import Scope
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import Span
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
@@ -17,18 +16,9 @@ from vesper.syntax import ast
 HAS_NO_TEXT = "has no text: compute one in the hole"
 
 
-class FlowForms:
+class FlowForms(CheckerPart):
     """The part of the expression checker that is about the flow around an expression."""
 
-    scope: Scope
-    bag: DiagnosticBag
-
-    @abstractmethod
-    def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None: ...
-    @abstractmethod
-    def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None: ...
-    @abstractmethod
-    def place(self, span: Span) -> ir.Place: ...
     @abstractmethod
     def _overloaded(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span

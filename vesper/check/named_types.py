@@ -1,4 +1,4 @@
-"""Types as a node writes them: the language's own, and the records that the node declares."""
+"""Types as a node writes them: the language's own, and those that the node declares."""
 
 from __future__ import annotations
 
@@ -20,36 +20,41 @@ from vesper.spec.types import (
 )
 from vesper.syntax import ast
 
-MAX_TYPE_DEPTH = 12
+MAX_TYPE_DEPTH = 32
 
 
 class TypeResolver:
-    """Gives every type text of a node its type. A record type may use those declared above it."""
+    """Gives every type text of a node its type. A declared type may use those declared above it."""
 
-    def __init__(self, declared: tuple[ast.RecordType, ...], bag: DiagnosticBag) -> None:
+    def __init__(self, declared: tuple[ast.RecordType | ast.NamedType, ...], bag: DiagnosticBag) -> None:
         self._bag = bag
         self._declared = declared
-        self._records: dict[str, tuple[ast.RecordType, Record | None]] = {}
+        self._known: dict[str, tuple[ast.RecordType | ast.NamedType, Type | None]] = {}
 
     def resolve_all(self) -> None:
-        for record in self._declared:
-            self._declare(record)
+        for declared in self._declared:
+            self._declare(declared)
 
-    def constraints(self, name: str | None) -> tuple[ast.Clause, ...]:
-        """The clauses of a declared record type."""
-        return self._records[name][0].constraints if name in self._records else ()
+    def declaration(self, text: ast.TypeText) -> ast.RecordType | ast.NamedType | None:
+        """What a type text names, if it is a type of the node's own."""
+        if isinstance(text, ast.TypeName) and text.name.text in self._known:
+            return self._known[text.name.text][0]
+        return None
 
-    def _declare(self, record: ast.RecordType) -> None:
-        name = record.name
-        if name.text in self._records:
-            also = (Label(self._records[name.text][0].name.span, "the first one"),)
+    def _declare(self, declared: ast.RecordType | ast.NamedType) -> None:
+        name = declared.name
+        if name.text in self._known:
+            also = (Label(self._known[name.text][0].name.span, "the first one"),)
             what, other = "this type", "another type"
             self._bag.error(Code.NAME_TAKEN, name.span, also=also, what=what, name=name.text, other=other)
             return
-        fields = [(field.name.text, self.resolve(field.type)) for field in record.fields]
+        if isinstance(declared, ast.NamedType):
+            self._known[name.text] = (declared, self.resolve(declared.type))
+            return
+        fields = [(field.name.text, self.resolve(field.type)) for field in declared.fields]
         known = tuple((field, type_) for field, type_ in fields if type_ is not None)
         is_sound = len(known) == len(fields) and bool(fields)
-        self._records[name.text] = (record, Record(known, name.text) if is_sound else None)
+        self._known[name.text] = (declared, Record(known, name.text) if is_sound else None)
 
     def resolve(self, text: ast.TypeText) -> Type | None:
         type_ = self._resolve(text)
@@ -74,8 +79,8 @@ class TypeResolver:
     def _named(self, name: ast.Word) -> Type | None:
         if name.text in PRIMITIVES:
             return PRIMITIVES[name.text]
-        if name.text in self._records:
-            return self._records[name.text][1]
+        if name.text in self._known:
+            return self._known[name.text][1]
         names = (*PRIMITIVES, "enum", "set", "array", "map", "optional", *(each.name.text for each in self._declared))
         later = any(each.name.text == name.text for each in self._declared)
         help_ = "a type sees only those declared above it" if later else did_you_mean(name.text, names)

@@ -41,6 +41,8 @@ def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
         case ast.IsNull(operand=operand, is_negated=is_negated):
             path = path_of(operand, scope) if is_negated == holds else None
             return NOTHING if path is None else frozenset({path})
+        case ast.Infix(left=left, operator=ast.Word(text="==" | "!=" as word), right=right):
+            return _facts_of_equality(condition, (word == "==") == holds, left, right, scope)
         case ast.Prefix(operator=ast.Word(text="NOT"), operand=operand):
             return facts_when(operand, not holds, scope)
         case ast.Infix(left=left, operator=ast.Word(text="AND" | "OR" as word), right=right):
@@ -52,3 +54,15 @@ def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
             return first & second if holds else first | second
         case _:
             return NOTHING
+
+
+def _facts_of_equality(
+    condition: ast.Infix, are_equal: bool, left: ast.Expression, right: ast.Expression, scope: Scope
+) -> Facts:
+    """`p == null` asks what `p IS NULL` asks; what equals a value that has no null is not null."""
+    if isinstance(left, ast.Null) or isinstance(right, ast.Null):
+        path = None if are_equal else path_of(right if isinstance(left, ast.Null) else left, scope)
+        return NOTHING if path is None else frozenset({path})
+    if not are_equal or id(condition) not in scope.equal_to_a_value:
+        return NOTHING
+    return frozenset(path for path in (path_of(left, scope), path_of(right, scope)) if path is not None)

@@ -8,7 +8,7 @@ from functools import cache
 
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
-from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.operations import FORMS, IMPLEMENTED, OPERATIONS
 from vesper.spec.types import DECIMAL, INTEGER, Type, declared_type, fits_bound, match_declared, substitute
 from vesper.spec.values import from_json
 
@@ -30,8 +30,15 @@ def specified(name: str) -> tuple[OpSpec, ...]:
 
 
 @cache
+def form_of(name: str) -> OpSpec | None:
+    """The operation of this name that computes something for each item, if there is one."""
+    return next((spec for spec in FORMS.values() if spec.function == name), None)
+
+
+@cache
 def function_names() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(spec.function for spec in IMPLEMENTED.values() if spec.function is not None))
+    specs = (*IMPLEMENTED.values(), *FORMS.values())
+    return tuple(dict.fromkeys(spec.function for spec in specs if spec.function is not None))
 
 
 def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:

@@ -56,6 +56,9 @@ class Scope:
     """Whether `now()` means something here."""
     is_start: bool = False
     """Inside `old(…)`."""
+    in_function: bool = False
+    equal_to_a_value: set[int] = field(default_factory=set)
+    """Comparisons `==` (by `id`) of what may be null with what may not: where one holds, the former is not null."""
 
     def declare(self, kind: str, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Declared:
         """Add a name for the rest of its block, or report who has it."""
@@ -135,6 +138,8 @@ class Scope:
     def kinds(self) -> str:
         if self.in_invariant or self.is_start:
             return "no input or constant"
+        if self.in_function:
+            return "no parameter or constant"
         return "no output, input or constant" if self.in_postcondition else "no input, constant or earlier step"
 
 

@@ -9,12 +9,12 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written
+from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
-from vesper.codegen.scalars import string_literal
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
 from vesper.spec.types import OptionalOf, Type
@@ -182,6 +182,12 @@ class FunctionWriter:
         )
         first = body[0].with_changes(leading_lines=[])
         return [cst.Try(body=cst.IndentedBlock([first, *body[1:]]), handlers=[caught], leading_lines=[_BLANK])]
+
+
+def _starts_at_once(fold: ir.For) -> bool:
+    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+    initial = fold.with_
+    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 def docstring(text: str) -> str:

@@ -38,11 +38,19 @@ def break_long(node: cst.BaseExpression, moved: Moved) -> cst.BaseExpression:
     if isinstance(node, cst.IfExp):
         return _break_condition(node)
     if isinstance(node, cst.ListComp):
+        if not fits(node, 2 * len(_INDENT)):
+            node = node.with_changes(for_in=_break_loop(node.for_in))
         return node.with_changes(
             lbracket=cst.LeftSquareBracket(whitespace_after=_new_line(_INDENT)),
             rbracket=cst.RightSquareBracket(whitespace_before=_new_line("")),
         )
     return break_chain(node, moved)
+
+
+def _break_loop(loop: cst.CompFor) -> cst.CompFor:
+    """`for …` and each `if …` of a comprehension on lines of their own."""
+    conditions = [condition.with_changes(whitespace_before=_new_line(_INDENT)) for condition in loop.ifs]
+    return loop.with_changes(whitespace_before=_new_line(_INDENT), ifs=conditions)
 
 
 def _break_condition(node: cst.IfExp) -> cst.IfExp:
@@ -107,6 +115,18 @@ def break_parameters(parameters: cst.Parameters) -> tuple[cst.Parameters, cst.Pa
         kwonly_params=[on_its_line(parameter) for parameter in parameters.kwonly_params],
     )
     return broken, _new_line(_INDENT)
+
+
+def break_import(statement: cst.ImportFrom) -> cst.ImportFrom:
+    """Each name of an import on a line of its own, in parentheses."""
+    assert not isinstance(statement.names, cst.ImportStar)
+    last = len(statement.names) - 1
+    names = [
+        name.with_changes(comma=cst.Comma(whitespace_after=_new_line("" if position == last else _INDENT)))
+        for position, name in enumerate(statement.names)
+    ]
+    opening = cst.LeftParen(whitespace_after=_new_line(_INDENT))
+    return statement.with_changes(names=names, lpar=opening, rpar=cst.RightParen())
 
 
 def break_dict(display: cst.Dict, base: str = "") -> cst.Dict:

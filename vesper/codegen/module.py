@@ -16,7 +16,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.function import FunctionWriter, docstring
-from vesper.codegen.layout import code_of
+from vesper.codegen.layout import break_import, code_of, fits
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
@@ -150,4 +150,7 @@ def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | N
     names = [
         name.with_changes(comma=cst.MaybeSentinel.DEFAULT) for name in statement.names if code_of(name.name) in used
     ]
-    return line.with_changes(body=[statement.with_changes(names=names)]) if names else None
+    if not names:
+        return None
+    kept = statement.with_changes(names=names, lpar=None, rpar=None)
+    return line.with_changes(body=[kept if fits(kept, 0) else break_import(kept)])

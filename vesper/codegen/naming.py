@@ -13,7 +13,9 @@ _MAX_DECIMAL_NAME = 24
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
-    "members_in_order", "entries_of", "mark", "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
+    "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
+    "taken_while", "dropped_while", "fold", "fold_entries", "mark",
+    "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
@@ -32,6 +34,7 @@ class Naming:
         self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
         self._given: dict[tuple[str, str], str] = {}
         self._held: set[tuple[str, str]] = set()
+        self._kept: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
         """The identifier of an input, step, output or constant; the same one each time."""
@@ -42,7 +45,15 @@ class Naming:
     def begin_statement(self) -> None:
         """The names that the last statement's expressions bound are free again: Python forgets them as well."""
         for key in [key for key in self._given if key[0] == "local" and key not in self._held]:
-            self._taken.discard(self._given.pop(key))
+            identifier = self._given.pop(key)
+            if identifier not in self._kept:
+                self._taken.discard(identifier)
+
+    def kept_local(self, number: int, name: str) -> str:
+        """The same for a name that a statement of its own binds: Python remembers it, and its type, to the end."""
+        identifier = self.local(number, name)
+        self._kept.add(identifier)
+        return identifier
 
     def hold(self, number: int, name: str) -> str:
         """The identifier of a name that a loop binds: it stays as long as the loop does."""

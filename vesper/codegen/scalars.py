@@ -7,18 +7,9 @@ from datetime import date, datetime, timedelta
 
 import libcst as cst
 
+from vesper.codegen.written import string_literal
 from vesper.spec.numbers import float_text
 from vesper.spec.values import Json, Value, scalar_text
-
-
-def string_literal(text: str) -> str:
-    """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
-    # The quotes that need no escape inside, as a formatter would have them.
-    quote = "'" if '"' in text and "'" not in text else '"'
-    quoted = "".join(
-        f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-    )
-    return f"{quote}{quoted}{quote}"
 
 
 def scalar_literal(value: Value) -> cst.BaseExpression | None:

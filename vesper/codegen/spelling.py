@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from vesper.spec.types import FLOAT, Type, mentions
+
 
 @dataclass(frozen=True, slots=True)
 class Infix:
@@ -33,7 +35,7 @@ class Itself:
 
 @dataclass(frozen=True, slots=True)
 class IsNone:
-    pass
+    is_negated: bool = False
 
 
 Spelling: TypeAlias = Infix | Prefix | Function | Itself | IsNone
@@ -51,7 +53,7 @@ _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
 SPELLINGS: Final[dict[str, Spelling]] = {
     **{
         f"{family}.{verb}": Infix(sign)
-        for family in ("integer", "decimal", "float", "text")
+        for family in ("integer", "decimal", "float", "text", "date", "timestamp", "duration")
         for verb, sign in _COMPARISONS.items()
     },
     **{
@@ -67,6 +69,8 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "integer.negate": Prefix("-"),
     "decimal.negate": Prefix("-"),
     "float.negate": Prefix("-"),
+    "duration.negate": Prefix("-"),
+    "timestamp.since": Infix("-"),
     "decimal.from_integer": Function("Decimal"),
     "boolean.not": Prefix("not"),
     **{f"{family}.length": Function("len") for family in ("text", "bytes", "array", "set", "map")},
@@ -75,7 +79,24 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "optional.some": Itself(),
     "optional.unwrap": Itself(),
     "optional.is_null": IsNone(),
+    "optional.is_not_null": IsNone(is_negated=True),
+    **{f"set.{verb}": Infix(_COMPARISONS[verb]) for verb in ("equal", "not_equal")},
+    "array.count": Function("len"),
 }
+
+EQUALITIES: Final[dict[str, Spelling]] = {
+    f"{family}.{verb}": Infix(_COMPARISONS[verb])
+    for family in ("array", "map", "record", "optional")
+    for verb in ("equal", "not_equal")
+}
+"""Equalities of what is made of parts; Python's own means the same where `has_plain_equality` says so of the parts."""
+
+
+def has_plain_equality(type_: Type) -> bool:
+    """True for a type whose values Python's `==` compares as the language does, wherever they are inside of others."""
+    # SEMANTICS: Python's lists and dicts ask for identity first, so that a NaN in one would equal itself.
+    return not mentions(type_, FLOAT)
+
 
 # SEMANTICS: an inline operator gives more than the operation does, and the rest must be put right around it:
 # integers must be checked for 64 bits (ranges.py says where that is proven), and a product of decimals may be -0
@@ -85,8 +106,11 @@ CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply
 # SEMANTICS: in Python a member of an enum is a string that does not know its type. Where the first type argument of
 # one of these is an enum, their kernels take its members as one more argument, `declared`, and go by that order.
 BY_ORDER: Final = frozenset(
-    {"array.sort", "map.put", "map.merge", "set.to_array", "value.min", "value.max", "value.clamp"}
-)
+    {
+        "array.max", "array.min", "array.sort", "map.from_entries", "map.merge", "map.put", "set.to_array",
+        "value.clamp", "value.max", "value.min",
+    }
+)  # fmt: skip
 
 # SEMANTICS: nothing that holds a NaN is equal to anything, but Python takes an object that it finds in a list for
 # equal to itself. Where these may meet a float their kernel is called, which asks first.

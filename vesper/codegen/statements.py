@@ -8,14 +8,15 @@ from itertools import chain
 
 import libcst as cst
 
-from vesper.codegen.expressions import ATOM, ExpressionWriter, Written
+from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_arguments, break_long, code_of, fit_dict, fits
+from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
-from vesper.codegen.scalars import string_literal
 from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
-from vesper.spec.types import OptionalOf, Type
+from vesper.spec.types import OptionalOf, Primitive, Type
 
 _INDENT = 4
 _BLANK = cst.EmptyLine(indent=False)
@@ -120,10 +121,13 @@ class BlockWriter:
         value = step.value
         while isinstance(value, ir.Let):
             # What a step binds outermost is a statement of its own; nothing is evaluated before it.
-            local = self._naming.local(value.local, value.name)
-            before.append(self.assign(local, value.value, depth, heading))
-            heading = []
+            if not self._expressions.is_atom(value):
+                local = self._naming.local(value.local, value.name)
+                before.append(self.assign(local, value.value, depth, heading))
+                heading = []
             value = value.body
+        if isinstance(value, ir.For) and value.kind == "fold" and _starts_at_once(value):
+            return [*before, *self._fold(step, value, depth, heading)]
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
         # Without it a type checker takes members of an enum for any string, and a record for any dict.
@@ -135,6 +139,25 @@ class BlockWriter:
             # Two conditions or more: a person would write statements, not nested conditional expressions.
             return [*before, self._chain(target, value, step.value, depth).with_changes(leading_lines=heading)]
         return [*before, self.assign(target, value, depth, heading, mark_as=step.value, annotation=annotation)]
+
+    def _fold(self, step: ir.Step, fold: ir.For, depth: int, heading: Sequence[cst.EmptyLine]) -> Lines:
+        """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
+        assert fold.with_ is not None
+        names = [self._naming.kept_local(*each) for each in zip(fold.locals, fold.names, strict=True)]
+        state = names.pop()
+        annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
+        start = self.assign(state, fold.with_, depth, heading, annotation=annotation)
+        over = self._expressions.items(fold.over, len(names))
+        change: cst.BaseStatement = self.assign(state, fold.value, depth + (1 if fold.where is None else 2))
+        if fold.where is not None:
+            test = self._expressions.condition(fold.where).node
+            change = cst.If(test=test, body=cst.IndentedBlock([change]))
+        targets = loop_target([cst.Name(name) for name in names], parentheses=False)
+        loop = cst.For(target=targets, iter=over, body=cst.IndentedBlock([change]))
+        result = ir.Local(fold.locals[-1], fold.names[-1], fold.type, fold.place)
+        declared = self._types.annotation(fold.type) if needs_annotation(fold.type) else None
+        target = self._naming.name("step", step.name)
+        return [start, loop, self.assign(target, result, depth, mark_as=step.value, annotation=declared)]
 
     def _declare(
         self, target: str, annotation: cst.BaseExpression, heading: Sequence[cst.EmptyLine]
@@ -458,6 +481,12 @@ class BlockWriter:
         elif not leaves(handler.body):
             value = [cst.SimpleStatementLine([cst.Raise()])]
         return self._inner(handler.body, depth, value)
+
+
+def _starts_at_once(fold: ir.For) -> bool:
+    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+    initial = fold.with_
+    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

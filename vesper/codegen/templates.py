@@ -22,6 +22,18 @@ from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.flow import (
     FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, path
 )
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    dropped_while,
+    fold,
+    fold_entries,
+    greatest_by,
+    grouped_by,
+    least_by,
+    sorted_by,
+    taken_while,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members

@@ -11,7 +11,7 @@ from libcst.helpers import parse_template_statement
 from vesper.codegen import templates
 from vesper.codegen.layout import break_dict
 from vesper.codegen.naming import Naming
-from vesper.codegen.scalars import string_literal
+from vesper.codegen.written import string_literal
 from vesper.spec.types import (
     BOOLEAN,
     BYTES,

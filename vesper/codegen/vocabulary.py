@@ -15,11 +15,13 @@ _FORMS: tuple[type[ast.AST], ...] = (
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
     ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
-    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
 )  # fmt: skip
 _CALLS = frozenset({
     "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
-    "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "mark", "ContractBroken", "TypedDict",
+    "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
+    "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
+    "fold_entries", "mark", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
     "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
@@ -32,9 +34,18 @@ class VocabularyError(Exception):
 
 def check_vocabulary(text: str, kernels: set[str]) -> None:
     calls = _CALLS | kernels
-    for node in ast.walk(ast.parse(text)):
+    everything = list(ast.walk(ast.parse(text)))
+    given = {
+        argument
+        for node in everything
+        if isinstance(node, ast.Call)
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords))
+    }
+    for node in everything:
         if not isinstance(node, _FORMS):
             raise VocabularyError(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__}")
+        if isinstance(node, ast.Lambda) and node not in given:
+            raise VocabularyError(f"line {node.lineno}: a function that no call is given")
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in calls):
             raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
         if isinstance(node, ast.ImportFrom) and not _may_import(node.module or ""):

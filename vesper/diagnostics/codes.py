@@ -98,6 +98,16 @@ class Code(Enum):
         "unknown-type",
         "there is no type `{name}`",
     )
+    FUNCTION_ORDER = (
+        "VSP1105",
+        "function-order",
+        "`{name}` cannot call {what}",
+    )
+    HIDDEN_FUNCTION = (
+        "VSP1106",
+        "hidden-function",
+        "`{name}` hides the function of the library with that name",
+    )
     NO_RETURN = (
         "VSP1201",
         "no-return",
@@ -227,6 +237,21 @@ class Code(Enum):
         "VSP2007",
         "sql-parameters",
         "the parameters of this SQL and `bind` differ: {problem}",
+    )
+    FUNCTION_ARGUMENTS = (
+        "VSP2008",
+        "function-arguments",
+        "`{name}` takes {expected}, not {found}",
+    )
+    BAD_PATTERN = (
+        "VSP2009",
+        "bad-pattern",
+        "this is no pattern: {problem}",
+    )
+    NOT_A_LITERAL = (
+        "VSP2010",
+        "not-a-literal",
+        "`{parameter}` of `{function}` must be a literal",
     )
     ALWAYS_HOLDS = (
         "VSP3101",

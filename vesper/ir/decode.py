@@ -190,7 +190,10 @@ class _Reader:
             if "let" in form:
                 self._binders[form["let"]["local"]] = (form["let"]["value"], None)
             elif "for" in form:
-                for position, number in enumerate(form["for"]["locals"]):
+                numbers = list(form["for"]["locals"])
+                if form["for"]["kind"] == "fold":
+                    self._binders[numbers.pop()] = (form["for"]["with"], None)
+                for position, number in enumerate(numbers):
                     self._binders[number] = (form["for"]["over"], position)
 
     def _local_type(self, number: int) -> Type:
@@ -202,10 +205,11 @@ class _Reader:
         over, value = self._table[body["over"]], self._table[body["value"]]
         where = self._table[body["where"]] if "where" in body else None
         key = self._table[body["key"]] if "key" in body else None
+        with_ = self._table[body["with"]] if "with" in body else None
         numbers = tuple(body["locals"])
         names = tuple(self._source["locals"][number] for number in numbers)
-        type_ = for_type(body["kind"], key, value)
-        return For(body["kind"], numbers, names, over, where, key, value, type_, place, index)
+        type_ = for_type(body["kind"], key, value, over.type)
+        return For(body["kind"], numbers, names, over, where, key, value, type_, place, index, with_)
 
     def _clauses(self, phase: str) -> tuple[Clause, ...]:
         return tuple(

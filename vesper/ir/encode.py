@@ -160,7 +160,9 @@ def _expression(expression: Expression) -> dict[str, Any]:
         case Let():
             return {"let": {"local": expression.local, "value": operands[0], "body": operands[1]}}
         case For():
-            parts = {"over": expression.over, "where": expression.where, "key": expression.key}
+            parts = {
+                "over": expression.over, "with": expression.with_, "where": expression.where, "key": expression.key,
+            }  # fmt: skip
             indices = {name: part.index for name, part in parts.items() if part is not None}
             return {
                 "for": {"kind": expression.kind, "locals": list(expression.locals), "value": expression.value.index}

@@ -34,7 +34,7 @@ from vesper.ir.statements import (
     all_statements,
     expressions_of,
 )
-from vesper.spec.types import BOOLEAN, INTEGER, TIMESTAMP, ArrayOf, MapOf, Record, SetOf, Type
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, optional
 from vesper.spec.values import Value
 
 __all__ = [
@@ -151,6 +151,8 @@ class For:
     type: Type
     place: Place
     index: int = UNNUMBERED
+    with_: Expression | None = None
+    """The order of a `sort_by`, what a `fold` starts with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,16 @@ class Result:
 Expression: TypeAlias = (
     Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result
 )
-FOR_KINDS = ("array", "set", "map", "forall", "exists", "sum", "count", "min", "max")
+FOR_KINDS = (
+    "array", "set", "map", "forall", "exists", "sum", "count", "min", "max", "avg", "sort_by", "distinct_by", "min_by",
+    "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while", "fold",
+)  # fmt: skip
+OF_ITEMS = frozenset(
+    ("sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while")
+)
+"""Kinds of `for` whose result is made of the items, and not of the values; they have one local."""
+ORDER = Enum(("ascending", "descending"))
+"""What the `with` of a `sort_by` says."""
 REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
@@ -224,9 +235,13 @@ def item_types(collection: Type) -> tuple[Type, ...]:
             return ()
 
 
-def for_type(kind: str, key: Expression | None, value: Expression) -> Type:
-    """The type of a `for` of this kind."""
+def for_type(kind: str, key: Expression | None, value: Expression, over: Type) -> Type:
+    """The type of a `for` of this kind over a collection of this type."""
+    if kind in OF_ITEMS:
+        return _type_of_items(kind, value.type, item_types(over)[0])
     match kind:
+        case "avg":
+            return DECIMAL if value.type == INTEGER else value.type
         case "array":
             return ArrayOf(value.type)
         case "set":
@@ -240,6 +255,20 @@ def for_type(kind: str, key: Expression | None, value: Expression) -> Type:
             return INTEGER
         case _:
             return value.type
+
+
+def _type_of_items(kind: str, key: Type, item: Type) -> Type:
+    match kind:
+        case "min_by" | "max_by":
+            return optional(item)
+        case "group_by":
+            return MapOf(key, ArrayOf(item))
+        case "count_by":
+            return MapOf(key, INTEGER)
+        case "index_by":
+            return MapOf(key, item)
+        case _:
+            return ArrayOf(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +369,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Let(value=value, body=body):
             return (value, body)
-        case For(over=over, where=where, key=key, value=value):
-            return tuple(part for part in (over, where, key, value) if part is not None)
+        case For(over=over, with_=with_, where=where, key=key, value=value):
+            return tuple(part for part in (over, with_, where, key, value) if part is not None)
         case Array(items=items):
             return items
         case RecordValue(fields=fields):
@@ -400,14 +429,16 @@ def numbered(node: Node) -> Node:
                 return Let(inner[local], name, first, number(body, inner), place, next(numbers))
             case For():
                 over = number(expression.over, bound)
+                with_ = None if expression.with_ is None else number(expression.with_, bound)
                 inner = bound | {local: next(locals_) for local in expression.locals}
                 where = None if expression.where is None else number(expression.where, inner)
                 key = None if expression.key is None else number(expression.key, inner)
                 value = number(expression.value, inner)
                 own = tuple(inner[local] for local in expression.locals)
                 return replace(
-                    expression, locals=own, over=over, where=where, key=key, value=value, index=next(numbers)
-                )
+                    expression, locals=own, over=over, with_=with_, where=where, key=key, value=value,
+                    index=next(numbers),
+                )  # fmt: skip
             case Array(items, of, place):
                 return Array(tuple([number(each, bound) for each in items]), of, place, next(numbers))
             case RecordValue(fields, place):

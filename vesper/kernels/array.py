@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from vesper.kernels.equality import holds_nan
-from vesper.kernels.order import Ordered, order_of, place_of
+from vesper.kernels.equality import are_equal, hashable, holds_nan
+from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
-from vesper.spec.json_value import canonical_text
-from vesper.spec.values import MAX_DIGITS, MAX_ENTRIES, Json, Key
+from vesper.spec.values import MAX_ENTRIES, Key
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Key)
-_WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
 
 
 def length(values: Sequence[_Item]) -> int:
@@ -32,6 +28,18 @@ def at(values: Sequence[_Item], index: int) -> _Item:
     raise Raised(ErrorCode.INDEX_OUT_OF_RANGE)
 
 
+def equal(left: Sequence[object], right: Sequence[object]) -> bool:
+    return are_equal(left, right)
+
+
+def not_equal(left: Sequence[object], right: Sequence[object]) -> bool:
+    return not are_equal(left, right)
+
+
+def count(values: Sequence[_Item]) -> int:
+    return len(values)
+
+
 def is_item(value: object, values: Sequence[object]) -> bool:
     # SEMANTICS: Python takes an object that it finds for equal to itself; what holds a NaN equals nothing.
     return value in values and not holds_nan(value)
@@ -41,20 +49,28 @@ def contains(values: Sequence[object], value: object) -> bool:
     return is_item(value, values)
 
 
-def smallest(values: Iterable[Ordered]) -> Ordered:
+def smallest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered:
     """The first of the smallest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return min(found, key=place_of)
+    return builtins.min(found, key=order_of(declared))
 
 
-def largest(values: Iterable[Ordered]) -> Ordered:
+def largest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered:
     """The first of the largest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return max(found, key=place_of)
+    return builtins.max(found, key=order_of(declared))
+
+
+def min(values: Sequence[Ordered], declared: Sequence[str] = ()) -> Ordered:
+    return smallest(values, declared)
+
+
+def max(values: Sequence[Ordered], declared: Sequence[str] = ()) -> Ordered:
+    return largest(values, declared)
 
 
 def get(values: Sequence[_Item], index: int) -> _Item | None:
@@ -122,26 +138,8 @@ def sort(values: Sequence[Ordered], order: str, declared: Sequence[str] = ()) ->
 def distinct(values: Sequence[_Item]) -> list[_Item]:
     firsts: dict[object, _Item] = {}
     for value in values:
-        firsts.setdefault(_hashable(value), value)
+        firsts.setdefault(hashable(value), value)
     return list(firsts.values())
-
-
-def _hashable(value: object) -> object:
-    """Something that is equal, and has the same hash, exactly where two values of one type are equal."""
-    match value:
-        case Decimal():
-            # Text: the hash of a number is known, so that many different ones could be made to share one.
-            return str(_WITHOUT_ZEROS.normalize(value)) if value else "0"
-        case Json():
-            return canonical_text(value)
-        case float() if math.isnan(value):
-            return object()  # equal to nothing else
-        case list():
-            return tuple([_hashable(item) for item in value])
-        case dict():
-            return frozenset([(key, _hashable(item)) for key, item in value.items()])
-        case _:
-            return value
 
 
 def range(start: int, end: int, step: int) -> list[int]:
@@ -149,6 +147,16 @@ def range(start: int, end: int, step: int) -> list[int]:
     # SEMANTICS: Python has no length for a range of 2**63 items, so this counts them itself.
     _refuse_many(-((start - end) // step))
     return list(builtins.range(start, end, step))
+
+
+def zip(left: Sequence[object], right: Sequence[object]) -> list[Any]:
+    # SEMANTICS: Python's zip would stop at the end of the shorter one.
+    _require(len(left) == len(right))
+    return [{"first": first, "second": second} for first, second in builtins.zip(left, right, strict=True)]
+
+
+def enumerate(values: Sequence[object]) -> list[Any]:
+    return [{"index": index, "value": value} for index, value in builtins.enumerate(values)]
 
 
 def reverse(values: Sequence[_Item]) -> list[_Item]:
@@ -163,7 +171,7 @@ def chunks(values: Sequence[_Item], size: int) -> list[list[_Item]]:
 def index_of(values: Sequence[_Item], value: _Item) -> int | None:
     if holds_nan(value):
         return None
-    return next((index for index, item in enumerate(values) if item == value), None)
+    return next((index for index, item in builtins.enumerate(values) if item == value), None)
 
 
 def to_set(values: Sequence[_Key]) -> frozenset[_Key]:

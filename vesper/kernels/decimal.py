@@ -7,6 +7,7 @@ exception.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from decimal import (
     ROUND_HALF_EVEN,
@@ -130,6 +131,19 @@ def greater(left: Decimal, right: Decimal) -> bool:
 
 def greater_or_equal(left: Decimal, right: Decimal) -> bool:
     return left >= right
+
+
+def sum(values: Sequence[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for value in values:
+        total = add(total, value)
+    return total
+
+
+def avg(values: Sequence[Decimal]) -> Decimal:
+    if not values:
+        raise Raised(ErrorCode.EMPTY_COLLECTION)
+    return divide(sum(values), Decimal(len(values)))
 
 
 def divide(left: Decimal, right: Decimal) -> Decimal:
@@ -266,9 +280,9 @@ def allocate(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     taken_apart = [parts(weight) for weight in weights]
     finest = max(weight_scale for _, weight_scale in taken_apart)
     whole_weights = [coefficient * 10 ** (finest - weight_scale) for coefficient, weight_scale in taken_apart]
-    weight_of_all = sum(whole_weights)
+    weight_of_all = builtins.sum(whole_weights)
     shares = [divmod(units * weight, weight_of_all) for weight in whole_weights]
-    left_over = units - sum(share for share, _ in shares)
+    left_over = units - builtins.sum(share for share, _ in shares)
     by_remainder = sorted(range(len(shares)), key=lambda index: shares[index][1], reverse=True)
     gets_one_more = frozenset(by_remainder[:left_over])
     is_negative = total < 0

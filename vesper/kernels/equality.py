@@ -1,8 +1,26 @@
-"""Where Python's `==` is not the language's: a value that holds a NaN equals nothing, not even itself."""
+"""Equality of values of one type, whatever they are made of. A value that holds a NaN equals nothing, not even itself.
+
+Python's own `==` of lists and dicts asks for identity first, so that a NaN inside of one would equal itself.
+"""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from vesper.spec.json_value import canonical_text
+from vesper.spec.values import MAX_DIGITS, Json
+
+_WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
+
+
+def are_equal(left: object, right: object) -> bool:
+    """Equal by the equality of their types, part by part."""
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(are_equal(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(are_equal(value, right[key]) for key, value in left.items())
+    return left == right
 
 
 def holds_nan(value: object) -> bool:
@@ -15,3 +33,21 @@ def holds_nan(value: object) -> bool:
             return any(map(holds_nan, value.values()))
         case _:
             return False
+
+
+def hashable(value: object) -> object:
+    """Something that is equal, and has the same hash, exactly where two values of one type are equal."""
+    match value:
+        case Decimal():
+            # Text: the hash of a number is known, so that many different ones could be made to share one.
+            return str(_WITHOUT_ZEROS.normalize(value)) if value else "0"
+        case Json():
+            return canonical_text(value)
+        case float() if math.isnan(value):
+            return object()  # equal to nothing else
+        case list():
+            return tuple([hashable(item) for item in value])
+        case dict():
+            return frozenset([(key, hashable(item)) for key, item in value.items()])
+        case _:
+            return value

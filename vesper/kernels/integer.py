@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from vesper.kernels.raised import Raised
@@ -31,6 +32,16 @@ def checked_sum(numbers: Iterable[int]) -> int:
     for number in numbers:
         total = checked(total + number)
     return total
+
+
+def sum(values: Sequence[int]) -> int:
+    return checked_sum(values)
+
+
+def avg(values: Sequence[int]) -> Decimal:
+    if not values:
+        raise Raised(ErrorCode.EMPTY_COLLECTION)
+    return divided(Decimal(builtins.sum(values)), Decimal(len(values)), 0)
 
 
 def add(left: int, right: int) -> int:

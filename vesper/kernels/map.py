@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from vesper.kernels.equality import are_equal
 from vesper.kernels.order import order_of, place_of
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
@@ -12,6 +13,14 @@ from vesper.spec.values import MAX_ENTRIES, Key
 
 _Key = TypeVar("_Key", bound=Key)
 _Value = TypeVar("_Value")
+
+
+def equal(left: Mapping[_Key, _Value], right: Mapping[_Key, _Value]) -> bool:
+    return are_equal(left, right)
+
+
+def not_equal(left: Mapping[_Key, _Value], right: Mapping[_Key, _Value]) -> bool:
+    return not are_equal(left, right)
 
 
 def length(entries: Mapping[_Key, _Value]) -> int:
@@ -68,6 +77,15 @@ def keys(entries: Mapping[_Key, _Value]) -> list[_Key]:
 
 def values(entries: Mapping[_Key, _Value]) -> list[_Value]:
     return list(entries.values())
+
+
+def entries(entries: Mapping[_Key, object]) -> list[Any]:
+    return [{"key": key, "value": value} for key, value in entries.items()]
+
+
+def from_entries(entries: Sequence[Any], declared: Sequence[str] = ()) -> dict[Any, Any]:
+    found = _unique((entry["key"], entry["value"]) for entry in entries)
+    return {key: found[key] for key in sorted(found, key=order_of(declared))}
 
 
 def put(entries: Mapping[_Key, _Value], key: _Key, value: _Value, declared: Sequence[str] = ()) -> dict[_Key, _Value]:

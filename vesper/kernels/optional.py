@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from vesper.kernels.equality import are_equal
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 
@@ -16,6 +17,18 @@ def some(value: _Item) -> _Item | None:
 
 def is_null(value: _Item | None) -> bool:
     return value is None
+
+
+def is_not_null(value: _Item | None) -> bool:
+    return value is not None
+
+
+def equal(left: object, right: object) -> bool:
+    return are_equal(left, right)
+
+
+def not_equal(left: object, right: object) -> bool:
+    return not are_equal(left, right)
 
 
 def unwrap(value: _Item | None) -> _Item:

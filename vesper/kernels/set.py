@@ -13,6 +13,14 @@ from vesper.spec.values import MAX_ENTRIES, Key
 _Key = TypeVar("_Key", bound=Key)
 
 
+def equal(left: frozenset[_Key], right: frozenset[_Key]) -> bool:
+    return left == right
+
+
+def not_equal(left: frozenset[_Key], right: frozenset[_Key]) -> bool:
+    return left != right
+
+
 def is_member(value: _Key, members: frozenset[_Key]) -> bool:
     return value in members
 

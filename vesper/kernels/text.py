@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from vesper.kernels.raised import Raised
+from vesper.spec import unicode
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import MAX_ENTRIES, MAX_TEXT
 
@@ -109,6 +110,21 @@ def trim_start(value: str) -> str:
 
 def trim_end(value: str) -> str:
     return value.rstrip(_WHITE_SPACE)
+
+
+def lower(value: str) -> str:
+    # SEMANTICS: not Python's, which knows another Unicode and looks at the neighbours of a sigma.
+    return _of_bounded_length(unicode.lower(value))
+
+
+def upper(value: str) -> str:
+    return _of_bounded_length(unicode.upper(value))
+
+
+def _of_bounded_length(value: str) -> str:
+    # One code point becomes three at most, so a text of the longest length is made before it is refused.
+    _refuse_long(len(value))
+    return value
 
 
 def starts_with(value: str, prefix: str) -> bool:

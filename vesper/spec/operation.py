@@ -20,12 +20,20 @@ class OpSpec:
     """Trailing parameters that a call may leave out, each with the JSON text of its value."""
     literals: tuple[str, ...] = ()
     """Parameters whose argument must be a literal, because it is read when the node is checked."""
+    form: str | None = None
+    """Of an operation that computes something for each item: the kind of `for` that it is in the IR."""
+    call: str | None = None
+    """Of a form: how it is written."""
     status: str = "implemented"
 
     @property
     def is_implemented(self) -> bool:
         """False for what the specification has and no engine has yet; a node that uses it is refused by name."""
         return self.status == "implemented"
+
+    @property
+    def has_kernel(self) -> bool:
+        return self.is_implemented and self.form is None
 
     @property
     def family(self) -> str:

@@ -17,7 +17,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.not_equal": OpSpec(
         name="array.not_equal",
@@ -30,7 +30,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.length": OpSpec(
         name="array.length",
@@ -56,7 +56,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="count",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.at": OpSpec(
         name="array.at",
@@ -225,7 +225,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sort_by",
         defaults=(("order", '"ascending"'),),
         literals=(),
-        status="specified",
+        form="sort_by",
+        call="sort_by(key FOR x IN values[, order])",
+        status="implemented",
     ),
     "array.distinct": OpSpec(
         name="array.distinct",
@@ -251,7 +253,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="distinct_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="distinct_by",
+        call="distinct_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.zip": OpSpec(
         name="array.zip",
@@ -264,7 +268,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="zip",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.range": OpSpec(
         name="array.range",
@@ -290,7 +294,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="enumerate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.reverse": OpSpec(
         name="array.reverse",
@@ -368,7 +372,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="min",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.max": OpSpec(
         name="array.max",
@@ -381,7 +385,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="max",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "array.min_by": OpSpec(
         name="array.min_by",
@@ -394,7 +398,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="min_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="min_by",
+        call="min_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.max_by": OpSpec(
         name="array.max_by",
@@ -407,7 +413,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="max_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="max_by",
+        call="max_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.transform": OpSpec(
         name="array.transform",
@@ -420,7 +428,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="array",
+        call="[result FOR x IN values]",
+        status="implemented",
     ),
     "array.filter": OpSpec(
         name="array.filter",
@@ -433,7 +443,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="array",
+        call="[x FOR x IN values WHERE condition]",
+        status="implemented",
     ),
     "array.for_all": OpSpec(
         name="array.for_all",
@@ -446,7 +458,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="forall",
+        call="FORALL x IN values SATISFIES condition",
+        status="implemented",
     ),
     "array.exists": OpSpec(
         name="array.exists",
@@ -459,7 +473,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        form="exists",
+        call="EXISTS x IN values SATISFIES condition",
+        status="implemented",
     ),
     "array.fold": OpSpec(
         name="array.fold",
@@ -472,7 +488,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="fold",
         defaults=(),
         literals=(),
-        status="specified",
+        form="fold",
+        call="fold(next FOR x IN values, acc = initial)",
+        status="implemented",
     ),
     "array.group_by": OpSpec(
         name="array.group_by",
@@ -485,7 +503,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="group_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="group_by",
+        call="group_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.count_by": OpSpec(
         name="array.count_by",
@@ -498,7 +518,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="count_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="count_by",
+        call="count_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.index_by": OpSpec(
         name="array.index_by",
@@ -511,7 +533,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="index_by",
         defaults=(),
         literals=(),
-        status="specified",
+        form="index_by",
+        call="index_by(key FOR x IN values)",
+        status="implemented",
     ),
     "array.take_while": OpSpec(
         name="array.take_while",
@@ -524,7 +548,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="take_while",
         defaults=(),
         literals=(),
-        status="specified",
+        form="take_while",
+        call="take_while(condition FOR x IN values)",
+        status="implemented",
     ),
     "array.drop_while": OpSpec(
         name="array.drop_while",
@@ -537,7 +563,9 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="drop_while",
         defaults=(),
         literals=(),
-        status="specified",
+        form="drop_while",
+        call="drop_while(condition FOR x IN values)",
+        status="implemented",
     ),
     "array.to_set": OpSpec(
         name="array.to_set",
@@ -784,7 +812,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.not_equal": OpSpec(
         name="date.not_equal",
@@ -797,7 +825,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less": OpSpec(
         name="date.less",
@@ -810,7 +838,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.less_or_equal": OpSpec(
         name="date.less_or_equal",
@@ -823,7 +851,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater": OpSpec(
         name="date.greater",
@@ -836,7 +864,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.greater_or_equal": OpSpec(
         name="date.greater_or_equal",
@@ -849,7 +877,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.parse": OpSpec(
         name="date.parse",
@@ -862,7 +890,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.from_parts": OpSpec(
         name="date.from_parts",
@@ -875,7 +903,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.text": OpSpec(
         name="date.text",
@@ -888,7 +916,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.to_timestamp": OpSpec(
         name="date.to_timestamp",
@@ -901,7 +929,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_days": OpSpec(
         name="date.add_days",
@@ -914,7 +942,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_months": OpSpec(
         name="date.add_months",
@@ -927,7 +955,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_months",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_years": OpSpec(
         name="date.add_years",
@@ -940,7 +968,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_years",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_between": OpSpec(
         name="date.days_between",
@@ -953,7 +981,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.months_between": OpSpec(
         name="date.months_between",
@@ -966,7 +994,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="months_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.years_between": OpSpec(
         name="date.years_between",
@@ -979,7 +1007,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="years_between",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday": OpSpec(
         name="date.weekday",
@@ -992,7 +1020,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.weekday_number": OpSpec(
         name="date.weekday_number",
@@ -1005,7 +1033,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="weekday_number",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.year": OpSpec(
         name="date.year",
@@ -1018,7 +1046,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.month": OpSpec(
         name="date.month",
@@ -1031,7 +1059,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day": OpSpec(
         name="date.day",
@@ -1044,7 +1072,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.day_of_year": OpSpec(
         name="date.day_of_year",
@@ -1057,7 +1085,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day_of_year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.days_in_month": OpSpec(
         name="date.days_in_month",
@@ -1070,7 +1098,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days_in_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.start_of_month": OpSpec(
         name="date.start_of_month",
@@ -1083,7 +1111,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="start_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.end_of_month": OpSpec(
         name="date.end_of_month",
@@ -1096,7 +1124,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="end_of_month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.is_business_day": OpSpec(
         name="date.is_business_day",
@@ -1113,7 +1141,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="is_business_day",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.add_business_days": OpSpec(
         name="date.add_business_days",
@@ -1131,7 +1159,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="add_business_days",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "date.business_days_between": OpSpec(
         name="date.business_days_between",
@@ -1149,7 +1177,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="business_days_between",
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.from_integer": OpSpec(
         name="decimal.from_integer",
@@ -1522,7 +1550,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "decimal.avg": OpSpec(
         name="decimal.avg",
@@ -1535,7 +1563,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="avg",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.equal": OpSpec(
         name="duration.equal",
@@ -1548,7 +1576,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.not_equal": OpSpec(
         name="duration.not_equal",
@@ -1561,7 +1589,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less": OpSpec(
         name="duration.less",
@@ -1574,7 +1602,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.less_or_equal": OpSpec(
         name="duration.less_or_equal",
@@ -1587,7 +1615,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater": OpSpec(
         name="duration.greater",
@@ -1600,7 +1628,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.greater_or_equal": OpSpec(
         name="duration.greater_or_equal",
@@ -1613,7 +1641,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.add": OpSpec(
         name="duration.add",
@@ -1626,7 +1654,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.subtract": OpSpec(
         name="duration.subtract",
@@ -1639,7 +1667,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.multiply": OpSpec(
         name="duration.multiply",
@@ -1652,7 +1680,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.divide": OpSpec(
         name="duration.divide",
@@ -1665,7 +1693,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.ratio": OpSpec(
         name="duration.ratio",
@@ -1678,7 +1706,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.negate": OpSpec(
         name="duration.negate",
@@ -1691,7 +1719,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.abs": OpSpec(
         name="duration.abs",
@@ -1704,7 +1732,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="abs",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.parse": OpSpec(
         name="duration.parse",
@@ -1717,7 +1745,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="duration",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.text": OpSpec(
         name="duration.text",
@@ -1730,7 +1758,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_seconds": OpSpec(
         name="duration.total_seconds",
@@ -1743,7 +1771,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.total_microseconds": OpSpec(
         name="duration.total_microseconds",
@@ -1756,7 +1784,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="total_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_microseconds": OpSpec(
         name="duration.from_microseconds",
@@ -1769,7 +1797,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_days": OpSpec(
         name="duration.from_days",
@@ -1782,7 +1810,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="days",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_hours": OpSpec(
         name="duration.from_hours",
@@ -1795,7 +1823,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hours",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_minutes": OpSpec(
         name="duration.from_minutes",
@@ -1808,7 +1836,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minutes",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_seconds": OpSpec(
         name="duration.from_seconds",
@@ -1821,7 +1849,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.from_milliseconds": OpSpec(
         name="duration.from_milliseconds",
@@ -1834,7 +1862,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="milliseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "duration.sum": OpSpec(
         name="duration.sum",
@@ -1847,7 +1875,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "enum.equal": OpSpec(
         name="enum.equal",
@@ -2575,7 +2603,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="sum",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "integer.avg": OpSpec(
         name="integer.avg",
@@ -2588,7 +2616,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="avg",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "json.equal": OpSpec(
         name="json.equal",
@@ -2744,7 +2772,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.not_equal": OpSpec(
         name="map.not_equal",
@@ -2757,7 +2785,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.length": OpSpec(
         name="map.length",
@@ -2861,7 +2889,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="entries",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "map.put": OpSpec(
         name="map.put",
@@ -2913,7 +2941,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_entries",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.is_null": OpSpec(
         name="optional.is_null",
@@ -2965,7 +2993,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.require": OpSpec(
         name="optional.require",
@@ -2991,7 +3019,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "optional.not_equal": OpSpec(
         name="optional.not_equal",
@@ -3004,7 +3032,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "record.equal": OpSpec(
         name="record.equal",
@@ -3017,7 +3045,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "record.not_equal": OpSpec(
         name="record.not_equal",
@@ -3030,7 +3058,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "regex.matches": OpSpec(
         name="regex.matches",
@@ -3043,7 +3071,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="matches",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find": OpSpec(
         name="regex.find",
@@ -3056,7 +3084,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.find_all": OpSpec(
         name="regex.find_all",
@@ -3069,7 +3097,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="find_all",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.groups": OpSpec(
         name="regex.groups",
@@ -3082,7 +3110,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="groups",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.replace": OpSpec(
         name="regex.replace",
@@ -3095,7 +3123,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="replace_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "regex.split": OpSpec(
         name="regex.split",
@@ -3108,7 +3136,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="split_pattern",
         defaults=(),
         literals=("pattern",),
-        status="specified",
+        status="implemented",
     ),
     "set.is_member": OpSpec(
         name="set.is_member",
@@ -3134,7 +3162,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.not_equal": OpSpec(
         name="set.not_equal",
@@ -3147,7 +3175,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "set.contains": OpSpec(
         name="set.contains",
@@ -3498,7 +3526,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="lower",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.upper": OpSpec(
         name="text.upper",
@@ -3511,7 +3539,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="upper",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "text.starts_with": OpSpec(
         name="text.starts_with",
@@ -3706,7 +3734,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.not_equal": OpSpec(
         name="timestamp.not_equal",
@@ -3719,7 +3747,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less": OpSpec(
         name="timestamp.less",
@@ -3732,7 +3760,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.less_or_equal": OpSpec(
         name="timestamp.less_or_equal",
@@ -3745,7 +3773,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater": OpSpec(
         name="timestamp.greater",
@@ -3758,7 +3786,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.greater_or_equal": OpSpec(
         name="timestamp.greater_or_equal",
@@ -3771,7 +3799,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.add": OpSpec(
         name="timestamp.add",
@@ -3784,7 +3812,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.subtract": OpSpec(
         name="timestamp.subtract",
@@ -3797,7 +3825,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.since": OpSpec(
         name="timestamp.since",
@@ -3810,7 +3838,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function=None,
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.parse": OpSpec(
         name="timestamp.parse",
@@ -3823,7 +3851,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="timestamp",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.text": OpSpec(
         name="timestamp.text",
@@ -3836,7 +3864,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="text",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.to_date": OpSpec(
         name="timestamp.to_date",
@@ -3849,7 +3877,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="to_date",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.year": OpSpec(
         name="timestamp.year",
@@ -3862,7 +3890,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="year",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.month": OpSpec(
         name="timestamp.month",
@@ -3875,7 +3903,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="month",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.day": OpSpec(
         name="timestamp.day",
@@ -3888,7 +3916,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="day",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.hour": OpSpec(
         name="timestamp.hour",
@@ -3901,7 +3929,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="hour",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.minute": OpSpec(
         name="timestamp.minute",
@@ -3914,7 +3942,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="minute",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.second": OpSpec(
         name="timestamp.second",
@@ -3927,7 +3955,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="second",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.microsecond": OpSpec(
         name="timestamp.microsecond",
@@ -3940,7 +3968,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="microsecond",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_microseconds": OpSpec(
         name="timestamp.epoch_microseconds",
@@ -3953,7 +3981,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.epoch_seconds": OpSpec(
         name="timestamp.epoch_seconds",
@@ -3966,7 +3994,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_microseconds": OpSpec(
         name="timestamp.from_epoch_microseconds",
@@ -3979,7 +4007,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_microseconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.from_epoch_seconds": OpSpec(
         name="timestamp.from_epoch_seconds",
@@ -3992,7 +4020,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="from_epoch_seconds",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "timestamp.truncate": OpSpec(
         name="timestamp.truncate",
@@ -4005,7 +4033,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         function="truncate",
         defaults=(),
         literals=(),
-        status="specified",
+        status="implemented",
     ),
     "value.min": OpSpec(
         name="value.min",
@@ -4049,5 +4077,8 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
 }
 """All that are specified, in declared order."""
 
-IMPLEMENTED: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.is_implemented}
-"""Those that every engine has."""
+IMPLEMENTED: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.has_kernel}
+"""Those that every engine has a kernel of."""
+
+FORMS: Final[dict[str, OpSpec]] = {name: spec for name, spec in OPERATIONS.items() if spec.form is not None}
+"""Those that are a `for` in the IR and have no kernel."""

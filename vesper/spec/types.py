@@ -235,12 +235,12 @@ def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
     if head == "enum":
         members, rest = _read_names(rest[1:])
         return Enum(members), rest[1:]
+    if head == "{":
+        return _read_record(rest)
     if head == "fn":
         parameters, rest = _read_list(rest[1:], ")")
         result, rest = _read(rest[2:])
         return Function(parameters, result), rest
-    if head == "{":
-        return _read_record(rest)
     if head in ("array", "set", "map", "optional"):
         inner, rest = _read_list(rest[1:], ">")
         return _applied(head, inner), rest[1:]
@@ -271,11 +271,13 @@ def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tupl
 
 
 def _read_record(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    """`key: K, value: V}`; what stands after it is left."""
     fields: list[tuple[str, Type]] = []
     while words[0] != "}":
-        type_, rest = _read(words[2:])
-        fields.append((words[0], type_))
-        words = rest[1:] if rest[0] == "," else rest
+        name = words[0]
+        type_, words = _read(words[2:])
+        fields.append((name, type_))
+        words = words[1:] if words[0] == "," else words
     return Record(tuple(fields)), words[1:]
 
 
@@ -298,8 +300,10 @@ def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bo
             return match_declared(a, b, bindings)
         case MapOf(k, v), MapOf(other_k, other_v):
             return match_declared(k, other_k, bindings) and match_declared(v, other_v, bindings)
-        case Record(fields), Record(others) if [name for name, _ in fields] == [name for name, _ in others]:
-            return all(match_declared(a, b, bindings) for (_, a), (_, b) in zip(fields, others, strict=True))
+        case Record(fields), Record(others):
+            return [name for name, _ in fields] == [name for name, _ in others] and all(
+                match_declared(a, b, bindings) for (_, a), (_, b) in zip(fields, others, strict=True)
+            )
         case _:
             return pattern == actual
 
@@ -317,8 +321,8 @@ def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
             return MapOf(substitute(key, bindings), substitute(value, bindings))
         case OptionalOf(inner):
             return optional(substitute(inner, bindings))
-        case Record(fields):
-            return Record(tuple((name, substitute(field, bindings)) for name, field in fields))
+        case Record(fields, record_name):
+            return Record(tuple((name, substitute(each, bindings)) for name, each in fields), record_name)
         case Function(parameters, result):
             return Function(tuple(substitute(each, bindings) for each in parameters), substitute(result, bindings))
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -39,6 +40,13 @@ class Number:
 class String:
     text: str
     span: Span
+    offsets: Sequence[int] = field(default=(), compare=False, repr=False)
+    """Where in the file each character starts, and last the closing quote."""
+
+    def part(self, start: int, end: int) -> Span:
+        """The stretch of the file that the characters `start:end` come from."""
+        last = len(self.offsets) - 1
+        return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,7 @@ class RecordLiteral:
 
 @dataclass(frozen=True, slots=True)
 class MapLiteral:
-    """Braces whose keys are strings in quotes."""
+    """Braces whose keys are strings in quotes or other values, and not bare words."""
 
     entries: tuple[tuple[Expression, Expression], ...]
     span: Span
@@ -244,8 +252,8 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return (base,)
         case Index(base=base, index=index):
             return (base, index)
-        case Call(arguments=arguments, binding=binding):
-            return (*arguments, *_binding_parts(binding))
+        case Call(arguments=arguments, binding=binding, named=named):
+            return (*arguments, *_binding_parts(binding), *(value for _, value in named))
         case Aggregate(value=value, binding=binding):
             return (value, *_binding_parts(binding))
         case Quantifier(binding=binding, holds=holds):
@@ -340,10 +348,29 @@ class RecordType:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedType:
+    """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
+
+    name: Word
+    type: TypeText
+    constraints: tuple[Constraint | Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     name: Word
     type: TypeText
     value: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the node's own: its value, over its parameters and the node's constants."""
+
+    name: Word
+    parameters: tuple[Output, ...]
+    returns: TypeText
+    value: Expression
 
 
 # -- flow -----------------------------------------------------------------------------------------
@@ -586,9 +613,10 @@ class Document:
     type: Word
     intent: Word
     inputs: tuple[Input, ...]
-    types: tuple[RecordType, ...]
+    types: tuple[RecordType | NamedType, ...]
     outputs: tuple[Output, ...]
     constants: tuple[Constant, ...]
+    functions: tuple[Function, ...]
     preconditions: tuple[Clause, ...]
     postconditions: tuple[Clause, ...]
     flow: tuple[Step, ...]

@@ -253,7 +253,7 @@ class ExpressionParser(TypeParser):
             return ast.Number(token.text, token.span)
         if token.kind is TokenKind.STRING:
             self.take()
-            return ast.String(token.text, token.span)
+            return ast.String(token.text, token.span, token.offsets)
         if self.at("true", "false"):
             self.take()
             return ast.Boolean(token.text == "true", token.span)
@@ -285,14 +285,21 @@ class ExpressionParser(TypeParser):
             return ast.Name(word.text, word.span)
         self.take()
         arguments: list[ast.Expression] = []
+        named: list[tuple[ast.Word, ast.Expression]] = []
         binding: ast.Binding | None = None
         while not self.at(")"):
-            arguments.append(self.closed_expression())
-            if binding is None:
+            if binding is not None and self.next.kind is TokenKind.NAME and self.next_but_one_is("="):
+                name_of = self.name("a name before `=`")
+                self.expect("=")
+                named.append((name_of, self.closed_expression()))
+            else:
+                arguments.append(self.closed_expression())
+            if len(arguments) == 1 and not named and binding is None:
                 binding = self._optional_binding()
             if not self.at(")"):
                 self.expect(",")
-        return ast.Call(word, tuple(arguments), binding, word.span.to(self.expect(")").span))
+        span = word.span.to(self.expect(")").span)
+        return ast.Call(word, tuple(arguments), binding, span, tuple(named))
 
     def _aggregate(self) -> ast.Expression:
         word = self.take()

@@ -18,6 +18,7 @@ NODE: Final = Shape(
         "types",
         "inputs",
         "constants",
+        "functions",
         "contracts",
         "testing",
         "metadata",
@@ -26,10 +27,7 @@ NODE: Final = Shape(
         "performance",
         "security",
     ),
-    later=(
-        "functions",
-        "observability",
-    ),
+    later=("observability",),
 )
 METADATA: Final = Shape(
     "`metadata`",
@@ -120,12 +118,25 @@ RECORD_TYPE: Final = Shape(
     required=("fields",),
     optional=("constraints",),
 )
+NAMED_TYPE: Final = Shape(
+    "a type",
+    required=("type",),
+    optional=("constraints",),
+)
 CONSTANT: Final = Shape(
     "a constant",
     required=(
         "type",
         "value",
     ),
+)
+FUNCTION: Final = Shape(
+    "a function",
+    required=(
+        "returns",
+        "value",
+    ),
+    optional=("params",),
 )
 OUTPUTS: Final = Shape(
     "`outputs`",

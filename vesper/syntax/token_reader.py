@@ -45,7 +45,7 @@ class TokenReader:
 
     def next_but_one_is(self, text: str) -> bool:
         following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
-        return following.kind is TokenKind.WORD and following.text == text
+        return following.text == text and (following.kind is TokenKind.WORD or following.kind is TokenKind.SIGN)
 
     def take(self) -> Token:
         token = self.next
@@ -70,7 +70,7 @@ class TokenReader:
         return ast.Word(token.text, token.span)
 
     def fail(self, expected: str) -> NoReturn:
-        if self.at("="):  # it has a place in LET alone; anywhere else a comparison was meant
+        if self.at("="):  # it has a place in LET and fold alone; anywhere else a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
         self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -28,6 +29,8 @@ class Token:
     text: str
     """For a string, what is between its quotes."""
     span: Span
+    offsets: Sequence[int] = ()
+    """For a string, where in the file each of its characters starts, and last its closing quote."""
 
     def describe(self) -> str:
         if self.kind is TokenKind.END:
@@ -92,8 +95,9 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
             continue
         kind, start, position = match.lastgroup, position, match.end()
         if kind != "space":
-            tokens.append(_token(str(kind), match[0], placed.span(start, position), bag))
-    if not any(token.text == "LET" for token in tokens):
+            tokens.append(_token(str(kind), match[0], placed, start, bag))
+    # `=` gives a name to a value in a LET, and in a call after a FOR: `fold(acc + x FOR x IN xs, acc = 0)`.
+    if not any(token.text in ("LET", "FOR") for token in tokens):
         for token in tokens:
             if token.text == "=" and token.kind is TokenKind.SIGN:
                 bag.error(Code.BAD_CHARACTER, token.span, help="compare with `==`", what="`=`")
@@ -103,9 +107,11 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
     return [*tokens, Token(TokenKind.END, "", end)]
 
 
-def _token(kind: str, text: str, span: Span, bag: DiagnosticBag) -> Token:
+def _token(kind: str, text: str, placed: PlacedText, start: int, bag: DiagnosticBag) -> Token:
+    end = start + len(text)
+    span = placed.span(start, end)
     if kind == "string":
-        return Token(TokenKind.STRING, text[1:-1], span)
+        return Token(TokenKind.STRING, text[1:-1], span, placed.offsets[start + 1 : end])
     if kind == "number":
         if "_" in text:
             bag.error(Code.BAD_NUMBER, span, text=text, problem="has an underscore in it")

@@ -15,7 +15,7 @@ from vesper.spec.node_id import NODE_ID_HELP, split_node_id
 from vesper.syntax import ast, fields, shapes
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.syntax.shape import Shape
-from vesper.syntax.slots import TYPE_NAME
+from vesper.syntax.slots import NAME, TYPE_NAME
 from vesper.syntax.steps_to_ast import StepReader
 from vesper.syntax.yaml_tree import Mapping, Scalar, Tree
 
@@ -50,10 +50,13 @@ class _Builder(StepReader):
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
         intent = node.scalar("intent")
-        types = self._each(node.mapping("types"), self._record_type, TYPE_NAME)
+        types: tuple[ast.RecordType | ast.NamedType, ...] = self._each(
+            node.mapping("types"), self._declared_type, TYPE_NAME
+        )
         inputs = self._each(node.mapping("inputs"), self._input)
         outputs = self._outputs(node.mapping("outputs"))
         constants = self._each(node.mapping("constants"), self._constant)
+        functions = self._each(node.mapping("functions"), self._function)
         contracts = self._fields(node.mapping("contracts"), shapes.CONTRACTS)
         preconditions = self._clauses(contracts, "preconditions")
         postconditions = self._clauses(contracts, "postconditions")
@@ -78,6 +81,7 @@ class _Builder(StepReader):
             types=types,
             outputs=outputs,
             constants=constants,
+            functions=functions,
             preconditions=preconditions,
             postconditions=postconditions,
             flow=steps,
@@ -146,15 +150,33 @@ class _Builder(StepReader):
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
         return None if type_ is None else ast.Output(name, type_)
 
-    def _record_type(self, name: ast.Word, tree: Tree) -> ast.RecordType | None:
+    def _declared_type(self, name: ast.Word, tree: Tree) -> ast.RecordType | ast.NamedType | None:
         mapping = expect_mapping(tree, name.text, self._bag)
         if mapping is None:
             return None
+        if any(key.text == "type" for key, _ in mapping.entries):
+            return self._named_type(name, mapping)
         entry = Fields(mapping, shapes.RECORD_TYPE, self._bag)
         listed = entry.mapping("fields")
         if listed is not None and not listed.entries:
             self._bag.error(Code.WRONG_KIND, listed.span, key="fields", expected="at least one field", found="none")
         return ast.RecordType(name, self._each(listed, self._output), self._clauses(entry, "constraints"))
+
+    def _named_type(self, name: ast.Word, mapping: Mapping) -> ast.NamedType | None:
+        entry = Fields(mapping, shapes.NAMED_TYPE, self._bag)
+        type_ = self._type(entry.scalar("type"))
+        listed = entry.sequence("constraints")
+        found = [self._constraint_or_clause(item) for item in (listed.items if listed else ())]
+        constraints = tuple(each for each in found if each is not None)
+        return None if type_ is None else ast.NamedType(name, type_, constraints)
+
+    def _constraint_or_clause(self, tree: Tree) -> ast.Constraint | ast.Clause | None:
+        """`positive`, `{max: 9}`, or a clause over `value`. A word alone is a constraint."""
+        if not isinstance(tree, Scalar) or NAME.fullmatch(tree.text):
+            return self._constraint(tree)
+        scalar = expect_scalar(tree, "constraints", self._bag)
+        holds = self._expression(scalar)
+        return None if scalar is None or holds is None else ast.Clause(holds, " ".join(scalar.text.split()))
 
     def _constant(self, name: ast.Word, tree: Tree) -> ast.Constant | None:
         mapping = expect_mapping(tree, name.text, self._bag)
@@ -163,6 +185,18 @@ class _Builder(StepReader):
         entry = Fields(mapping, shapes.CONSTANT, self._bag)
         type_, value = self._type(entry.scalar("type")), entry.get("value")
         return None if type_ is None or value is None else ast.Constant(name, type_, value)
+
+    def _function(self, name: ast.Word, tree: Tree) -> ast.Function | None:
+        mapping = expect_mapping(tree, name.text, self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, shapes.FUNCTION, self._bag)
+        listed = entry.mapping("params")
+        parameters = self._each(listed, self._output)
+        returns = self._type(entry.scalar("returns"))
+        value = self._expression_in(entry.get("value"), "value")
+        is_whole = listed is None or len(parameters) == len(listed.entries)
+        return ast.Function(name, parameters, returns, value) if returns and value and is_whole else None
 
     # -- what stands around the flow --------------------------------------------------------------
 

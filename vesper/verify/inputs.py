@@ -19,11 +19,13 @@ from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, 
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
 from vesper.verify.boundaries import BoundarySeeker
 from vesper.verify.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.pattern_texts import all_patterns, constraint_patterns, draw_text
 from vesper.verify.scalars import ScalarSource
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
 _TAME_SHARE = 0.6
+_PATTERN_SHARE = 0.4
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
 _HOSTILE: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
@@ -89,6 +91,7 @@ class InputGenerator:
         self._node = node
         self._edges = find_edges(node)
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
+        self._asked, self._patterns = constraint_patterns(node), all_patterns(node)
         self._random = random.Random(seed)
         self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
         self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
@@ -221,6 +224,10 @@ class InputGenerator:
         return self._random.randrange(MIN_INTEGER, MAX_INTEGER + 1)
 
     def _string(self, name: str) -> str:
+        if name in self._asked and self._random.random() < (0.95 if self._is_tame else 0.5):
+            return draw_text(self._asked[name], self._random)
+        if self._patterns and self._random.random() < _PATTERN_SHARE:
+            return draw_text(self._random.choice(self._patterns), self._random)
         bounds = self._lengths.get(name) if self._is_tame or self._random.random() < 0.5 else None
         known = self._edges.strings
         if bounds is not None:

@@ -11,14 +11,29 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    STRING,
+    ArrayOf,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+    is_key,
+)
 from vesper.verify.programs_expressions import Expressions
 from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
 from vesper.verify.programs_text import (
     Draft,
     DrawnCompute,
     DrawnConstant,
+    DrawnFunction,
     DrawnInput,
+    DrawnNamed,
     DrawnRecord,
     DrawnStep,
     DrawnTable,
@@ -36,6 +51,9 @@ _ALSO_MEMBERS = ("status", "kind", "open")
 """Names that are members of enums too; only for types that never stand where an enum is expected."""
 _FIELDS = ("a", "b", "qty", "price", "tags", "note", "kind", "of", "keys", "items", "get", "def", "self_")
 _TYPE_NAMES = ("Line", "Order", "Decimal", "Any", "Record0", "TypedDict")
+_NAMED_TYPES = ("Quantity", "Code")
+_FUNCTIONS = ("helper", "of_each", "second_way")
+_PARAMETERS = ("p", "q", "given")
 _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
     INTEGER: ("{min: 0}", "{min: -5}", "{max: 1000}", "{max: 9223372036854775807}", "positive", "non_negative"),
     DECIMAL: ("{min: 0}", "{min: -0.50}", "{max: 100000.00}", "positive", "non_negative"),
@@ -60,12 +78,14 @@ class _Program:
         self._random.shuffle(self._unused)
 
     def draft(self) -> Draft:
+        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._few(0, 0, 1, 2)])
         records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._few(0, 0, 1, 1, 2, 3)))
-        inputs = tuple(self._input() for _ in range(self._few(0, 1, 2, 3, 3, 4, 5)))
+        inputs = tuple(self._input(named) for _ in range(self._few(0, 1, 2, 3, 3, 4, 5)))
         for _ in range(self._few(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
         outputs = self._outputs(inputs)
+        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
         preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
         steps, returned = self._flow(outputs)
         postconditions = self._clauses(self._after(inputs, outputs), self._few(0, 0, 1, 2))
@@ -81,6 +101,8 @@ class _Program:
             steps=steps,
             returned=returned,
             postconditions=postconditions,
+            named=named,
+            functions=functions,
         )
 
     def _few(self, *counts: int) -> int:
@@ -120,7 +142,49 @@ class _Program:
             scope = scope.declare("field", field, type_)
         return DrawnRecord(name, fields, self._clauses(scope, self._few(0, 0, 1)))
 
-    def _input(self) -> DrawnInput:
+    def _named(self, name: str) -> DrawnNamed:
+        type_ = self._random.choice(tuple(_CONSTRAINTS))
+        clause = "value != 'none'" if type_ == STRING else "value * 0 == 0"
+        constraints = self._random.sample(_CONSTRAINTS[type_], self._few(0, 1, 1, 2))
+        if self._random.random() < 0.3:
+            constraints.append(f'"{clause}"')
+        return DrawnNamed(name, type_, tuple(constraints))
+
+    def _by_name(self, named: DrawnNamed) -> tuple[Type, str]:
+        """The type of an input that holds values of a named type, and how it is written."""
+        choices: list[tuple[Type, str]] = [
+            (named.type, named.name),
+            (ArrayOf(named.type), f"array<{named.name}>"),
+            (OptionalOf(named.type), f"optional<{named.name}>"),
+        ]
+        if is_key(named.type):
+            choices += [
+                (SetOf(named.type), f"set<{named.name}>"),
+                (MapOf(named.type, ArrayOf(named.type)), f"map<{named.name}, array<{named.name}>>"),
+            ]
+        return self._random.choice(choices)
+
+    def _function(self, name: str) -> DrawnFunction:
+        """A function that sees constants, its parameters and the functions above it."""
+        draw = self._expressions
+        scope = Scope()
+        params = []
+        for number, param in enumerate(_PARAMETERS[: self._few(0, 1, 1, 2, 3)]):
+            type_ = self._random.choice(draw.pool)
+            params.append((param, type_))
+            scope = scope.bind(param, type_, -1 - number)
+        returns = self._random.choice(draw.pool)
+        value = draw.fitting(returns, scope, self._depth())
+        draw.functions.append((name, tuple(type_ for _, type_ in params), returns))
+        return DrawnFunction(name, tuple(params), returns, value)
+
+    def _input(self, named: tuple[DrawnNamed, ...]) -> DrawnInput:
+        if named and self._random.random() < 0.4:
+            type_, written = self._by_name(self._random.choice(named))
+            self._remember(type_)
+            name = self._name()
+            self._scope = self._scope.declare("input", name, type_)
+            return DrawnInput(name, type_, (), None, written)
         type_ = self._new_type()
         known = _CONSTRAINTS.get(type_, ())
         name = self._name()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TypeAlias
 
+from vesper.check.literal_arguments import EVALUATED
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.types import (
@@ -25,6 +26,7 @@ from vesper.spec.types import (
     OptionalOf,
     Parameter,
     Primitive,
+    Record,
     SetOf,
     Type,
     declared_type,
@@ -33,7 +35,8 @@ from vesper.spec.types import (
     substitute,
     without_null,
 )
-from vesper.verify.programs_forms import Forms
+from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
     LEVELS,
@@ -47,11 +50,13 @@ from vesper.verify.programs_terms import (
     infix,
     prefix,
 )
-from vesper.verify.programs_types import SCALARS, TypeSource
+from vesper.verify.programs_types import SCALARS, TypeSource, quoted
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _OFTEN, _SELDOM = 3.0, 0.3
 """Operations that take a part of something mostly fail: a program of many would hardly ever come to its end."""
+_AGGREGATES = ("sum", "count", "min", "max", "avg")
+"""With a FOR these are forms of their own, which `programs_forms` draws."""
 _BUDGETS = (25, 50, 80, 120, 200)
 """How many terms a node may have before its expressions become leaves; far inside the limits of a document."""
 
@@ -71,9 +76,14 @@ def _is_writable(type_: Type) -> bool:
             return True
 
 
+def _is_infix(operator: str | None) -> bool:
+    """True for what stands between or beside operands; `SUM` and its kind are forms."""
+    return operator in ("IS NULL", "IS NOT NULL") or operator in LEVELS
+
+
 def _is_usable(spec: OpSpec) -> bool:
     types = [declared_type(text) for _, text in spec.params]
-    is_written = spec.function is not None or spec.operator == "IS NULL" or spec.operator in LEVELS
+    is_written = spec.function is not None or _is_infix(spec.operator)
     return is_written and all(_is_writable(each) for each in (*types, declared_type(spec.returns)))
 
 
@@ -83,7 +93,7 @@ def usable_operations() -> tuple[OpSpec, ...]:
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
-class Expressions(Forms):
+class Expressions(BinderForms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
@@ -91,6 +101,8 @@ class Expressions(Forms):
         """Types that occur in the node: what an operation on any type is tried with."""
         self.constants: dict[str, tuple[Type, str]] = {}
         """Name, type and YAML text; one is added where a value can be had in no other way."""
+        self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
+        """The node's own functions that stand above: name, parameters, result."""
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
 
@@ -120,6 +132,8 @@ class Expressions(Forms):
         if depth > 0:
             producers += self._operations(type_, scope, depth - 1)
             producers += self.forms(type_, scope, depth - 1, hint)
+            producers += self.binder_forms(type_, scope, depth - 1, hint)
+            producers += self._own_calls(type_, scope, depth - 1)
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:
@@ -161,6 +175,8 @@ class Expressions(Forms):
         same = self._constants_of(type_, scope)
         if same:
             return self.random.choice(same)
+        if not _has_names(type_):
+            raise NoWay  # what `entries` gives can be computed, but not declared
         name = self.new_constant(type_)
         return Term(type_, (name,), path=(f"constant {name}", ()))
 
@@ -185,10 +201,22 @@ class Expressions(Forms):
         for spec, bindings in found:
             params = [substitute(declared_type(text), bindings) for _, text in spec.params]
             share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
-            if spec.operator == "IS NULL" or spec.operator in LEVELS:
+            if spec.operator is not None and _is_infix(spec.operator):
                 yield 2 * share / len(found), partial(self._by_operator, spec.operator, params, type_, scope, depth)
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, params, type_, scope, depth)
+
+    def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
+        """Calls of the node's own functions; an argument is read for its parameter."""
+        for name, params, returns in self.functions:
+            if returns == type_:
+                yield 2.0, partial(self._own_call, name, params, type_, scope, depth)
+
+    def _own_call(self, name: str, params: tuple[Type, ...], type_: Type, scope: Scope, depth: int) -> Term:
+        parts: list[str | Term] = [f"{name}("]
+        for number, param in enumerate(params):
+            parts += [", " if number else "", self.fitting(param, scope, depth)]
+        return Term(type_, (*parts, ")"))
 
     def _fill(self, spec: OpSpec, bindings: dict[str, Type]) -> bool:
         """Choose the type parameters that the result leaves open; false where none fits."""
@@ -209,18 +237,35 @@ class Expressions(Forms):
         return not (inside and isinstance(type_, OptionalOf))
 
     def _by_function(self, spec: OpSpec, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+        if spec.name in EVALUATED:
+            return self._read_later(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
         for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
             if len(parts) > 1:
                 parts.append(", ")
             if name in spec.literals:
-                parts.append(self.literal(param, param, scope))
+                parts.append(quoted(draw_pattern(self.random)))
             elif name == "index":
                 parts.append(self.position(scope, depth))
+            elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
+                parts += self._array_argument(param, scope, depth)
             else:
                 parts.append(self.expression(param, scope, depth))
         return Term(type_, (*parts, ")"))
+
+    def _array_argument(self, param: ArrayOf, scope: Scope, depth: int) -> tuple[str | Term, ...]:
+        try:
+            return self.array_argument(param, scope, depth)
+        except NoWay:
+            return (self.expression(param, scope, depth),)
+
+    def _read_later(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
+        """A call that the checker evaluates where its argument is a literal; those that it takes are literals here."""
+        argument = self.expression(param, scope, depth)
+        if argument.is_open:
+            raise NoWay
+        return Term(type_, (f"{spec.function}(", argument, ")"))
 
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
         text = self.types.literal(type_, hint, scope.taken | self.constants.keys())
@@ -232,7 +277,7 @@ class Expressions(Forms):
         )
 
     def _by_operator(self, operator: str, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
-        if operator == "IS NULL":
+        if operator in ("IS NULL", "IS NOT NULL"):
             return self._is_null(params[0], scope, depth)
         if len(params) == 1:
             operand = self.expression(params[0], scope, depth)
@@ -272,6 +317,19 @@ class Expressions(Forms):
         parts = (*held(operand, COMPARISON + 1), words)
         true, false = (facts, NOTHING) if is_negated else (NOTHING, facts)
         return Term(BOOLEAN, parts, COMPARISON, when_true=true, when_false=false)
+
+
+def _has_names(type_: Type) -> bool:
+    """True for a type that a node can write: its records are declared."""
+    match type_:
+        case Record(fields, name):
+            return name is not None and all(_has_names(field) for _, field in fields)
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return _has_names(inner)
+        case MapOf(key, value):
+            return _has_names(key) and _has_names(value)
+        case _:
+            return True
 
 
 def _is_scalar(type_: Type) -> bool:

@@ -18,7 +18,6 @@ from vesper.spec.types import (
     INTEGER,
     JSON,
     NULL,
-    STRING,
     ArrayOf,
     MapOf,
     OptionalOf,
@@ -26,6 +25,7 @@ from vesper.spec.types import (
     SetOf,
     Type,
     is_key,
+    is_ordered,
 )
 from vesper.verify.programs_terms import COMPARISON, LOOSEST, TIGHTEST, NoWay, Scope, Term, held, infix
 from vesper.verify.programs_types import type_text
@@ -34,7 +34,6 @@ Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _LOCALS = ("it", "each", "n", "key", "entry", "item", "value", "record", "line", "sum", "lambda", "i", "acc", "total2")
 _MAX_LOOPS = 2
 _SUMMABLE = (INTEGER, DECIMAL)
-_COMPARABLE = (INTEGER, DECIMAL, STRING)
 
 
 class Forms:
@@ -62,17 +61,19 @@ class Forms:
                 yield 1.0, partial(self._logical, word, scope, depth)
             yield 1.0, partial(self._quantifier, scope, depth)
         if type_ == INTEGER:
-            yield 0.5, partial(self._aggregate, "COUNT", None, scope, depth)
+            yield 0.5, partial(self.aggregate, "COUNT", None, scope, depth)
         if type_ in _SUMMABLE:
-            yield 0.6, partial(self._aggregate, "SUM", type_, scope, depth)
-        if type_ in _COMPARABLE:
-            yield 0.4, partial(self._aggregate, self.random.choice(("MIN", "MAX")), type_, scope, depth)
+            yield 0.6, partial(self.aggregate, "SUM", type_, scope, depth)
+        if is_ordered(type_):
+            yield 0.4, partial(self.aggregate, self.random.choice(("MIN", "MAX")), type_, scope, depth)
         match type_:
             case ArrayOf():
                 yield 3.0, partial(self.array_literal, type_, scope, depth, hint)
                 yield 3.0, partial(self._comprehension, type_, scope, depth, hint)
             case SetOf() | MapOf():
                 yield 4.0, partial(self._comprehension, type_, scope, depth, hint)
+                if hint == type_:
+                    yield 1.0, partial(self._literal_by_place, type_, scope, depth)
             case Record():
                 yield 4.0, partial(self.record_literal, type_, scope, depth, hint)
                 yield 2.0, partial(self._with, type_, scope, depth)
@@ -128,7 +129,7 @@ class Forms:
 
     # -- names ------------------------------------------------------------------------------------
 
-    def _bind(self, scope: Scope, type_: Type) -> tuple[str, Scope]:
+    def bind(self, scope: Scope, type_: Type) -> tuple[str, Scope]:
         free = [each for each in _LOCALS if each not in scope.taken]
         self.bound += 1
         name = self.random.choice(free) if free else f"local{self.bound}"
@@ -139,26 +140,28 @@ class Forms:
         for number in range(self.random.choice((1, 1, 1, 2))):
             bound = self.any_type()
             value = self.expression(bound, scope, depth)
-            name, scope = self._bind(scope, bound)
+            name, scope = self.bind(scope, bound)
             parts += [", " if number else "", f"{name} = ", *_without_in(value)]
         return Term(type_, (*parts, " IN ", self.expression(type_, scope, depth, hint)), LOOSEST)
 
-    def _binding(self, scope: Scope, depth: int, over: Type | None = None) -> tuple[tuple[str | Term, ...], Scope]:
-        """`x IN xs WHERE …` and what is known inside."""
+    def binding(
+        self, scope: Scope, depth: int, over: Type | None = None, one_name: bool = False, outer: Scope | None = None
+    ) -> tuple[tuple[str | Term, ...], Scope]:
+        """`x IN xs WHERE …` and what is known inside; `outer` is what the collection sees, where that is less."""
         if scope.loops >= _MAX_LOOPS:
             raise NoWay
         over = over or self._collection()
-        items = self.expression(over, scope, depth)
+        items = self.expression(over, outer or scope, depth)
         inner = scope.in_loop()
         match over:
             case MapOf(key, value):
-                first, inner = self._bind(inner, key)
+                first, inner = self.bind(inner, key)
                 names = first
-                if self.random.random() < 0.6:
-                    second, inner = self._bind(inner, value)
+                if not one_name and self.random.random() < 0.6:
+                    second, inner = self.bind(inner, value)
                     names = f"{first}, {second}"
             case ArrayOf(element) | SetOf(element):
-                names, inner = self._bind(inner, element)
+                names, inner = self.bind(inner, element)
             case _:
                 raise NoWay
         parts: tuple[str | Term, ...] = (f"{names} IN ", *held(items, COMPARISON + 1))
@@ -173,17 +176,18 @@ class Forms:
         return self.random.choice(found) if found and self.random.random() < 0.8 else ArrayOf(self.any_type())
 
     def _quantifier(self, scope: Scope, depth: int) -> Term:
-        binding, inner = self._binding(scope, depth)
+        binding, inner = self.binding(scope, depth)
         word = self.random.choice(("FORALL ", "EXISTS "))
         says = self.random.choice((" SATISFIES ", ": "))
         return Term(BOOLEAN, (word, *binding, says, self.expression(BOOLEAN, inner, depth, BOOLEAN)), LOOSEST)
 
-    def _aggregate(self, word: str, type_: Type | None, scope: Scope, depth: int) -> Term:
-        returned = INTEGER if type_ is None else type_
+    def aggregate(self, word: str, type_: Type | None, scope: Scope, depth: int, returned: Type | None = None) -> Term:
+        returned = returned or (INTEGER if type_ is None else type_)
         if self.random.random() < 0.4:
             over = self._collection() if type_ is None else self._collection_of(type_)
             return Term(returned, (f"{word}(", self.expression(over, scope, depth), ")"))
-        binding, inner = self._binding(scope, depth)
+        word = word.lower() if self.random.random() < 0.4 else word  # with a FOR the two are the same
+        binding, inner = self.binding(scope, depth)
         value = self.expression(type_ or self.any_type(), inner, depth)
         return Term(returned, (f"{word}(", value, " FOR ", *binding, ")"))
 
@@ -195,7 +199,7 @@ class Forms:
         return self.random.choice(choices)
 
     def _comprehension(self, type_: ArrayOf | SetOf | MapOf, scope: Scope, depth: int, hint: Type | None) -> Term:
-        binding, inner = self._binding(scope, depth)
+        binding, inner = self.binding(scope, depth)
         element = type_.value if isinstance(type_, MapOf) else type_.element
         if isinstance(type_, MapOf):
             key = self.expression(type_.key, inner, depth)
@@ -215,6 +219,16 @@ class Forms:
             items.append(self.fitting(of, scope, depth) if hint == type_ else self.expression(of, scope, depth))
         if not items and hint != type_:
             raise NoWay
+        parts: list[str | Term] = ["["]
+        for number, item in enumerate(items):
+            parts += [", " if number else "", item]
+        return Term(type_, (*parts, "]"))
+
+    def _literal_by_place(self, type_: SetOf | MapOf, scope: Scope, depth: int) -> Term:
+        """`[…]` where a set is expected, `{}` where a map is."""
+        if isinstance(type_, MapOf):
+            return Term(type_, ("{}",))
+        items = [self.fitting(type_.element, scope, depth) for _ in range(self.random.choice((0, 1, 2)))]
         parts: list[str | Term] = ["["]
         for number, item in enumerate(items):
             parts += [", " if number else "", item]

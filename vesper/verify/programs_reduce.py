@@ -65,10 +65,16 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, inputs=inputs)
     for records in _without_one(draft.records):
         yield replace(draft, records=records)
+    for functions in _without_one(draft.functions):
+        yield replace(draft, functions=functions)
+    for named in _without_one(draft.named):
+        yield replace(draft, named=named)
     for index, record in enumerate(draft.records):
         for constraints in _without_one(record.constraints):
             yield replace(draft, records=_put(draft.records, index, replace(record, constraints=constraints)))
     for index, each in enumerate(draft.inputs):
+        if each.written is not None:
+            yield replace(draft, inputs=_put(draft.inputs, index, replace(each, written=None)))
         if each.constraints or each.default is not None:
             yield replace(draft, inputs=_put(draft.inputs, index, replace(each, constraints=(), default=None)))
     for index, step in enumerate(draft.steps):
@@ -101,6 +107,9 @@ def _simpler_expressions(draft: Draft) -> Iterator[Draft]:
     for index, clause in enumerate(draft.postconditions):
         for term in _simpler_terms(clause):
             yield replace(draft, postconditions=_put(draft.postconditions, index, term))
+    for index, function in enumerate(draft.functions):
+        for term in _simpler_terms(function.value):
+            yield replace(draft, functions=_put(draft.functions, index, replace(function, value=term)))
     for index, record in enumerate(draft.records):
         for place, clause in enumerate(record.constraints):
             for term in _simpler_terms(clause):

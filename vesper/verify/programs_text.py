@@ -33,6 +33,25 @@ class DrawnInput:
     type: Type
     constraints: tuple[str, ...]
     default: str | None
+    written: str | None = None
+    """Its type as it is written, where that is by a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNamed:
+    """A named type that is no record."""
+
+    name: str
+    type: Type
+    constraints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFunction:
+    name: str
+    params: tuple[tuple[str, Type], ...]
+    returns: Type
+    value: Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +94,8 @@ class Draft:
     returned: tuple[tuple[str, Term | None], ...]
     """What each output is; None for the step of its name. Written as a list where all are."""
     postconditions: tuple[Term, ...]
+    named: tuple[DrawnNamed, ...] = ()
+    functions: tuple[DrawnFunction, ...] = ()
 
     def text(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -131,8 +152,10 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield f"node_id: {draft.node_id}"
     yield "type: function"
     yield "intent: A random program"
-    if draft.records:
+    if draft.records or draft.named:
         yield "types:"
+        for named in draft.named:
+            yield f"  {named.name}: {{type: {type_text(named.type)}, constraints: [{', '.join(named.constraints)}]}}"
         for record in draft.records:
             yield f"  {record.name}:"
             yield "    fields:"
@@ -150,6 +173,10 @@ def _lines(draft: Draft) -> Iterator[str]:
         for constant in draft.constants:
             type_ = scalar(type_text(constant.type), in_flow=True)
             yield f"  {constant.name}: {{type: {type_}, value: {constant.value}}}"
+    if draft.functions:
+        yield "functions:"
+        for function in draft.functions:
+            yield from _function(function)
     if draft.preconditions or draft.postconditions:
         yield "contracts:"
         yield from _clauses("  ", "preconditions", draft.preconditions)
@@ -160,12 +187,22 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield from _return(draft)
 
 
+def _function(each: DrawnFunction) -> Iterator[str]:
+    yield f"  {each.name}:"
+    if each.params:
+        yield "    params:"
+        yield from (f"      {name}: {scalar(type_text(type_))}" for name, type_ in each.params)
+    yield f"    returns: {scalar(type_text(each.returns))}"
+    yield from _entry("    ", "value", str(each.value))
+
+
 def _input(each: DrawnInput) -> Iterator[str]:
+    written = scalar(each.written or type_text(each.type))
     if not each.constraints and each.default is None:
-        yield f"  {each.name}: {scalar(type_text(each.type))}"
+        yield f"  {each.name}: {written}"
         return
     yield f"  {each.name}:"
-    yield f"    type: {scalar(type_text(each.type))}"
+    yield f"    type: {written}"
     if each.constraints:
         yield f"    constraints: [{', '.join(each.constraints)}]"
     if each.default is not None:

@@ -29,6 +29,7 @@ from vesper.spec.types import (
     Record,
     SetOf,
     Type,
+    declared_type,
 )
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 from vesper.syntax.tokens import WORDS
@@ -66,6 +67,12 @@ _JSONS = (
     '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}',
 )  # fmt: skip
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+_DECLARED_ENUMS = tuple(
+    dict.fromkeys(found for spec in IMPLEMENTED.values() if isinstance(found := declared_type(spec.returns), Enum))
+)
+"""What operations return; an enum of a program's own is hardly ever one of these."""
 
 
 def is_word(text: str) -> bool:
@@ -125,6 +132,8 @@ class TypeSource:
         return self.enum() if self.random.random() < 0.25 else self.random.choice(_KEYS)
 
     def enum(self) -> Enum:
+        if self.random.random() < 0.15:
+            return self.random.choice(_DECLARED_ENUMS)
         members = self.random.sample(_MEMBERS, self.random.choice((1, 2, 2, 3, 4)))
         return Enum(tuple(members))
 

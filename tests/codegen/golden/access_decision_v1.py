@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # access_decision_v1, from nodes/access/access_decision_v1.vsp
-# semantic hash fa04da0dca6453e7cc64846af77cc6047ce81b7e77bac933171c89b88955b463
+# semantic hash 126cfceab31a5512cc0aad235d658ba7d542f13dce1bb562d3c1fcb114e46e17
 """Decide whether a user may act on a document, deny winning over allow, and say which rule decided."""
 
 from typing import Literal, TypedDict
@@ -45,7 +45,9 @@ def access_decision_v1(
 
     # step applies, line 35
     applies: list[Rule] = [
-        rule for rule in rules if action in rule["actions"] and not set_is_disjoint(rule["roles"], roles) and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
+        rule
+        for rule in rules
+        if action in rule["actions"] and not set_is_disjoint(rule["roles"], roles) and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
     ]
 
     # step denies, line 36

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash fd57bd27d6893ee530e432cd1303a1f1c42438eade677f1d12dbc90370c87d7c
+# semantic hash 88f5786b866c14ac09d8c88f64d1d46bcdf52df5bd2c2f40c5779a471531848f
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal
@@ -79,48 +79,48 @@ def basket_v1(
 ) -> Success:
     """Use every form of collections, records and optionals at least once."""
 
-    # constraint, line 16: qty > 0
-    if not all(item["qty"] > 0 for item in lines):
+    # constraint, line 8: weight >= 0
+    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
         raise ContractBroken("constraint", 0, {"lines": lines})
 
-    # constraint, line 17: note IS NULL OR length(note) <= 5
-    if not all(item["note"] is None or len(item["note"]) <= 5 for item in lines):
+    # constraint, line 17: qty > 0
+    if not all(item["qty"] > 0 for item in lines):
         raise ContractBroken("constraint", 1, {"lines": lines})
 
-    # constraint, line 7: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
+    # constraint, line 18: note IS NULL OR length(note) <= 5
+    if not all(item["note"] is None or len(item["note"]) <= 5 for item in lines):
         raise ContractBroken("constraint", 2, {"lines": lines})
 
-    # step skus, line 46
+    # step skus, line 50
     skus = [line["sku"] for line in lines if line["qty"] > 1]
 
-    # step by_sku, line 47
+    # step by_sku, line 51
     by_sku = map_of((line["sku"], checked(line["qty"] * 2)) for line in lines)
 
-    # step distinct, line 48
+    # step distinct, line 52
     distinct = frozenset(
         tag["name"] for tag in (array_at(lines, 0)["tags"] if len(lines) > 0 else [])
     )
 
-    # step smallest_qty, line 49
+    # step smallest_qty, line 53
     smallest_qty = smallest(line["qty"] for line in lines)
 
-    # step biggest, line 50
+    # step biggest, line 54
     biggest = (
         largest(line_["price"] for line_ in lines)
         if any(line["price"] > D_10 for line in lines)
         else None
     )
 
-    # step count_red, line 51
+    # step count_red, line 55
     count_red = len(
         [c for c in members_in_order(("red", "green", "blue"), colours) if c == "red"],
     )
 
-    # step any_note, line 52
+    # step any_note, line 56
     any_note = any(line["note"] is not None and len(line["note"]) > 2 for line in lines)
 
-    # step first, line 53
+    # step first, line 57
     record = array_at(lines, pick)
     first: Record = {
         "sku": record["sku"],
@@ -130,43 +130,43 @@ def basket_v1(
         "tags": record["tags"],
     }
 
-    # step cheap, line 54
+    # step cheap, line 58
     cheap: list[Line] = [
         line for line in lines if line["price"] < (D_5_00 if cap is None else cap)
     ]
 
-    # step base, line 55
+    # step base, line 59
     t = sum((line["price"] for line in lines), D_0)
     u = unsigned_zero(t * D_0)
     base = t + u
 
-    # step capped, line 56
+    # step capped, line 60
     capped = cap if cap is not None and base > cap else base
 
-    # step by_kind, line 57
+    # step by_kind, line 61
     by_kind: dict[Literal["big", "small"], int] = map_of_members(
         ("big", "small"),
         ((kind if k == "x" else "small", v) for k, v in entries_of(by_sku)),
     )
 
-    # step nested, line 58
+    # step nested, line 62
     nested = [[tag["weight"] for tag in line["tags"]] for line in lines]
 
-    # step total_rate, line 59
+    # step total_rate, line 63
     total_rate = (
         sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0)
         + sum((map_at(rates, k_) for k_ in rates), D_0)
     )
 
-    # step made, line 60
+    # step made, line 64
     made: Record_ = {"name": array_at(skus, 0), "weight": smallest_qty}
 
-    # step pairs, line 63
+    # step pairs, line 67
     pairs: list[Record_] = [
         {"name": line["sku"], "weight": line["qty"]} for line in lines
     ]
 
-    # step listed, line 64
+    # step listed, line 68
     listed = [pick, smallest_qty, 3]
 
     return {

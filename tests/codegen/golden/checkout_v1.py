@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # checkout_v1, from nodes/orders/checkout_v1.vsp
-# semantic hash c4c32792ca250292e42e47a6f44f7aa7680fd1f5b73da6bf12e2bdcd36f948af
+# semantic hash 6762c52de8aaec5f5d47b6033e10b3985b1e7fa4b2c5d9cd763ce14d51a2ff1f
 """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
 
 from datetime import datetime
@@ -10,12 +10,17 @@ from typing import Final, Literal, TypedDict
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.flow import (
-    FAILURES, Asking, call_node, code_of, counted, exact_steps, path
+    FAILURES,
+    Asking,
+    call_node,
+    code_of,
+    counted,
+    exact_steps,
+    path,
 )
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import get as map_get
-from vesper.kernels.map import map_of
 from vesper.kernels.map import put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -180,7 +185,7 @@ def checkout_v1(
 
     # step reserved, line 70
     try:
-        pieces = map_of((entry["key"], entry["value"]) for entry in [])
+        pieces = {}
         iterations = 0
         for line in basket:
             iterations = counted(iterations, 1000000)

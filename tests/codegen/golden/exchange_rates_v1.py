@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # exchange_rates_v1, from nodes/finance/exchange_rates_v1.vsp
-# semantic hash 33de61ce5d0bbf6da776d280bee754aa288ee0db28f5219e61cdb56c706a2ff0
+# semantic hash 237e669bf60b27a1d0b021762642743c2cd8c72479a1540ae287cc283624f5c4
 """The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
 
 from datetime import datetime
@@ -12,7 +12,12 @@ from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import unsigned_zero
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, exact_steps, http_class
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
 )
 from vesper.kernels.raised import DeclaredError
 from vesper.kernels.text import concat as text_concat

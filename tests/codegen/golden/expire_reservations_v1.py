@@ -1,13 +1,20 @@
 # AUTO-GENERATED - DO NOT EDIT
 # expire_reservations_v1, from nodes/shop/expire_reservations_v1.vsp
-# semantic hash c457d2c5838dc3687433df3d0095c765723e0bce7969bdd7116ea75127d8e012
+# semantic hash 976689e9d0a37b5fbe4a8aa7b83a6ba7e8c5e3e5e54a3f28f461d153b4b71cb3
 """Give back what was reserved and never bought."""
 
 from datetime import datetime
 from typing import TypedDict
 
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, counted, exact_steps, keep, path
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    counted,
+    exact_steps,
+    keep,
+    path,
 )
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken

@@ -55,7 +55,8 @@ def iban_check_v1(iban: str) -> Success:
 
     # step values, line 25
     values = [
-        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0] for i in array_range(0, len(moved), 1)
+        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0]
+        for i in array_range(0, len(moved), 1)
     ]
 
     # step digits, line 27

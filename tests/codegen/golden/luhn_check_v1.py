@@ -42,7 +42,8 @@ def luhn_check_v1(number: str) -> Success:
 
     # step weights, line 20
     weights = [
-        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0] for i in array_range(0, len(digits) if is_card else 0, 1)
+        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0]
+        for i in array_range(0, len(digits) if is_card else 0, 1)
     ]
 
     # step is_valid, line 21

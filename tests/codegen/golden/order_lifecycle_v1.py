@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, exact_steps
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # orders_by_city_v1, from tests/differential/nodes/orders_by_city_v1.vsp
-# semantic hash 2f4584909200f0e33b5a75abb8f7e2605af6226af445edb682ffb12ca1c5c6a1
+# semantic hash 1859c72a3d3001578e6b506eb3ecf0c7bacebba68e95b27fcc5e6233cd5ee533
 """Group and compare, with keys that are integers, booleans and members."""
 
 from decimal import Decimal
@@ -82,7 +82,7 @@ def orders_by_city_v1(
     lowest = (
         D_0
         if len(orders) == 0
-        else smallest(order["total"] - [D_0 if value is None else value for value in [order["discount"]]][0] for order in orders)
+        else smallest(order["total"] - (D_0 if order["discount"] is None else order["discount"]) for order in orders)
     )
 
     # step last_city, line 54
@@ -94,7 +94,8 @@ def orders_by_city_v1(
 
     # step net, line 55
     net = [
-        order["total"] if order["discount"] is None else order["total"] - order["discount"] for order in orders
+        order["total"] if order["discount"] is None else order["total"] - order["discount"]
+        for order in orders
     ]
 
     # step states, line 56

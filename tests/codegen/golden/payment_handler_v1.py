@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # payment_handler_v1, from nodes/payments/payment_handler_v1.vsp
-# semantic hash a3841a1c4579d05589000372a9f769a8a3e7c5504f76aa73bddfb47612d826e4
+# semantic hash dc9165ca31af082ce670c670e5e55e99c1630ca5b4d393cb3d939cf7f0c268d6
 """Charge a card exactly once, record the transaction and settle the order."""
 
 from datetime import datetime
@@ -11,7 +11,12 @@ from vesper.kernels.decimal import scale as decimal_scale
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, exact_steps, http_class
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
 )
 from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value

@@ -67,7 +67,8 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
 
     # step slices, line 36
     slices = [
-        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0]) for i in array_range(0, len(brackets), 1)
+        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0])
+        for i in array_range(0, len(brackets), 1)
     ]
 
     # step tax, line 37

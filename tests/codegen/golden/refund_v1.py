@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # refund_v1, from nodes/payments/refund_v1.vsp
-# semantic hash a6c7e5a0b171fede2592f8adbd5e89b377d4ef58b246374f430286c47d611118
+# semantic hash fa5611896ba67d76d893cea38fcf85d2af540156c6bf31752247b92838bd89dd
 """Give back a payment, whole or in parts, never more than was paid."""
 
 from datetime import datetime
@@ -12,7 +12,12 @@ from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, exact_steps, http_class
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
 )
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError

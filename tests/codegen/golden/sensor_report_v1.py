@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # sensor_report_v1, from tests/differential/nodes/sensor_report_v1.vsp
-# semantic hash 65624ba0a30f4853680c25f5d8ba40888c599d0a57abe8361649529dccee44e2
+# semantic hash efd2eb92ae0c6a1ad3f90f2eaef097fc33892ce8d35bcac66b5f680454e721ca
 """Judges what a sensor sent, with a value of every type that is no plain number or text."""
 
 from datetime import UTC, date, datetime, timedelta
@@ -72,6 +72,14 @@ def sensor_report_v1(
     # constraint, line 12: altitude >= -500.0
     if not altitude >= -500.0:
         raise ContractBroken("constraint", 0, {"altitude": altitude})
+
+    # constraint, line 8: lat >= -90e0
+    if not (place is None or place["lat"] >= -90.0):
+        raise ContractBroken("constraint", 1, {"place": place})
+
+    # constraint, line 8: lat <= 90e0
+    if not (place is None or place["lat"] <= 90.0):
+        raise ContractBroken("constraint", 2, {"place": place})
 
     # precondition, line 42: length(signature) <= 64
     if not len(signature) <= 64:

@@ -6,9 +6,7 @@
 from datetime import datetime
 from typing import TypedDict
 
-from vesper.kernels.flow import (
-    Asking, Request, counted, exact_steps, path
-)
+from vesper.kernels.flow import Asking, Request, counted, exact_steps, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import concat as text_concat

@@ -6,9 +6,7 @@
 from datetime import datetime
 from typing import TypedDict
 
-from vesper.kernels.flow import (
-    FAILURES, Asking, Request, code_of, exact_steps
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError

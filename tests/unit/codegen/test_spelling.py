@@ -6,6 +6,7 @@ import importlib
 import inspect
 import operator
 from collections.abc import Callable
+from datetime import UTC
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
 
@@ -15,13 +16,25 @@ from hypothesis import strategies as st
 
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow, integer_range
-from vesper.codegen.spelling import BY_ORDER, BY_TYPE, CHECKED, SPELLINGS, Function, Infix, IsNone, Itself, Prefix
+from vesper.codegen.spelling import (
+    BY_ORDER,
+    BY_TYPE,
+    CHECKED,
+    EQUALITIES,
+    SPELLINGS,
+    Function,
+    Infix,
+    IsNone,
+    Itself,
+    Prefix,
+)
 from vesper.ir import nodes as ir
 from vesper.kernels.decimal import EXACT, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.spec.json_value import parse_json
 from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.times import MAX_DURATION
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
 
@@ -36,6 +49,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "decimal": EDGE_DECIMALS,
     "string": st.text(max_size=3),
     "boolean": st.booleans(),
+    "date": st.dates(),
+    "timestamp": st.datetimes(timezones=st.just(UTC)),
+    "duration": st.timedeltas(-MAX_DURATION, MAX_DURATION),
     "float": st.floats(),
     "bytes": st.binary(max_size=3),
     "json": st.sampled_from(["1", "1.0", "true", "null", "[1]", '{"a":1,"b":2}', '{"b":2,"a":1.0}']).map(parse_json),
@@ -44,6 +60,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "set<T>": st.frozensets(st.sampled_from(["a", "b", "c"])),
     "array<T>": st.lists(st.sampled_from(["a", "b", "c"])),
     "K": st.sampled_from(["a", "b"]),
+    "R": st.fixed_dictionaries({"qty": st.integers(0, 1), "price": st.sampled_from([Decimal("1.0"), Decimal("1.00")])}),
     "map<K, V>": st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers()),
     "optional<T>": st.none() | st.sampled_from(["a", "b"]),
 }
@@ -59,15 +76,15 @@ def kernel(op: str) -> Callable[..., Any]:
 
 def inline(op: str) -> Callable[..., Any]:
     names = [name for name, _ in OPERATIONS[op].params]
-    match SPELLINGS[op]:
+    match {**SPELLINGS, **EQUALITIES}[op]:
         case Infix(sign):
             text = f"{names[0]} {sign} {names[1]}"
         case Prefix(sign):
             text = f"{sign} {names[0]}"
         case Itself():
             text = names[0]
-        case IsNone():
-            text = f"{names[0]} is None"
+        case IsNone(is_negated):
+            text = f"{names[0]} is {'not ' if is_negated else ''}None"
         case Function(name):
             text = f"{name}({names[0]})"
         case unknown:
@@ -93,7 +110,7 @@ def test_every_operation_has_a_kernel_with_its_parameters(op: str) -> None:
     assert list(signature.parameters) == [name for name, _ in OPERATIONS[op].params] + declared
 
 
-@pytest.mark.parametrize("op", SPELLINGS)
+@pytest.mark.parametrize("op", [*SPELLINGS, *EQUALITIES])
 @given(data=st.data())
 def test_inline_is_the_kernel(op: str, data: st.DataObject) -> None:
     arguments = [data.draw(STRATEGIES[pattern]) for _, pattern in OPERATIONS[op].params]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_a_call_gives_the_outputs_and_its_failures_are_failures(tmp_path: Path) 
     assert said == set()
     assert compiled is not None
     program = PythonEngine().load(compiled)
-    assert program.call({"amount": "100"}) == Returned({"total": pytest.approx(102)})
+    assert program.call({"amount": "100"}) == Returned({"total": Decimal("102.00")})
     outcome = program.call({"amount": "2000"})
     assert isinstance(outcome, Failed)
     assert outcome.code == "too_much"

@@ -25,7 +25,7 @@ from vesper.kernels import set as set_
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import STRING, ArrayOf, Enum, MapOf, SetOf, Type, declared_type
+from vesper.spec.types import STRING, ArrayOf, Enum, MapOf, Record, SetOf, Type, declared_type
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
 
 LEVEL = Enum(("low", "mid", "high"))
@@ -197,6 +197,14 @@ ENUM_CALLS: list[tuple[str, list[Any], list[Any], Any]] = [
     ("array.sort", [ArrayOf(LEVEL), ORDERS], [["mid", "low", "high"], "descending"], ["high", "mid", "low"]),
     ("set.to_array", [SetOf(LEVEL)], [frozenset(LEVEL.members)], ["low", "mid", "high"]),
     ("map.put", [MapOf(LEVEL, STRING), LEVEL, STRING], [{"high": "x"}, "low", "y"], {"low": "y", "high": "x"}),
+    ("array.min", [ArrayOf(LEVEL)], [["mid", "low", "high"]], "low"),
+    ("array.max", [ArrayOf(LEVEL)], [["mid", "high", "low"]], "high"),
+    (
+        "map.from_entries",
+        [ArrayOf(Record((("key", LEVEL), ("value", STRING))))],
+        [[{"key": "high", "value": "x"}, {"key": "low", "value": "y"}]],
+        {"low": "y", "high": "x"},
+    ),
     ("map.merge", [MapOf(LEVEL, STRING)] * 2, [{"high": "x"}, {"mid": "y"}], {"mid": "y", "high": "x"}),
 ]
 

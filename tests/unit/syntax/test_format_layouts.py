@@ -357,10 +357,24 @@ def test_the_hash_of_a_node_does_not_change(text: str, data: st.DataObject) -> N
     assert compiled_text(formatted(before)).semantic_hash == wanted
 
 
+def _other_line_ends(text: str) -> str:
+    """Two characters to end a line, and space in front of them where it is in no text."""
+    return text.replace("\n", "\r\n").replace(":\r\n", ":  \r\n")
+
+
+def _wide_commas(text: str) -> str:
+    """More space around commas, but not in what is said to others: SQL and quoted texts are what they are."""
+    lines = text.split("\n")
+    return "\n".join(each if _IS_TEXT.search(each) else each.replace(", ", " ,   ") for each in lines)
+
+
+_IS_TEXT = re.compile(r"['\"`]|SELECT |INSERT |UPDATE |GROUP BY |VALUES ")
+
+
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_the_hash_of_a_worked_node_does_not_change(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    for spoiler in (str, lambda text: text.replace("\n", "  \r\n"), lambda text: text.replace(", ", " ,   ")):
+    for spoiler in (str, _other_line_ends, _wide_commas):
         # Of the spoilt text: a comma or a line end in SQL or in a template is part of what the node says.
         spoilt_text = spoiler(text)
         wanted = compiled_text(spoilt_text, path.as_posix()).semantic_hash

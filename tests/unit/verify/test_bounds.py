@@ -7,9 +7,11 @@ from fractions import Fraction
 import pytest
 
 from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
+from vesper.engines.outcome import ContractBroken, Returned
 from vesper.engines.registry import ENGINES
 from vesper.verify.bounds import Bounds, length_bounds, number_bounds
 from vesper.verify.differential import Verifier
+from vesper.verify.inputs import InputGenerator
 
 
 def test_bounds_are_read_from_constraints() -> None:
@@ -33,3 +35,18 @@ def test_many_drawn_inputs_get_past_the_constraints(path: object) -> None:
     assert report.outcomes.get("constraint_broken", 0) < 290, (
         "nearly every input ends at a constraint: the rest of the node is not tried"
     )
+
+
+def test_strings_are_drawn_from_the_patterns_of_constraints() -> None:
+    node = small_node(
+        'number: {type: string, constraints: [{pattern: "^ord_[a-zA-Z0-9]{16}$"}]}',
+        "- {operation: return, success: {result: length(number)}}",
+        "result: integer",
+    )
+    program = ENGINES["python"].load(node)
+    generator = InputGenerator(node.node, seed=1)
+    outcomes = [program.call(generator.draw()) for _ in range(200)]
+    passed = sum(isinstance(each, Returned) for each in outcomes)
+    stopped = sum(isinstance(each, ContractBroken) for each in outcomes)
+    assert passed > 80
+    assert stopped > 20

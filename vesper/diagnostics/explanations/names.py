@@ -76,6 +76,46 @@ NAMES: Final[dict[str, Explanation]] = {
             "0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1105": Explanation(
+        text=(
+            "A function of a node sees the constants and the functions above it, not itself and not those below. So no "
+            "function can call itself, by any way round, every call ends, and a reader meets what is used before its "
+            "use. Move the function that is called up; what repeats itself is a FOR, a fold or a table."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  fee_of:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: percent(value, 2)\n  percent:\n    params: {value: decimal, rate: decimal}\n    "
+            "returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: compute\n    value: "
+            "fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\n  fee_of:\n    params: {value: decimal}\n"
+            "    returns: decimal\n    value: percent(value, 2)\nflow:\n  - step: fee\n    operation: compute\n    "
+            "value: fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP1106": Explanation(
+        text=(
+            "A function of the node comes before one of the library with the same name, in the whole node. A reader "
+            "who knows the library would take the call for the other one. This is a warning: the node still runs. Give "
+            "the function a name of its own."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  floor:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: value * 0.02\nflow:\n  - step: fee\n    operation: compute\n    value: floor(amount)\n"
+            "  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  fee_of:\n    params: {value: decimal}\n    returns: "
+            "decimal\n    value: value * 0.02\nflow:\n  - step: fee\n    operation: compute\n    value: "
+            "fee_of(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
     "VSP1201": Explanation(
         text=(
             "Every path through a node's flow must end in a result. The last step is an `operation: return` that gives "

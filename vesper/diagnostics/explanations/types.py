@@ -80,9 +80,9 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2005": Explanation(
         text=(
-            "Constraints by type. string: `length`, `min_length`, `max_length`, `non_empty`. integer and decimal: "
-            "`min`, `max`, `positive`, `non_negative`. Anything else is said in a precondition, which takes any "
-            "expression."
+            "Constraints by type. string: `length`, `min_length`, `max_length`, `non_empty`, `pattern`. integer and "
+            "decimal: `min`, `max`, `positive`, `non_negative`. Anything else is said in a precondition, which takes "
+            "any expression."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "
@@ -132,6 +132,59 @@ TYPES: Final[dict[str, Explanation]] = {
             "database_query\n    query: SELECT name FROM users WHERE team = :team\n    bind:\n      team: ids[0]\n    "
             "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
             "capabilities_required: [database.read.users]\n"
+        ),
+    ),
+    "VSP2008": Explanation(
+        text=(
+            "A function of the node is called with one argument for each of its parameters, in their order. Nothing "
+            "may be left out, because a parameter has no default. Give the arguments that it declares."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount)\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nfunctions:\n  percent:\n    params: {value: decimal, rate: "
+            "decimal}\n    returns: decimal\n    value: value * rate / 100\nflow:\n  - step: fee\n    operation: "
+            "compute\n    value: percent(amount, 2)\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP2009": Explanation(
+        text=(
+            "A pattern is read when the node is checked, so that none fails at run time. The dialect is small enough "
+            "to be matched in time proportional to the text: groups, classes, repetition, anchors, no back-references "
+            "and no look-around. docs/spec/regex.md has its grammar and limits. A backslash in a YAML text in double "
+            "quotes is written twice; single quotes take it as it stands."
+        ),
+        bad=(
+            "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"
+            "outputs:\n  success:\n    is_order: boolean\nflow:\n  - step: is_order\n    operation: compute\n    "
+            "value: matches(number, '^ord_(?<id>[0-9]+)$')\n  - operation: return\n    success: [is_order]\n"
+        ),
+        good=(
+            "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"
+            "outputs:\n  success:\n    is_order: boolean\nflow:\n  - step: is_order\n    operation: compute\n    "
+            "value: matches(number, '^ord_([0-9]+)$')\n  - operation: return\n    success: [is_order]\n"
+        ),
+    ),
+    "VSP2010": Explanation(
+        text=(
+            "This argument is part of the node and not of its data: it is read when the node is checked, and both "
+            "engines prepare it once. So it must be a text in quotes, not a name or something computed. Write the text "
+            "where it is used; for text that comes in, use `CONTAINS`, `starts_with` or `split`."
+        ),
+        bad=(
+            "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"
+            "outputs:\n  success:\n    is_order: boolean\nflow:\n  - step: is_order\n    operation: compute\n    "
+            "value: matches(number, 'ord_' + '[0-9]+')\n  - operation: return\n    success: [is_order]\n"
+        ),
+        good=(
+            "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"
+            "outputs:\n  success:\n    is_order: boolean\nflow:\n  - step: is_order\n    operation: compute\n    "
+            "value: matches(number, 'ord_[0-9]+')\n  - operation: return\n    success: [is_order]\n"
         ),
     ),
 }

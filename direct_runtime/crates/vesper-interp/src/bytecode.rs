@@ -6,8 +6,10 @@
 //! and loops nest as expressions and statements do, so that a loop starts again only once for each round of the loop
 //! around it. A failure goes forward: handlers stand behind what they guard.
 
+use std::cmp::Ordering;
+
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{KeyKind, MAX_ARITY, Op, Value};
+use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
 use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
@@ -83,6 +85,10 @@ pub(crate) enum Instruction {
         condition: Operand,
         to: u32,
     },
+    JumpUnlessNull {
+        value: Operand,
+        to: u32,
+    },
     /// Makes an array of the operands.
     Array {
         out: Register,
@@ -116,10 +122,23 @@ pub(crate) enum Instruction {
         value: Register,
         done: u32,
     },
-    /// Adds an item to the array or set that a loop builds.
+    /// Adds an item to the array that a loop builds.
     LoopPush {
         slot: LoopSlot,
         value: Operand,
+        expression: ExpressionIndex,
+    },
+    /// Adds a member to the set that a loop builds; it may be there already.
+    LoopPushMember {
+        slot: LoopSlot,
+        value: Operand,
+    },
+    /// Adds an item, and the key by which it is sorted or told from others.
+    LoopPushKeyed {
+        slot: LoopSlot,
+        key: Operand,
+        item: Operand,
+        expression: ExpressionIndex,
     },
     /// Adds an entry to the map that a loop builds; fails where the key is there already.
     LoopPut {
@@ -128,7 +147,31 @@ pub(crate) enum Instruction {
         value: Operand,
         expression: ExpressionIndex,
     },
+    /// Counts one more for a key of the map that a loop builds.
+    LoopCount {
+        slot: LoopSlot,
+        key: Operand,
+        expression: ExpressionIndex,
+    },
+    /// Adds an item to the group of its key.
+    LoopGroup {
+        slot: LoopSlot,
+        key: Operand,
+        item: Operand,
+        expression: ExpressionIndex,
+    },
     LoopArray {
+        slot: LoopSlot,
+        out: Register,
+    },
+    /// The items in the order of their keys.
+    LoopSorted {
+        slot: LoopSlot,
+        out: Register,
+        order: Operand,
+    },
+    /// The items whose keys equal no earlier one.
+    LoopDistinct {
         slot: LoopSlot,
         out: Register,
     },
@@ -136,24 +179,29 @@ pub(crate) enum Instruction {
         slot: LoopSlot,
         out: Register,
         kind: KeyKind,
+        expression: ExpressionIndex,
     },
     LoopMap {
         slot: LoopSlot,
         out: Register,
         kind: KeyKind,
     },
-    /// Keeps the value if it is smaller (or larger) than the best so far, which is null before the first.
-    KeepSmaller {
+    /// The map of the groups, each an array.
+    LoopGroups {
+        slot: LoopSlot,
+        out: Register,
+        kind: KeyKind,
+    },
+    /// Jumps unless the value comes on this side of the best so far, which is null before the first.
+    JumpUnlessBetter {
         best: Register,
         value: Operand,
+        side: Ordering,
+        to: u32,
     },
-    KeepLarger {
-        best: Register,
-        value: Operand,
-    },
-    /// Fails where there is no best value.
-    RequireBest {
-        best: Register,
+    /// Ends the run with a failure.
+    Fail {
+        code: ErrorCode,
         expression: ExpressionIndex,
     },
     /// Ends the run with a broken contract where the condition is false.

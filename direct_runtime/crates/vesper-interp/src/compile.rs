@@ -18,6 +18,8 @@ mod sites;
 
 use flow::Exits;
 
+use loops::Locals;
+
 /// What cannot happen to a verified node; the message is for an engine fault.
 #[derive(Debug)]
 pub(crate) struct CompileFault(pub(crate) &'static str);
@@ -281,8 +283,16 @@ impl<'a> Compiler<'a> {
             ExpressionKind::For {
                 item,
                 entry_value,
+                so_far,
                 parts,
-            } => self.comprehension(index, *item, *entry_value, parts, out)?,
+            } => {
+                let locals = Locals {
+                    item: *item,
+                    entry_value: *entry_value,
+                    so_far: *so_far,
+                };
+                self.comprehension(index, locals, parts, out)?;
+            }
             ExpressionKind::Array(items) => {
                 let items = self.operands(items)?;
                 self.emit(Instruction::Array { out, items });
@@ -462,6 +472,7 @@ impl<'a> Compiler<'a> {
                 Instruction::Jump { to }
                 | Instruction::JumpIfTrue { to, .. }
                 | Instruction::JumpIfFalse { to, .. }
+                | Instruction::JumpUnlessNull { to, .. }
                 | Instruction::LoopNext { done: to, .. }
                 | Instruction::LoopNextEntry { done: to, .. },
             ) => {

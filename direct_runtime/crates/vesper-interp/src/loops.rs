@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vesper_ir::{KeyKind, Map, OwnedKey, Set, Value};
+use vesper_ir::limits::ITEMS;
+use vesper_ir::value::first_of_equals;
+use vesper_ir::{ErrorCode, KeyKind, Map, OwnedKey, Set, SortOrder, Value};
 
 /// One slot of a run. A slot is used again by the next loop that starts there, and keeps what it has allocated.
 #[derive(Clone, Debug)]
@@ -13,7 +15,18 @@ pub(crate) struct LoopState {
     /// The place of the item that comes next.
     next: usize,
     items: Vec<Value>,
+    /// As many as items where those have keys, otherwise none.
+    keys: Vec<Value>,
     entries: BTreeMap<OwnedKey, Value>,
+    groups: BTreeMap<OwnedKey, Vec<Value>>,
+}
+
+/// Fails where there is no room for one item more than these.
+fn has_room(length: usize) -> Result<(), ErrorCode> {
+    if length >= ITEMS {
+        return Err(ErrorCode::TooLarge);
+    }
+    Ok(())
 }
 
 impl LoopState {
@@ -22,7 +35,9 @@ impl LoopState {
             over: Value::Null,
             next: 0,
             items: Vec::new(),
+            keys: Vec::new(),
             entries: BTreeMap::new(),
+            groups: BTreeMap::new(),
         }
     }
 
@@ -31,7 +46,9 @@ impl LoopState {
         self.over = over.clone();
         self.next = 0;
         self.items.clear();
+        self.keys.clear();
         self.entries.clear();
+        self.groups.clear();
     }
 
     /// The next item of an array or a set, or the next key of a map.
@@ -61,29 +78,104 @@ impl LoopState {
         Some(entry)
     }
 
+    /// Adds an item of an array.
     #[inline]
-    pub(crate) fn push(&mut self, value: Value) {
+    pub(crate) fn push(&mut self, value: Value) -> Result<(), ErrorCode> {
+        has_room(self.items.len())?;
+        self.items.push(value);
+        Ok(())
+    }
+
+    /// Adds an item and its key.
+    #[inline]
+    pub(crate) fn push_keyed(&mut self, key: Value, item: Value) -> Result<(), ErrorCode> {
+        self.push(item)?;
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// Adds a member of a set, which may be there already: how many there are shows in the end.
+    #[inline]
+    pub(crate) fn push_member(&mut self, value: Value) {
         self.items.push(value);
     }
 
-    /// Adds an entry; false where the key is there already.
+    /// Adds an entry, unless the key is there already.
     #[inline]
-    pub(crate) fn put(&mut self, key: OwnedKey, value: Value) -> bool {
-        self.entries.insert(key, value).is_none()
+    pub(crate) fn put(&mut self, key: OwnedKey, value: Value) -> Result<(), ErrorCode> {
+        let length = self.entries.len();
+        if self.entries.insert(key, value).is_some() {
+            return Err(ErrorCode::DuplicateKey);
+        }
+        has_room(length)
+    }
+
+    /// Counts one more for a key.
+    #[inline]
+    pub(crate) fn count(&mut self, key: OwnedKey) -> Result<(), ErrorCode> {
+        if let Some(Value::Integer(count)) = self.entries.get_mut(&key) {
+            // There are no more than there are items to go through.
+            *count = count.saturating_add(1);
+            return Ok(());
+        }
+        has_room(self.entries.len())?;
+        self.entries.insert(key, Value::Integer(1));
+        Ok(())
+    }
+
+    /// Adds an item to the group of its key.
+    #[inline]
+    pub(crate) fn group(&mut self, key: OwnedKey, item: Value) -> Result<(), ErrorCode> {
+        if let Some(group) = self.groups.get_mut(&key) {
+            has_room(group.len())?;
+            group.push(item);
+            return Ok(());
+        }
+        has_room(self.groups.len())?;
+        self.groups.insert(key, vec![item]);
+        Ok(())
     }
 
     pub(crate) fn finish_array(&mut self) -> Value {
         Value::Array(self.items.drain(..).collect())
     }
 
+    /// The items by their keys, stable both ways.
+    pub(crate) fn finish_sorted(&mut self, order: SortOrder) -> Value {
+        let mut keyed: Vec<(Value, Value)> = self.keys.drain(..).zip(self.items.drain(..)).collect();
+        // Keys are of one ordered type: the verifier saw to that.
+        let compare = |left: &Value, right: &Value| left.compare(right).unwrap_or(Ordering::Equal);
+        // SEMANTICS: a sort that is turned round afterwards would turn equal items round too.
+        match order {
+            SortOrder::Ascending => keyed.sort_by(|(left, _), (right, _)| compare(left, right)),
+            SortOrder::Descending => keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
+        }
+        Value::Array(keyed.into_iter().map(|(_, item)| item).collect())
+    }
+
+    /// The items whose keys equal no earlier one.
+    pub(crate) fn finish_distinct(&mut self) -> Value {
+        let kept = first_of_equals(&self.keys).into_iter();
+        let items = kept.filter_map(|place| self.items.get(place).cloned()).collect();
+        self.keys.clear();
+        self.items.clear();
+        Value::Array(items)
+    }
+
     /// Nothing where an item is not of this kind.
-    pub(crate) fn finish_set(&mut self, kind: KeyKind) -> Option<Value> {
+    pub(crate) fn finish_set(&mut self, kind: KeyKind) -> Option<Result<Value, ErrorCode>> {
         let count = self.items.len();
         // One that is no key is left out here and missed below.
         let mut kept = 0;
         let keys = self.items.drain(..).filter_map(|item| item.to_key());
         let set = Set::from_keys(kind, keys.inspect(|_| kept += 1))?;
-        (kept == count).then(|| Value::Set(Arc::new(set)))
+        if kept != count {
+            return None;
+        }
+        if set.len() > ITEMS {
+            return Some(Err(ErrorCode::TooLarge));
+        }
+        Some(Ok(Value::Set(Arc::new(set))))
     }
 
     /// Nothing where a key is not of this kind.
@@ -91,16 +183,11 @@ impl LoopState {
         let entries = std::mem::take(&mut self.entries).into_iter().collect();
         Map::from_entries(kind, entries).map(|map| Value::Map(Arc::new(map)))
     }
-}
 
-/// The order that `min` and `max` go by; nothing for values that have none.
-#[inline]
-pub(crate) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    match (left, right) {
-        (Value::Integer(left), Value::Integer(right)) => Some(left.cmp(right)),
-        (Value::Decimal(left), Value::Decimal(right)) => Some(left.compare(right)),
-        // By UTF-8 bytes, which is by code points.
-        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
-        _ => None,
+    /// The groups as arrays. Nothing where a key is not of this kind.
+    pub(crate) fn finish_groups(&mut self, kind: KeyKind) -> Option<Value> {
+        let groups = std::mem::take(&mut self.groups).into_iter();
+        let entries = groups.map(|(key, group)| (key, Value::Array(group.into())));
+        Map::from_entries(kind, entries.collect()).map(|map| Value::Map(Arc::new(map)))
     }
 }

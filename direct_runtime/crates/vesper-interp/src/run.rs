@@ -1,16 +1,15 @@
 //! Executes bytecode: a loop over instructions and a frame of registers, until the end or until something is needed
 //! from outside.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Value, dispatch};
+use vesper_ir::{CallError, FailureCode, ErrorCode, MAX_ARITY, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 use crate::frame::{Failure, Frame};
-use crate::loops::{LoopState, compare};
+use crate::loops::LoopState;
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -55,6 +54,7 @@ const NO_LOOP: Fault = "an instruction names a loop that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
 const NOT_A_KEY: Fault = "a key is not of a type that keys have";
+const NO_SORT_ORDER: Fault = "a loop sorts neither up nor down";
 const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
@@ -165,9 +165,31 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                 }
                 None => next = done as usize,
             },
-            Instruction::LoopPush { slot, value } => {
+            Instruction::LoopPush {
+                slot,
+                value,
+                expression,
+            } => {
                 let value = read(value, constants, registers)?.clone();
-                state(loops, slot)?.push(value);
+                if let Err(failure) = state(loops, slot)?.push(value) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopPushMember { slot, value } => {
+                let value = read(value, constants, registers)?.clone();
+                state(loops, slot)?.push_member(value);
+            }
+            Instruction::LoopPushKeyed {
+                slot,
+                key,
+                item,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.clone();
+                let item = read(item, constants, registers)?.clone();
+                if let Err(failure) = state(loops, slot)?.push_keyed(key, item) {
+                    fail!(failure, expression);
+                }
             }
             Instruction::LoopPut {
                 slot,
@@ -177,33 +199,89 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
             } => {
                 let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
                 let value = read(value, constants, registers)?.clone();
-                if !state(loops, slot)?.put(key, value) {
-                    fail!(ErrorCode::DuplicateKey, expression);
+                if let Err(failure) = state(loops, slot)?.put(key, value) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopCount {
+                slot,
+                key,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
+                if let Err(failure) = state(loops, slot)?.count(key) {
+                    fail!(failure, expression);
+                }
+            }
+            Instruction::LoopGroup {
+                slot,
+                key,
+                item,
+                expression,
+            } => {
+                let key = read(key, constants, registers)?.to_key().ok_or(NOT_A_KEY)?;
+                let item = read(item, constants, registers)?.clone();
+                if let Err(failure) = state(loops, slot)?.group(key, item) {
+                    fail!(failure, expression);
                 }
             }
             Instruction::LoopArray { slot, out } => {
                 let array = state(loops, slot)?.finish_array();
                 write(registers, out, array)?;
             }
-            Instruction::LoopSet { slot, out, kind } => {
-                let set = state(loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)?;
-                write(registers, out, set)?;
+            Instruction::LoopSorted { slot, out, order } => {
+                let order = match read(order, constants, registers)? {
+                    Value::Member(member) => SortOrder::from_member(*member),
+                    _ => None,
+                };
+                let array = state(loops, slot)?.finish_sorted(order.ok_or(NO_SORT_ORDER)?);
+                write(registers, out, array)?;
             }
+            Instruction::LoopDistinct { slot, out } => {
+                let array = state(loops, slot)?.finish_distinct();
+                write(registers, out, array)?;
+            }
+            Instruction::LoopSet {
+                slot,
+                out,
+                kind,
+                expression,
+            } => match state(loops, slot)?.finish_set(kind).ok_or(NOT_A_KEY)? {
+                Ok(set) => write(registers, out, set)?,
+                Err(failure) => fail!(failure, expression),
+            },
             Instruction::LoopMap { slot, out, kind } => {
                 let map = state(loops, slot)?.finish_map(kind).ok_or(NOT_A_KEY)?;
                 write(registers, out, map)?;
             }
-            Instruction::KeepSmaller { best, value } => {
-                keep(registers, constants, best, value, Ordering::Less)?;
+            Instruction::LoopGroups { slot, out, kind } => {
+                let map = state(loops, slot)?.finish_groups(kind).ok_or(NOT_A_KEY)?;
+                write(registers, out, map)?;
             }
-            Instruction::KeepLarger { best, value } => {
-                keep(registers, constants, best, value, Ordering::Greater)?;
-            }
-            Instruction::RequireBest { best, expression } => {
-                if let Value::Null = registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
-                    fail!(ErrorCode::EmptyCollection, expression);
+            Instruction::JumpUnlessBetter {
+                best,
+                value,
+                side,
+                to,
+            } => {
+                let value = read(value, constants, registers)?;
+                let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
+                    Value::Null => true,
+                    best => value.compare(best).ok_or(NO_ORDER)? == side,
+                };
+                if !is_better {
+                    next = to as usize;
                 }
             }
+            Instruction::JumpUnlessNull { value, to } => {
+                if !matches!(read(value, constants, registers)?, Value::Null) {
+                    next = to as usize;
+                }
+            }
+            Instruction::Fail {
+                code: failure,
+                expression,
+            } => fail!(failure, expression),
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
                     return broken(code, clause, registers).map(Stop::Ended);
@@ -304,27 +382,6 @@ fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Va
     // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
     let values = values.collect();
     if is_whole { Ok(values) } else { Err(NO_REGISTER) }
-}
-
-/// Keeps the value if it comes on this side of the best so far: the first of equal ones stays.
-#[inline]
-fn keep(
-    registers: &mut [Value],
-    constants: &[Value],
-    best: Register,
-    value: Operand,
-    side: Ordering,
-) -> Result<(), Fault> {
-    let value = read(value, constants, registers)?;
-    let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
-        Value::Null => true,
-        best => compare(value, best).ok_or(NO_ORDER)? == side,
-    };
-    if is_better {
-        let value = value.clone();
-        write(registers, best, value)?;
-    }
-    Ok(())
 }
 
 #[cold]

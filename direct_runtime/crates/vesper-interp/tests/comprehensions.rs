@@ -12,54 +12,14 @@
 mod support;
 #[path = "support/tree.rs"]
 mod tree;
+#[path = "support/values.rs"]
+mod values;
 
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 use support::{load, run};
-use tree::{call, flatten, input, integer, local, returning};
-use vesper_ir::{Decimal, KeyKind, Map, OwnedKey, Set, Value};
-
-fn integers(items: &[i64]) -> Value {
-    Value::Array(items.iter().copied().map(Value::Integer).collect())
-}
-
-fn decimals(items: &[&str]) -> Value {
-    let parse = |text: &&str| Value::Decimal(Decimal::parse(text).unwrap());
-    Value::Array(items.iter().map(parse).collect())
-}
-
-fn texts(items: &[&str]) -> Value {
-    Value::Array(items.iter().map(|text| Value::Text(Arc::from(*text))).collect())
-}
-
-fn set_of(items: &[&str]) -> Value {
-    let keys = items.iter().map(|text| OwnedKey::Text(Arc::from(*text)));
-    Value::Set(Arc::new(Set::from_keys(KeyKind::Text, keys).unwrap()))
-}
-
-fn map_of(items: &[(&str, i64)]) -> Value {
-    let entries = items
-        .iter()
-        .map(|(key, value)| (OwnedKey::Text(Arc::from(*key)), Value::Integer(*value)));
-    Value::Map(Arc::new(
-        Map::from_entries(KeyKind::Text, entries.collect()).unwrap(),
-    ))
-}
-
-/// The outcome of an expression over one input, `xs`.
-fn outcome(of: &Json, ty: &Json, expression: &Json, xs: Value) -> String {
-    let inputs = json!([{"name": "xs", "type": of}]);
-    let program = load(&returning(&inputs, ty, expression));
-    run(&program, &[xs]).1.replace("returned result=", "")
-}
-
-fn each(kind: &str, value: Json) -> Json {
-    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "value": value}})
-}
-
-fn filtered(kind: &str, filter: Json, value: Json) -> Json {
-    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "where": filter, "value": value}})
-}
+use tree::{call, each, filtered, flatten, input, integer, local, returning};
+use values::{decimals, integers, map_of, outcome, set_of, texts};
+use vesper_ir::Value;
 
 fn is_positive() -> Json {
     call("integer.greater", &[local(0), integer(0)])

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and support is for all tests"
 )]
 
+#[path = "support/everything.rs"]
+mod everything;
 #[path = "support/flow.rs"]
 mod flow;
 #[path = "support/mod.rs"]
@@ -18,92 +20,13 @@ mod tree;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value as Json, json};
-use tree::{call, flatten, input, integer, local};
+use everything::everything;
+use serde_json::json;
+use tree::{call, input, integer, local};
 use vesper_interp::{Advanced, Completion, Outcome, Program};
 use vesper_ir::{Decimal, FailureCode, Map, Member, Set, Type, Value};
 
 const PAYMENT: &[u8] = include_bytes!("../../../fixtures/payment_decision_v1.json");
-
-/// A node with every kind of type, of value and of expression.
-fn everything() -> Vec<u8> {
-    let color = json!({"enum": ["red", "blue"]});
-    let item = json!({"record": [
-        {"name": "qty", "type": "integer"}, {"name": "note", "type": {"optional": "string"}},
-    ]});
-    let each = |kind: &str, number: u32, value: Json| json!({"for": {"kind": kind, "locals": [number], "over": input("items"), "value": value}});
-    let qty = |number: u32| json!({"field": {"name": "qty", "of": local(number)}});
-    let mut table = Vec::new();
-    let steps = [
-        each("sum", 0, qty(0)),
-        json!({"if": {
-            "condition": each("exists", 1, call("integer.greater", &[qty(1), integer(3)])),
-            "then": each("min", 2, qty(2)), "else": each("max", 3, qty(3)),
-        }}),
-        json!({"for": {
-            "kind": "map", "locals": [4, 5], "over": input("rates"),
-            "where": {"and": [{"constant": "yes"}, call("integer.less", &[local(5), integer(9)])]},
-            "key": local(5), "value": local(4),
-        }}),
-        json!({"for": {"kind": "set", "locals": [6], "over": input("colors"), "value": local(6)}}),
-        json!({"let": {"local": 7, "value": {"step": "s0"}, "body": {"record": {"fields": [
-            {"name": "qty", "value": local(7)},
-            {"name": "note", "value": {"literal": {"type": {"optional": "string"}, "value": null}}},
-        ]}}}}),
-        json!({"array": {"items": [{"step": "s4"}, {"constant": "one"}], "of": item}}),
-        each(
-            "array",
-            8,
-            each("count", 9, call("integer.add", &[qty(8), qty(9)])),
-        ),
-    ];
-    let mut body = Vec::new();
-    for (number, step) in steps.iter().enumerate() {
-        let value = flatten(step, &mut table);
-        body.push(json!({"step": {"name": format!("s{number}"), "value": value}}));
-    }
-    let types = [
-        json!("integer"),
-        json!("integer"),
-        json!({"map": ["integer", "string"]}),
-        json!({"set": color}),
-        item.clone(),
-        json!({"array": item}),
-        json!({"array": "integer"}),
-    ];
-    let outputs = types.iter().enumerate();
-    let outputs: Vec<Json> = outputs
-        .map(|(number, ty)| json!({"name": format!("o{number}"), "type": ty}))
-        .collect();
-    let returned: Vec<Json> = (0..types.len())
-        .map(|number| {
-            let value = flatten(&json!({"step": format!("s{number}")}), &mut table);
-            json!({"name": format!("o{number}"), "value": value})
-        })
-        .collect();
-    body.push(json!({"return": {"success": returned}}));
-    let clause = flatten(
-        &json!({"or": [{"constant": "yes"}, each("forall", 10, {
-            call("integer.greater_or_equal", &[qty(10), json!({"output": "o1"})])
-        })]}),
-        &mut table,
-    );
-    support::document(&json!({
-        "node_id": "everything_v1", "type": "function",
-        "inputs": [
-            {"name": "items", "type": {"array": item}, "default": [{"note": "a", "qty": 1}]},
-            {"name": "rates", "type": {"map": ["string", "integer"]}, "default": [["a", 1], ["b", 2]]},
-            {"name": "colors", "type": {"set": color}, "default": ["red"]},
-        ],
-        "outputs": {"success": outputs},
-        "constants": [
-            {"name": "one", "type": item, "value": {"note": null, "qty": 1}},
-            {"name": "yes", "type": "boolean", "value": true},
-        ],
-        "expressions": table, "constraints": [], "preconditions": [], "body": body,
-        "postconditions": [{"holds": clause}],
-    }))
-}
 
 /// A node with every kind of statement but a call.
 fn flowing() -> Vec<u8> {
@@ -302,7 +225,7 @@ fn flipped_bytes_do_no_harm() {
     let start = Instant::now();
     for document in documents() {
         let mut still_well_formed = 0_u32;
-        for _ in 0..30_000 {
+        for _ in 0..15_000 {
             let mut bytes = document.clone();
             for _ in 0..=random.below(3) {
                 let place = random.below(bytes.len());
@@ -343,7 +266,7 @@ fn changed_numbers_do_no_harm() {
 fn pieces_moved_around_do_no_harm() {
     let mut random = Random(0xfeed_beef_1234_5678);
     for document in documents() {
-        for _ in 0..10_000 {
+        for _ in 0..5_000 {
             let (from, to) = (random.below(document.len()), random.below(document.len()));
             let length = random.below(60).min(document.len() - from);
             let mut bytes = document[..to].to_vec();

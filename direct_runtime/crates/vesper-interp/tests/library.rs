@@ -14,6 +14,8 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use support::{document, load, run};
 use tree::{input, returning};
@@ -124,4 +126,42 @@ fn an_empty_set_made_from_nothing_equals_every_empty_set() {
     let set_type = json!({"set": "string"});
     assert_eq!(outcome(array, set_type, set, Value::Array([].into())), "{}");
     assert!(Value::Set(Set::default().into()).is_identical(&Value::Set(Set::Text(Vec::new()).into())));
+}
+
+fn matching(pattern: Json) -> Json {
+    call_plain("regex.matches", json!([input("xs"), pattern]))
+}
+
+fn call_plain(op: &str, args: Json) -> Json {
+    json!({"call": {"op": op, "args": args}})
+}
+
+#[test]
+fn a_pattern_is_read_when_a_document_is_loaded() {
+    let string = || json!("string");
+    let text = |value: &str| Value::Text(Arc::from(value));
+    let two = json!({"and": [matching(literal(string(), json!("^a+$"))), matching(literal(string(), json!("^a+$")))]});
+    assert_eq!(
+        outcome(string(), json!("boolean"), two.clone(), text("aaa")),
+        "true"
+    );
+    assert_eq!(outcome(string(), json!("boolean"), two, text("aab")), "false");
+    let groups = call_plain(
+        "regex.groups",
+        json!([input("xs"), literal(string(), json!("(a)|(b)"))]),
+    );
+    let ty = json!({"optional": {"array": {"optional": "string"}}});
+    assert_eq!(
+        outcome(string(), ty.clone(), groups.clone(), text("b")),
+        r#"["b",null,"b"]"#
+    );
+    assert_eq!(outcome(string(), ty, groups, text("c")), "null");
+    let wrong = refusal(
+        string(),
+        json!("boolean"),
+        matching(literal(string(), json!("(a*)*"))),
+    );
+    assert!(wrong.contains("can match the empty string"), "{wrong}");
+    let computed = refusal(string(), json!("boolean"), matching(input("xs")));
+    assert!(computed.contains("not a literal"), "{computed}");
 }

@@ -86,6 +86,14 @@ impl Decimal {
         Ok(Self(Form::Small { coefficient, scale }))
     }
 
+    /// This whole number.
+    pub fn whole(coefficient: i128) -> Self {
+        Self(Form::Small {
+            coefficient,
+            scale: 0,
+        })
+    }
+
     /// The whole number in these bytes: two's complement, least significant first.
     pub fn from_signed_bytes_le(bytes: &[u8]) -> Result<Self, OverLimit> {
         Self::from_big(BigInt::from_signed_bytes_le(bytes), 0)

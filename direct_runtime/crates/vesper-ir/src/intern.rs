@@ -145,9 +145,17 @@ impl Types {
                 let of = self.adopt(of)?;
                 self.optional(&of)
             }
+            Type::Record(of) => {
+                let fields = of.fields().iter().map(|field| {
+                    let (name, ty) = (Arc::clone(&field.name), self.adopt(&field.ty)?);
+                    Ok(Field { name, ty })
+                });
+                let fields = fields.collect::<Result<_, String>>()?;
+                self.record(fields)
+            }
             // One that an operation declares.
             Type::Enum(of) => self.enumeration(of.members().to_vec()),
-            // Without parts; and no operation makes a record that is not there yet.
+            // Without parts.
             Type::Boolean
             | Type::Integer
             | Type::Decimal
@@ -157,8 +165,7 @@ impl Types {
             | Type::Timestamp
             | Type::Date
             | Type::Duration
-            | Type::Json
-            | Type::Record(_) => Ok(ty.clone()),
+            | Type::Json => Ok(ty.clone()),
         }
     }
 

@@ -16,8 +16,10 @@ pub mod intern;
 pub mod json;
 pub mod limits;
 pub mod node;
+pub mod pattern;
 pub mod time;
 pub mod types;
+pub mod unicode;
 pub mod value;
 mod verify;
 

@@ -137,37 +137,79 @@ pub enum ForKind {
     Count,
     Min,
     Max,
+    Avg,
+    SortBy,
+    DistinctBy,
+    MinBy,
+    MaxBy,
+    GroupBy,
+    CountBy,
+    IndexBy,
+    TakeWhile,
+    DropWhile,
+    Fold,
 }
+
+/// Every kind of `for`, with its name in documents.
+const FOR_KINDS: [(ForKind, &str); 20] = [
+    (ForKind::Array, "array"),
+    (ForKind::Set, "set"),
+    (ForKind::Map, "map"),
+    (ForKind::ForAll, "forall"),
+    (ForKind::Exists, "exists"),
+    (ForKind::Sum, "sum"),
+    (ForKind::Count, "count"),
+    (ForKind::Min, "min"),
+    (ForKind::Max, "max"),
+    (ForKind::Avg, "avg"),
+    (ForKind::SortBy, "sort_by"),
+    (ForKind::DistinctBy, "distinct_by"),
+    (ForKind::MinBy, "min_by"),
+    (ForKind::MaxBy, "max_by"),
+    (ForKind::GroupBy, "group_by"),
+    (ForKind::CountBy, "count_by"),
+    (ForKind::IndexBy, "index_by"),
+    (ForKind::TakeWhile, "take_while"),
+    (ForKind::DropWhile, "drop_while"),
+    (ForKind::Fold, "fold"),
+];
 
 impl ForKind {
     /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "array" => Self::Array,
-            "set" => Self::Set,
-            "map" => Self::Map,
-            "forall" => Self::ForAll,
-            "exists" => Self::Exists,
-            "sum" => Self::Sum,
-            "count" => Self::Count,
-            "min" => Self::Min,
-            "max" => Self::Max,
-            _ => return None,
-        })
+        let mut kinds = FOR_KINDS.iter();
+        kinds.find(|(_, own)| *own == name).map(|(kind, _)| *kind)
     }
 
     /// The name in documents.
     pub fn name(self) -> &'static str {
+        let mut kinds = FOR_KINDS.iter();
+        kinds.find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    /// True where the items themselves are in the result, or counted there, so that each item is one value.
+    pub fn is_of_items(self) -> bool {
         match self {
-            Self::Array => "array",
-            Self::Set => "set",
-            Self::Map => "map",
-            Self::ForAll => "forall",
-            Self::Exists => "exists",
-            Self::Sum => "sum",
-            Self::Count => "count",
-            Self::Min => "min",
-            Self::Max => "max",
+            Self::SortBy
+            | Self::DistinctBy
+            | Self::MinBy
+            | Self::MaxBy
+            | Self::GroupBy
+            | Self::CountBy
+            | Self::IndexBy
+            | Self::TakeWhile
+            | Self::DropWhile => true,
+            Self::Array
+            | Self::Set
+            | Self::Map
+            | Self::ForAll
+            | Self::Exists
+            | Self::Sum
+            | Self::Count
+            | Self::Min
+            | Self::Max
+            | Self::Avg
+            | Self::Fold => false,
         }
     }
 }
@@ -177,6 +219,8 @@ impl ForKind {
 pub struct For {
     pub kind: ForKind,
     pub over: ExpressionIndex,
+    /// INVARIANT, once verified: the order of a `sort_by`, what a `fold` starts with, and nowhere else.
+    pub with: Option<ExpressionIndex>,
     /// Which items count.
     pub filter: Option<ExpressionIndex>,
     /// INVARIANT, once verified: there is one in a map and nowhere else.
@@ -301,6 +345,8 @@ pub enum ExpressionKind {
         item: usize,
         /// The value of a map's entry.
         entry_value: Option<usize>,
+        /// What a `fold` has so far. INVARIANT: there is one in a `fold` and nowhere else.
+        so_far: Option<usize>,
         parts: For,
     },
     Array(Vec<ExpressionIndex>),

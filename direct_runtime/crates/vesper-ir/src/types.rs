@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use crate::value::{KeyKind, Member};
 
+mod sums;
+
+pub use sums::Addition;
+
 /// A type. Parts are shared, so that a clone is cheap; within one document [`crate::intern::Types`] makes equal types
 /// the same allocation.
 #[derive(Clone, Debug)]
@@ -289,6 +293,8 @@ pub enum Bound {
     Number,
     /// Any enum.
     Enum,
+    /// Any record.
+    Record,
 }
 
 impl Bound {
@@ -300,6 +306,7 @@ impl Bound {
             Self::Ordered => of.is_key() || matches!(of, Type::Decimal | Type::Float | Type::Duration),
             Self::Number => matches!(of, Type::Integer | Type::Decimal | Type::Float),
             Self::Enum => matches!(of, Type::Enum(_)),
+            Self::Record => matches!(of, Type::Record(_)),
         }
     }
 }
@@ -314,6 +321,7 @@ impl fmt::Display for Bound {
             }
             Self::Number => "integer, decimal or float",
             Self::Enum => "an enum",
+            Self::Record => "a record",
         })
     }
 }
@@ -380,6 +388,8 @@ pub enum TypePattern {
     ArrayOf(&'static TypePattern),
     MapOf(&'static TypePattern, &'static TypePattern),
     OptionalOf(&'static TypePattern),
+    /// The record of these fields.
+    RecordOf(&'static [(&'static str, TypePattern)]),
 }
 
 impl TypePattern {
@@ -412,6 +422,13 @@ impl TypePattern {
                 optional @ Type::Optional(_) => optional,
                 other => Type::Optional(Arc::new(other)),
             },
+            Self::RecordOf(fields) => {
+                let fields = fields.iter().map(|(name, pattern)| {
+                    let name = Arc::from(*name);
+                    pattern.instantiate(of).map(|ty| Field { name, ty })
+                });
+                Type::Record(Arc::new(RecordType::new(fields.collect::<Option<_>>()?).ok()?))
+            }
         })
     }
 }
@@ -433,4 +450,6 @@ pub struct Signature {
     /// Type parameters that the kernel is given as they are, after those names: json does not tell what it is to be
     /// cast to, nor a record what its fields are called.
     pub typed: &'static [usize],
+    /// Parameters whose argument is a literal, which the kernel is given as the pattern that it spells.
+    pub patterns: &'static [usize],
 }

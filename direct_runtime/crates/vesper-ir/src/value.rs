@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::decimal::Decimal;
 use crate::float;
 use crate::json::Json;
+use crate::pattern::Pattern;
 use crate::types::Type;
 
 mod order;
 mod sets;
 
-pub use order::NanSearch;
+pub use order::first_of_equals;
 
 /// A value of some type. Which enum a member belongs to and what the fields of a record are called is known from the
 /// type, never from the value.
@@ -39,6 +40,8 @@ pub enum Value {
     Null,
     /// No value of the language: what a kernel is given where it asks for a type (`Signature::typed`).
     Type(Type),
+    /// No value of the language: what a kernel is given where it asks for a pattern (`Signature::patterns`).
+    Pattern(Arc<Pattern>),
 }
 
 /// A member of an enum, by its place in the declaration.
@@ -106,6 +109,21 @@ pub enum OwnedKey {
 impl Key<'_> {
     /// Which kind of key it is.
     pub fn kind(self) -> KeyKind {
+        match self {
+            Self::Boolean(_) => KeyKind::Boolean,
+            Self::Integer(_) => KeyKind::Integer,
+            Self::Text(_) => KeyKind::Text,
+            Self::Bytes(_) => KeyKind::Bytes,
+            Self::Timestamp(_) => KeyKind::Timestamp,
+            Self::Date(_) => KeyKind::Date,
+            Self::Member(_) => KeyKind::Member,
+        }
+    }
+}
+
+impl OwnedKey {
+    /// Which kind of key it is.
+    pub fn kind(&self) -> KeyKind {
         match self {
             Self::Boolean(_) => KeyKind::Boolean,
             Self::Integer(_) => KeyKind::Integer,
@@ -241,6 +259,13 @@ impl Map {
         (keys.len() == values.len()).then_some(Self { keys, values })
     }
 
+    /// The map of these entries, of whatever kind its keys are; nothing where a key comes twice.
+    pub fn of_entries(entries: Vec<(OwnedKey, Value)>) -> Option<Self> {
+        let kind = entries.first().map(|(key, _)| key.kind());
+        // A map without entries may be of any kind.
+        Self::from_entries(kind.unwrap_or(KeyKind::Boolean), entries)
+    }
+
     /// The keys, in order.
     pub fn keys(&self) -> &Set {
         &self.keys
@@ -335,10 +360,7 @@ impl Value {
 
     /// Goes as deep as the type does, which is limited.
     fn agrees(&self, other: &Self, by: &Agreement) -> bool {
-        let all_agree = |left: &[Value], right: &[Value]| {
-            let mut pairs = left.iter().zip(right);
-            left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, by))
-        };
+        let all_agree = |left: &[Value], right: &[Value]| all_agree(left, right, by);
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
             (Self::Integer(left), Self::Integer(right))
@@ -361,5 +383,22 @@ impl Value {
             (Self::Null, Self::Null) => true,
             _ => false,
         }
+    }
+}
+
+/// Equality of arrays, and of the fields of records: as many, each equal to the other at its place.
+pub fn are_equal(left: &[Value], right: &[Value]) -> bool {
+    all_agree(left, right, &EQUAL)
+}
+
+fn all_agree(left: &[Value], right: &[Value], by: &Agreement) -> bool {
+    let mut pairs = left.iter().zip(right);
+    left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, by))
+}
+
+impl Map {
+    /// Equality of maps: the same keys, with equal values.
+    pub fn is_equal(&self, other: &Self) -> bool {
+        self.keys == other.keys && are_equal(&self.values, &other.values)
     }
 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vesper_ir::limits::ITEMS;
-use vesper_ir::value::NanSearch;
+use vesper_ir::value::{are_equal, first_of_equals};
 use vesper_ir::{ArrayKernels, ErrorCode, Set, SortOrder, Value};
 
-use crate::{Native, count, within_items};
+use crate::{Native, count, pair, within_items};
 
 /// A position or a number of items, where those past the end mean the end; negative ones are refused.
 fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
@@ -21,9 +21,37 @@ fn items(values: &[Value], start: usize, end: usize) -> Arc<[Value]> {
     Arc::from(values.get(start..end).unwrap_or(&[]))
 }
 
+/// The first of the items that come furthest to this side.
+fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
+    let mut items = values.iter();
+    let first = items.next().ok_or(ErrorCode::EmptyCollection)?;
+    // SEMANTICS: Rust's own `max` gives the last of equal ones; here an equal one never takes the place of another.
+    let found = items.fold(first, |best, item| {
+        if item.compare(best) == Some(side) {
+            item
+        } else {
+            best
+        }
+    });
+    Ok(found.clone())
+}
+
 impl ArrayKernels for Native {
+    fn array_equal(&self, left: &[Value], right: &[Value]) -> bool {
+        are_equal(left, right)
+    }
+
+    fn array_not_equal(&self, left: &[Value], right: &[Value]) -> bool {
+        !are_equal(left, right)
+    }
+
     #[inline]
     fn array_length(&self, values: &[Value]) -> i64 {
+        count(values.len())
+    }
+
+    #[inline]
+    fn array_count(&self, values: &[Value]) -> i64 {
         count(values.len())
     }
 
@@ -127,25 +155,35 @@ impl ArrayKernels for Native {
     }
 
     fn array_distinct(&self, values: &[Value]) -> Arc<[Value]> {
-        // By sorting, because comparing each with each takes forever on a long array.
-        let mut places: Vec<usize> = (0..values.len()).collect();
-        let arrange = |left: &usize, right: &usize| match (values.get(*left), values.get(*right)) {
-            (Some(left), Some(right)) => left.arrange(right),
-            _ => Ordering::Equal,
-        };
-        // Stable, so that the first of equal ones stays the first.
-        places.sort_by(arrange);
-        // SEMANTICS: what has a NaN in it equals nothing, and all of it stays.
-        let mut nans = NanSearch::default();
-        places.dedup_by(|later, first| {
-            let is_repeated = arrange(later, first).is_eq();
-            is_repeated && !values.get(*first).is_some_and(|value| nans.is_in(value))
-        });
-        places.sort_unstable();
+        let kept = first_of_equals(values).into_iter();
+        kept.filter_map(|place| values.get(place).cloned()).collect()
+    }
+
+    fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
+        // SEMANTICS: Rust's own `zip` ends with the shorter one.
+        if left.len() != right.len() {
+            return Err(ErrorCode::InvalidArgument);
+        }
+        let pairs = left.iter().zip(right);
+        Ok(pairs
+            .map(|(first, second)| pair(first.clone(), second.clone()))
+            .collect())
+    }
+
+    fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]> {
+        let places = (0..).map(Value::Integer);
         places
-            .into_iter()
-            .filter_map(|place| values.get(place).cloned())
+            .zip(values)
+            .map(|(index, value)| pair(index, value.clone()))
             .collect()
+    }
+
+    fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode> {
+        furthest(values, Ordering::Less)
+    }
+
+    fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode> {
+        furthest(values, Ordering::Greater)
     }
 
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesper_ir::decimal::{AllocateError, DivideError, OverLimit, ParseDecimalError, allocate};
 use vesper_ir::{Decimal, DecimalKernels, ErrorCode, RoundingMode, Value};
 
-use crate::Native;
+use crate::{Native, count};
 
 fn or_overflow(result: Result<Decimal, OverLimit>) -> Result<Decimal, ErrorCode> {
     result.map_err(|OverLimit| ErrorCode::DecimalOverflow)
@@ -22,6 +22,14 @@ fn quotient(result: Result<Decimal, DivideError>) -> Result<Decimal, ErrorCode> 
 
 fn whole(value: &Decimal, mode: RoundingMode) -> Result<i64, ErrorCode> {
     value.to_whole(mode).ok_or(ErrorCode::IntegerOverflow)
+}
+
+/// The decimals of an array, which holds nothing else.
+fn decimals(values: &[Value]) -> impl Iterator<Item = &Decimal> {
+    values.iter().filter_map(|value| match value {
+        Value::Decimal(value) => Some(value),
+        _ => None,
+    })
 }
 
 impl DecimalKernels for Native {
@@ -169,15 +177,21 @@ impl DecimalKernels for Native {
     }
 
     fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
-        let weights: Vec<&Decimal> = weights
-            .iter()
-            .filter_map(|weight| match weight {
-                Value::Decimal(weight) => Some(weight),
-                _ => None,
-            })
-            .collect();
+        let weights: Vec<&Decimal> = decimals(weights).collect();
         let parts = allocate(total, &weights);
         let parts = parts.map_err(|AllocateError::Weights| ErrorCode::InvalidArgument)?;
         Ok(parts.into_iter().map(Value::Decimal).collect())
+    }
+
+    fn decimal_sum(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        decimals(values).try_fold(Decimal::from(0), |sum, value| or_overflow(sum.add(value)))
+    }
+
+    fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        if values.is_empty() {
+            return Err(ErrorCode::EmptyCollection);
+        }
+        let sum = self.decimal_sum(values)?;
+        quotient(sum.divide(&Decimal::from(count(values.len()))))
     }
 }

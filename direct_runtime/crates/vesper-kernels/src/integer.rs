@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use vesper_ir::decimal::DivideError;
-use vesper_ir::{Decimal, ErrorCode, IntegerKernels};
+use vesper_ir::{Decimal, ErrorCode, IntegerKernels, Value};
 
-use crate::Native;
+use crate::{Native, count};
 
 /// The count of a shift: 0 to 63.
 fn shift(count: i64) -> Result<u32, ErrorCode> {
@@ -15,6 +15,14 @@ fn shift(count: i64) -> Result<u32, ErrorCode> {
         .ok()
         .filter(|count| *count < i64::BITS)
         .ok_or(ErrorCode::InvalidArgument)
+}
+
+/// The integers of an array, which holds nothing else.
+fn integers(values: &[Value]) -> impl Iterator<Item = i64> {
+    values.iter().filter_map(|value| match value {
+        Value::Integer(value) => Some(*value),
+        _ => None,
+    })
 }
 
 impl IntegerKernels for Native {
@@ -208,5 +216,20 @@ impl IntegerKernels for Native {
     #[inline]
     fn integer_bit_count(&self, value: i64) -> i64 {
         i64::from(value.count_ones())
+    }
+
+    fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode> {
+        // SEMANTICS: every partial sum fits, not only the last one.
+        integers(values).try_fold(0, |sum: i64, value| {
+            sum.checked_add(value).ok_or(ErrorCode::IntegerOverflow)
+        })
+    }
+
+    fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        // As many integers as there is room for are never over 128 bits.
+        let sum: i128 = integers(values).map(i128::from).sum();
+        let average = Decimal::whole(sum).divide(&Decimal::from(count(values.len())));
+        // So short a sum by so short a count is never over a limit: what fails is a count of zero.
+        average.map_err(|_: DivideError| ErrorCode::EmptyCollection)
     }
 }

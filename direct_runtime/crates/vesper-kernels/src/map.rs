@@ -4,9 +4,17 @@ use std::sync::Arc;
 
 use vesper_ir::{ErrorCode, Key, Map, MapKernels, Value};
 
-use crate::{Native, count, within_items};
+use crate::{Native, count, pair, within_items};
 
 impl MapKernels for Native {
+    fn map_equal(&self, left: &Map, right: &Map) -> bool {
+        left.is_equal(right)
+    }
+
+    fn map_not_equal(&self, left: &Map, right: &Map) -> bool {
+        !left.is_equal(right)
+    }
+
     #[inline]
     fn map_length(&self, entries: &Map) -> i64 {
         count(entries.keys().len())
@@ -38,6 +46,23 @@ impl MapKernels for Native {
 
     fn map_values(&self, entries: &Map) -> Arc<[Value]> {
         Arc::from(entries.values())
+    }
+
+    fn map_entries(&self, entries: &Map) -> Arc<[Value]> {
+        let pairs = entries.keys().iter().zip(entries.values());
+        pairs.map(|(key, value)| pair(key, value.clone())).collect()
+    }
+
+    fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode> {
+        // Every entry is a record of a key and a value: the verifier saw to that.
+        let entries = entries.iter().filter_map(|entry| match entry {
+            Value::Record(fields) => match fields.as_ref() {
+                [key, value] => Some((key.to_key()?, value.clone())),
+                _ => None,
+            },
+            _ => None,
+        });
+        Map::of_entries(entries.collect()).ok_or(ErrorCode::DuplicateKey)
     }
 
     fn map_put(&self, entries: &Map, key: Key<'_>, value: &Value) -> Result<Map, ErrorCode> {

@@ -12,6 +12,14 @@ impl SetKernels for Native {
         members.find(value).is_some()
     }
 
+    fn set_equal(&self, left: &Set, right: &Set) -> bool {
+        left == right
+    }
+
+    fn set_not_equal(&self, left: &Set, right: &Set) -> bool {
+        left != right
+    }
+
     #[inline]
     fn set_length(&self, members: &Set) -> i64 {
         count(members.len())

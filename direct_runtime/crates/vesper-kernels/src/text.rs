@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use vesper_ir::limits::TEXT_LENGTH;
+use vesper_ir::unicode::{push_lower, push_upper};
 use vesper_ir::{ErrorCode, TextKernels, Value};
 
 use crate::{Native, count, within_items};
@@ -52,6 +53,19 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Arc<[Value]>, Error
     for part in parts {
         within_items(result.len().saturating_add(1))?;
         result.push(Value::Text(Arc::from(part)));
+    }
+    Ok(Arc::from(result))
+}
+
+/// Each code point in another case, which may be several.
+fn in_case(value: &str, push: fn(char, &mut String)) -> Result<Arc<str>, ErrorCode> {
+    let mut result = String::with_capacity(value.len());
+    for char in value.chars() {
+        push(char, &mut result);
+    }
+    // No string has more code points than bytes.
+    if result.len() > TEXT_LENGTH {
+        within_text(length(&result))?;
     }
     Ok(Arc::from(result))
 }
@@ -207,6 +221,14 @@ impl TextKernels for Native {
         let kept = length(value).saturating_sub(found.saturating_mul(length(old)));
         within_text(kept.saturating_add(found.saturating_mul(length(new))))?;
         Ok(Arc::from(value.replace(old, new)))
+    }
+
+    fn text_lower(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
+        in_case(value, push_lower)
+    }
+
+    fn text_upper(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
+        in_case(value, push_upper)
     }
 
     fn text_repeat(&self, value: &str, count: i64) -> Result<Arc<str>, ErrorCode> {

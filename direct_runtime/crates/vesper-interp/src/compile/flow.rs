@@ -22,6 +22,7 @@ use vesper_ir::{Type, Value};
 
 use crate::sites::{Becomes, Entry, Guard};
 
+use super::loops::Locals;
 use super::{Compiled, Compiler, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
 /// The jumps out of the body, whose targets come after it.
@@ -316,7 +317,12 @@ impl Compiler<'_> {
             let mut locals = repeated.locals.iter().map(|number| self.node.loop_local(*number));
             let item = locals.next().flatten().ok_or(MISSING)?;
             let entry_value = locals.next().flatten();
-            to_done.push(self.next_item(slot, item, entry_value)?);
+            let locals = Locals {
+                item,
+                entry_value,
+                so_far: None,
+            };
+            to_done.push(self.next_item(slot, locals)?);
         }
         if let Some(filter) = repeated.filter {
             let condition = self.condition(filter)?;
@@ -378,7 +384,12 @@ impl Compiler<'_> {
         if let Some(collect) = repeated.collect {
             let value = self.operand(collect)?;
             self.mark(collect, value);
-            self.emit(Instruction::LoopPush { slot, value });
+            // There are as many as rounds, and of those never more than an array has room for.
+            self.emit(Instruction::LoopPush {
+                slot,
+                value,
+                expression: collect,
+            });
             self.top = top;
         }
         let mut moves = Vec::with_capacity(repeated.next.len());

@@ -1,38 +1,112 @@
 //! `for`: one loop, whatever it computes.
 //!
 //! ```text
-//!         over, and what `out` holds before the first item
+//!         over
 //!         LoopStart
+//!         with, and what `out` holds before the first item
 //! next:   LoopNext, which jumps to done after the last item
 //!         where; jumps to next if it is false
 //!         key and value; what they do to the result; jumps to next
 //! done:   the result, if it is not in `out` already
 //! ```
+//!
+//! Here is the frame, and everything that goes into the operands: their depth is the depth of this recursion, so it is
+//! kept to few and small functions. `items` says what is done with the value of an item, `results` what is done before
+//! the first item and after the last.
 
 use vesper_ir::node::{ExpressionIndex, For, ForKind};
-use vesper_ir::{Decimal, KeyKind, MAX_ARITY, Op, Type, Value};
+use vesper_ir::{MAX_ARITY, Op, Type};
 
 use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Register};
+
+mod items;
+mod results;
+
+/// The places of a loop's locals.
+#[derive(Clone, Copy)]
+pub(super) struct Locals {
+    /// The item; over a map, the key.
+    pub(super) item: usize,
+    /// The value of a map's entry.
+    pub(super) entry_value: Option<usize>,
+    /// What a `fold` has so far.
+    pub(super) so_far: Option<usize>,
+}
+
+/// A loop, while it is compiled.
+#[derive(Clone, Copy)]
+struct Loop<'a> {
+    index: ExpressionIndex,
+    parts: &'a For,
+    slot: LoopSlot,
+    /// Where the result will be.
+    out: Register,
+    /// What the kind needs besides: the best key of `min_by` and `max_by`, whether `drop_while`
+    /// still drops.
+    beside: Option<Register>,
+    /// The order of `sort_by`.
+    order: Option<Operand>,
+}
+
+/// Where the parts of an item that counts are.
+struct Given {
+    item: Operand,
+    key: Option<Operand>,
+    value: Operand,
+}
+
+impl Loop<'_> {
+    /// The register that holds the value of an item, where that is not any one.
+    fn value_register(&self) -> Option<Register> {
+        match self.parts.kind {
+            // The last value is the result.
+            ForKind::ForAll | ForKind::Exists => Some(self.out),
+            ForKind::DropWhile => self.beside,
+            // Not that of `fold`: what is in `out` so far is read until the value is done.
+            _ => None,
+        }
+    }
+
+    fn beside(&self) -> Compiled<Register> {
+        self.beside.ok_or(MISSING)
+    }
+}
 
 impl Compiler<'_> {
     pub(super) fn comprehension(
         &mut self,
         index: ExpressionIndex,
-        item: usize,
-        entry_value: Option<usize>,
+        locals: Locals,
         parts: &For,
         out: Register,
     ) -> Compiled<()> {
         let top = self.top;
         let over = self.operand(parts.over)?;
         let slot = self.enter_loop();
-        self.begin(index, parts.kind, out)?;
         self.emit(Instruction::LoopStart { slot, over });
         // The slot holds the collection now.
         self.top = top;
+        let mut this = Loop {
+            index,
+            parts,
+            slot,
+            out,
+            beside: None,
+            order: None,
+        };
+        match (parts.kind, parts.with) {
+            (ForKind::Fold, Some(with)) => self.compute(with, out)?,
+            (_, Some(with)) => this.order = Some(self.operand(with)?),
+            (_, None) => {}
+        }
+        self.begin(&mut this)?;
 
         let next = self.here()?;
-        let to_done = self.next_item(slot, item, entry_value)?;
+        let mut to_done = vec![self.next_item(slot, locals)?];
+        if let Some(local) = locals.so_far {
+            // The result so far is where the result will be.
+            self.bind(local, Some(Operand::register(out)))?;
+        }
         let inner = self.top;
         if let Some(filter) = parts.filter {
             let condition = self.operand(filter)?;
@@ -40,12 +114,28 @@ impl Compiler<'_> {
             self.emit(Instruction::JumpIfFalse { condition, to: next });
             self.top = inner;
         }
-        self.each(index, parts, slot, out, next)?;
-        self.land(to_done)?;
-        self.finish(index, parts.kind, slot, out)?;
+        let to_keep = self.before_value(&this)?;
+        let key = match parts.key {
+            Some(key) => Some(self.operand(key)?),
+            None => None,
+        };
+        let value = match this.value_register() {
+            Some(register) => {
+                self.compute(parts.value, register)?;
+                Operand::register(register)
+            }
+            None => self.operand(parts.value)?,
+        };
+        let item = self.locals.get(locals.item).copied().flatten().ok_or(MISSING)?;
+        let given = Given { item, key, value };
+        to_done.extend(self.each(&this, &given, to_keep, next)?);
+        for jump in to_done {
+            self.land(jump)?;
+        }
+        self.finish(&this)?;
 
-        self.bind(item, None)?;
-        if let Some(local) = entry_value {
+        let bound = [Some(locals.item), locals.entry_value, locals.so_far];
+        for local in bound.into_iter().flatten() {
             self.bind(local, None)?;
         }
         self.loop_top = slot.0;
@@ -64,35 +154,11 @@ impl Compiler<'_> {
         Ok(&self.node.expression(index).ok_or(MISSING)?.ty)
     }
 
-    /// What the result is before the first item.
-    fn begin(&mut self, index: ExpressionIndex, kind: ForKind, out: Register) -> Compiled<()> {
-        let from = match kind {
-            ForKind::Array | ForKind::Set | ForKind::Map => return Ok(()),
-            ForKind::ForAll => Value::Boolean(true),
-            ForKind::Exists => Value::Boolean(false),
-            ForKind::Count => Value::Integer(0),
-            ForKind::Sum => match self.type_of(index)? {
-                Type::Decimal => Value::Decimal(Decimal::from(0)),
-                _ => Value::Integer(0),
-            },
-            // No value of these is null, so null is "none yet".
-            ForKind::Min | ForKind::Max => Value::Null,
-        };
-        let from = self.constant(from)?;
-        self.emit(Instruction::Move { out, from });
-        Ok(())
-    }
-
-    /// Binds the locals; gives the jump to the end.
-    pub(super) fn next_item(
-        &mut self,
-        slot: LoopSlot,
-        item: usize,
-        entry_value: Option<usize>,
-    ) -> Compiled<usize> {
+    /// Binds the locals that hold the item; gives the jump to the end.
+    pub(super) fn next_item(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
         let key = self.allocate()?;
-        self.bind(item, Some(Operand::register(key)))?;
-        let Some(local) = entry_value else {
+        self.bind(locals.item, Some(Operand::register(key)))?;
+        let Some(local) = locals.entry_value else {
             return Ok(self.jump(Instruction::LoopNext {
                 slot,
                 item: key,
@@ -109,116 +175,18 @@ impl Compiler<'_> {
         }))
     }
 
-    /// What is done for an item that counts; goes on to the next one.
-    fn each(
-        &mut self,
-        index: ExpressionIndex,
-        parts: &For,
-        slot: LoopSlot,
-        out: Register,
-        next: u32,
-    ) -> Compiled<()> {
-        let condition = Operand::register(out);
-        match parts.kind {
-            // The last value is the result; where it decides, the loop is left.
-            ForKind::ForAll => {
-                self.compute(parts.value, out)?;
-                self.emit(Instruction::JumpIfTrue { condition, to: next });
-                return Ok(());
-            }
-            ForKind::Exists => {
-                self.compute(parts.value, out)?;
-                self.emit(Instruction::JumpIfFalse { condition, to: next });
-                return Ok(());
-            }
-            ForKind::Array | ForKind::Set => {
-                let value = self.operand(parts.value)?;
-                self.emit(Instruction::LoopPush { slot, value });
-            }
-            ForKind::Map => {
-                let key = self.operand(parts.key.ok_or(MISSING)?)?;
-                let value = self.operand(parts.value)?;
-                self.emit(Instruction::LoopPut {
-                    slot,
-                    key,
-                    value,
-                    expression: index,
-                });
-            }
-            ForKind::Sum => {
-                let op = match self.type_of(index)? {
-                    Type::Decimal => Op::DecimalAdd,
-                    _ => Op::IntegerAdd,
-                };
-                let value = self.operand(parts.value)?;
-                self.emit(Instruction::Call {
-                    op,
-                    out,
-                    args: two(condition, value),
-                    expression: index,
-                });
-            }
-            ForKind::Count => {
-                // Evaluated because it may fail; what it is does not matter.
-                self.operand(parts.value)?;
-                let one = self.constant(Value::Integer(1))?;
-                self.emit(Instruction::Call {
-                    op: Op::IntegerAdd,
-                    out,
-                    args: two(condition, one),
-                    expression: index,
-                });
-            }
-            ForKind::Min => {
-                let value = self.operand(parts.value)?;
-                self.emit(Instruction::KeepSmaller { best: out, value });
-            }
-            ForKind::Max => {
-                let value = self.operand(parts.value)?;
-                self.emit(Instruction::KeepLarger { best: out, value });
-            }
+    /// Calls an operation that takes one or two arguments; its failure is that of the loop.
+    fn apply(&mut self, this: &Loop<'_>, op: Op, out: Register, first: Operand, second: Option<Operand>) {
+        let mut args = [first; MAX_ARITY];
+        if let (Some(place), Some(second)) = (args.get_mut(1), second) {
+            *place = second;
         }
-        self.emit(Instruction::Jump { to: next });
-        Ok(())
+        let expression = this.index;
+        self.emit(Instruction::Call {
+            op,
+            out,
+            args,
+            expression,
+        });
     }
-
-    fn finish(
-        &mut self,
-        index: ExpressionIndex,
-        kind: ForKind,
-        slot: LoopSlot,
-        out: Register,
-    ) -> Compiled<()> {
-        let key_kind = |ty: &Type| -> Compiled<KeyKind> { ty.key_kind().ok_or(MISSING) };
-        let last = match (kind, self.type_of(index)?) {
-            (ForKind::Array, _) => Instruction::LoopArray { slot, out },
-            (ForKind::Set, Type::Set(of)) => Instruction::LoopSet {
-                slot,
-                out,
-                kind: key_kind(of)?,
-            },
-            (ForKind::Map, Type::Map(of)) => Instruction::LoopMap {
-                slot,
-                out,
-                kind: key_kind(&of.key)?,
-            },
-            (ForKind::Set | ForKind::Map, _) => return Err(MISSING),
-            (ForKind::Min | ForKind::Max, _) => Instruction::RequireBest {
-                best: out,
-                expression: index,
-            },
-            (ForKind::ForAll | ForKind::Exists | ForKind::Sum | ForKind::Count, _) => return Ok(()),
-        };
-        self.emit(last);
-        Ok(())
-    }
-}
-
-/// The arguments of an operation that takes two.
-fn two(left: Operand, right: Operand) -> [Operand; MAX_ARITY] {
-    let mut args = [left; MAX_ARITY];
-    if let Some(second) = args.get_mut(1) {
-        *second = right;
-    }
-    args
 }

@@ -164,6 +164,7 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             format!("({})", fields.join(","))
         }
         Value::Null => "null".to_owned(),
+        Value::Pattern(pattern) => format!("pattern {:?}", pattern.text()),
     }
 }
 

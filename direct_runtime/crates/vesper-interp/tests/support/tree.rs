@@ -9,7 +9,7 @@ pub(crate) fn flatten(expression: &Json, table: &mut Vec<Json>) -> usize {
     let operands: &[&str] = match kind.as_str() {
         "if" => &["/condition", "/then", "/else"],
         "let" => &["/value", "/body"],
-        "for" => &["/over", "/where", "/key", "/value"],
+        "for" => &["/over", "/with", "/where", "/key", "/value"],
         "field" => &["/of"],
         _ => &[],
     };
@@ -63,4 +63,24 @@ pub(crate) fn local(number: u32) -> Json {
 
 pub(crate) fn input(name: &str) -> Json {
     json!({"input": name})
+}
+
+/// A `for` over the input `xs`, whose item is local 0.
+pub(crate) fn each(kind: &str, value: Json) -> Json {
+    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "value": value}})
+}
+
+/// The same with a `where`.
+pub(crate) fn filtered(kind: &str, filter: Json, value: Json) -> Json {
+    json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "where": filter, "value": value}})
+}
+
+/// A `sort_by`.
+pub(crate) fn sorted(order: Json, key: Json) -> Json {
+    json!({"for": {"kind": "sort_by", "locals": [0], "over": input("xs"), "with": order, "value": key}})
+}
+
+/// An order to sort by.
+pub(crate) fn order(name: &str) -> Json {
+    json!({"literal": {"type": {"enum": ["ascending", "descending"]}, "value": name}})
 }

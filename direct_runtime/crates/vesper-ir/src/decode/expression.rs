@@ -117,9 +117,11 @@ fn comprehension(reader: &mut Reader<'_>) -> Result<RawExpression, Rejected> {
     let over = reader.field("over", index)?;
     let value = reader.field("value", index)?;
     let filter = reader.optional_field("where", index)?;
+    let with = reader.optional_field("with", index)?;
     let parts = For {
         kind,
         over,
+        with,
         filter,
         key,
         value,

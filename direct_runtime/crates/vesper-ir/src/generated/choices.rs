@@ -105,3 +105,77 @@ impl SortOrder {
         Member(self as u32)
     }
 }
+
+/// `enum[day, hour, minute, second]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+impl Unit {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &["day", "hour", "minute", "second"];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Day,
+            1 => Self::Hour,
+            2 => Self::Minute,
+            3 => Self::Second,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
+/// `enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weekday {
+    Monday,
+    Tuesday,
+    Wednesday,
+    Thursday,
+    Friday,
+    Saturday,
+    Sunday,
+}
+
+impl Weekday {
+    /// The members as the type declares them.
+    pub const MEMBERS: &[&str] = &[
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+
+    /// The member at this place of the declaration.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Monday,
+            1 => Self::Tuesday,
+            2 => Self::Wednesday,
+            3 => Self::Thursday,
+            4 => Self::Friday,
+            5 => Self::Saturday,
+            6 => Self::Sunday,
+            _ => return None,
+        })
+    }
+
+    /// The member as a value has it.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}

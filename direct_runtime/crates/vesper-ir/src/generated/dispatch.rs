@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::choices::{RoundingMode, SortOrder};
+use super::choices::{RoundingMode, SortOrder, Unit};
 use super::errors::ErrorCode;
 use super::kernels::Kernels;
 use super::ops::{MAX_ARITY, Op};
@@ -31,11 +31,32 @@ impl From<ErrorCode> for CallError {
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
+        Op::ArrayEqual => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::ArrayNotEqual => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
         Op::ArrayLength => {
             let [Value::Array(values), ..] = args else {
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.array_length(values);
+            Ok(Value::Integer(result))
+        }
+        Op::ArrayCount => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_count(values);
             Ok(Value::Integer(result))
         }
         Op::ArrayAt => {
@@ -138,6 +159,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.array_distinct(values);
             Ok(Value::Array(result))
         }
+        Op::ArrayZip => {
+            let [Value::Array(left), Value::Array(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_zip(left, right)?;
+            Ok(Value::Array(result))
+        }
         Op::ArrayRange => {
             let [
                 Value::Integer(start),
@@ -149,6 +177,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.array_range(*start, *end, *step)?;
+            Ok(Value::Array(result))
+        }
+        Op::ArrayEnumerate => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_enumerate(values);
             Ok(Value::Array(result))
         }
         Op::ArrayReverse => {
@@ -185,6 +220,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.array_index_of(values, value);
             Ok(Value::from_optional(result))
+        }
+        Op::ArrayMin => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_min(values)?;
+            Ok(result)
+        }
+        Op::ArrayMax => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.array_max(values)?;
+            Ok(result)
         }
         Op::ArrayToSet => {
             let [Value::Array(values), ..] = args else {
@@ -317,6 +366,220 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.bytes_sha256(value);
             Ok(Value::Bytes(result))
+        }
+        Op::DateEqual => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateNotEqual => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateLess => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateLessOrEqual => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateGreater => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateGreaterOrEqual => {
+            let [Value::Date(left), Value::Date(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_parse(value)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateFromParts => {
+            let [
+                Value::Integer(year),
+                Value::Integer(month),
+                Value::Integer(day),
+                ..,
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_from_parts(*year, *month, *day)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateText => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::DateToTimestamp => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_to_timestamp(*value);
+            Ok(Value::Timestamp(result))
+        }
+        Op::DateAddDays => {
+            let [Value::Date(value), Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_add_days(*value, *count)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateAddMonths => {
+            let [Value::Date(value), Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_add_months(*value, *count)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateAddYears => {
+            let [Value::Date(value), Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_add_years(*value, *count)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateDaysBetween => {
+            let [Value::Date(start), Value::Date(end), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_days_between(*start, *end);
+            Ok(Value::Integer(result))
+        }
+        Op::DateMonthsBetween => {
+            let [Value::Date(start), Value::Date(end), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_months_between(*start, *end);
+            Ok(Value::Integer(result))
+        }
+        Op::DateYearsBetween => {
+            let [Value::Date(start), Value::Date(end), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_years_between(*start, *end);
+            Ok(Value::Integer(result))
+        }
+        Op::DateWeekday => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_weekday(*value);
+            Ok(Value::Member(result.member()))
+        }
+        Op::DateWeekdayNumber => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_weekday_number(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateYear => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_year(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateMonth => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_month(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateDay => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_day(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateDayOfYear => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_day_of_year(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateDaysInMonth => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_days_in_month(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateStartOfMonth => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_start_of_month(*value);
+            Ok(Value::Date(result))
+        }
+        Op::DateEndOfMonth => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_end_of_month(*value);
+            Ok(Value::Date(result))
+        }
+        Op::DateIsBusinessDay => {
+            let [Value::Date(value), Value::Set(holidays), Value::Set(weekend), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_is_business_day(*value, holidays, weekend);
+            Ok(Value::Boolean(result))
+        }
+        Op::DateAddBusinessDays => {
+            let [
+                Value::Date(value),
+                Value::Integer(count),
+                Value::Set(holidays),
+                Value::Set(weekend),
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_add_business_days(*value, *count, holidays, weekend)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateBusinessDaysBetween => {
+            let [
+                Value::Date(start),
+                Value::Date(end),
+                Value::Set(holidays),
+                Value::Set(weekend),
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_business_days_between(*start, *end, holidays, weekend)?;
+            Ok(Value::Integer(result))
         }
         Op::DecimalFromInteger => {
             let [Value::Integer(value), ..] = args else {
@@ -524,6 +787,188 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.decimal_allocate(total, weights)?;
             Ok(Value::Array(result))
+        }
+        Op::DecimalSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_sum(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalAvg => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_avg(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DurationEqual => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationNotEqual => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationLess => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationLessOrEqual => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationGreater => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationGreaterOrEqual => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::DurationAdd => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_add(*left, *right)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationSubtract => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_subtract(*left, *right)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationMultiply => {
+            let [Value::Duration(value), Value::Integer(factor), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_multiply(*value, *factor)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationDivide => {
+            let [Value::Duration(value), Value::Integer(divisor), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_divide(*value, *divisor)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationRatio => {
+            let [Value::Duration(left), Value::Duration(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_ratio(*left, *right)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DurationNegate => {
+            let [Value::Duration(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_negate(*value);
+            Ok(Value::Duration(result))
+        }
+        Op::DurationAbs => {
+            let [Value::Duration(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_abs(*value);
+            Ok(Value::Duration(result))
+        }
+        Op::DurationParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_parse(value)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationText => {
+            let [Value::Duration(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::DurationTotalSeconds => {
+            let [Value::Duration(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_total_seconds(*value);
+            Ok(Value::Decimal(result))
+        }
+        Op::DurationTotalMicroseconds => {
+            let [Value::Duration(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_total_microseconds(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DurationFromMicroseconds => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_microseconds(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationFromDays => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_days(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationFromHours => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_hours(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationFromMinutes => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_minutes(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationFromSeconds => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_seconds(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationFromMilliseconds => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_from_milliseconds(*count)?;
+            Ok(Value::Duration(result))
+        }
+        Op::DurationSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.duration_sum(values)?;
+            Ok(Value::Duration(result))
         }
         Op::EnumEqual => {
             let [Value::Member(left), Value::Member(right), ..] = args else {
@@ -910,6 +1355,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.integer_bit_count(*value);
             Ok(Value::Integer(result))
         }
+        Op::IntegerSum => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_sum(values)?;
+            Ok(Value::Integer(result))
+        }
+        Op::IntegerAvg => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_avg(values)?;
+            Ok(Value::Decimal(result))
+        }
         Op::JsonEqual => {
             let [Value::Json(left), Value::Json(right), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -987,6 +1446,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.json_text(value);
             Ok(Value::Text(result))
         }
+        Op::MapEqual => {
+            let [Value::Map(left), Value::Map(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::MapNotEqual => {
+            let [Value::Map(left), Value::Map(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
         Op::MapLength => {
             let [Value::Map(entries), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1048,6 +1521,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_values(entries);
             Ok(Value::Array(result))
         }
+        Op::MapEntries => {
+            let [Value::Map(entries), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_entries(entries);
+            Ok(Value::Array(result))
+        }
         Op::MapPut => {
             let [Value::Map(entries), key, value, ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1075,6 +1555,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.map_merge(left, right)?;
             Ok(Value::Map(Arc::new(result)))
         }
+        Op::MapFromEntries => {
+            let [Value::Array(entries), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.map_from_entries(entries)?;
+            Ok(Value::Map(Arc::new(result)))
+        }
         Op::OptionalIsNull => {
             let [value, ..] = args;
             let result = kernels.optional_is_null(value.as_optional());
@@ -1090,10 +1577,81 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.optional_unwrap(value.as_optional())?;
             Ok(result)
         }
+        Op::OptionalIsNotNull => {
+            let [value, ..] = args;
+            let result = kernels.optional_is_not_null(value.as_optional());
+            Ok(Value::Boolean(result))
+        }
         Op::OptionalRequire => {
             let [value, ..] = args;
             let result = kernels.optional_require(value.as_optional())?;
             Ok(result)
+        }
+        Op::OptionalEqual => {
+            let [left, right, ..] = args;
+            let result = kernels.optional_equal(left.as_optional(), right.as_optional());
+            Ok(Value::Boolean(result))
+        }
+        Op::OptionalNotEqual => {
+            let [left, right, ..] = args;
+            let result = kernels.optional_not_equal(left.as_optional(), right.as_optional());
+            Ok(Value::Boolean(result))
+        }
+        Op::RecordEqual => {
+            let [Value::Record(left), Value::Record(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.record_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::RecordNotEqual => {
+            let [Value::Record(left), Value::Record(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.record_not_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::RegexMatches => {
+            let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_matches(value, pattern);
+            Ok(Value::Boolean(result))
+        }
+        Op::RegexFind => {
+            let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_find(value, pattern);
+            Ok(Value::from_optional(result))
+        }
+        Op::RegexFindAll => {
+            let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_find_all(value, pattern)?;
+            Ok(Value::Array(result))
+        }
+        Op::RegexGroups => {
+            let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_groups(value, pattern);
+            Ok(Value::from_optional(result))
+        }
+        Op::RegexReplace => {
+            let [Value::Text(value), Value::Pattern(pattern), Value::Text(new), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_replace(value, pattern, new)?;
+            Ok(Value::Text(result))
+        }
+        Op::RegexSplit => {
+            let [Value::Text(value), Value::Pattern(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.regex_split(value, pattern)?;
+            Ok(Value::Array(result))
         }
         Op::SetIsMember => {
             let [value, Value::Set(members), ..] = args else {
@@ -1103,6 +1661,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.set_is_member(value, members);
+            Ok(Value::Boolean(result))
+        }
+        Op::SetEqual => {
+            let [Value::Set(left), Value::Set(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_equal(left, right);
+            Ok(Value::Boolean(result))
+        }
+        Op::SetNotEqual => {
+            let [Value::Set(left), Value::Set(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.set_not_equal(left, right);
             Ok(Value::Boolean(result))
         }
         Op::SetContains => {
@@ -1296,6 +1868,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.text_trim_end(value);
             Ok(Value::Text(result))
         }
+        Op::TextLower => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.text_lower(value)?;
+            Ok(Value::Text(result))
+        }
+        Op::TextUpper => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.text_upper(value)?;
+            Ok(Value::Text(result))
+        }
         Op::TextStartsWith => {
             let [Value::Text(value), Value::Text(prefix), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1393,6 +1979,177 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.text_percent_encode(value)?;
             Ok(Value::Text(result))
+        }
+        Op::TimestampEqual => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampNotEqual => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampLess => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampLessOrEqual => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampGreater => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampGreaterOrEqual => {
+            let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimestampAdd => {
+            let [Value::Timestamp(moment), Value::Duration(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_add(*moment, *length)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampSubtract => {
+            let [Value::Timestamp(moment), Value::Duration(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_subtract(*moment, *length)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampSince => {
+            let [Value::Timestamp(end), Value::Timestamp(start), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_since(*end, *start);
+            Ok(Value::Duration(result))
+        }
+        Op::TimestampParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_parse(value)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampText => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::TimestampToDate => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_to_date(*value);
+            Ok(Value::Date(result))
+        }
+        Op::TimestampYear => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_year(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampMonth => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_month(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampDay => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_day(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampHour => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_hour(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampMinute => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_minute(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampSecond => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_second(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampMicrosecond => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_microsecond(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampEpochMicroseconds => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_epoch_microseconds(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampEpochSeconds => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_epoch_seconds(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimestampFromEpochMicroseconds => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_from_epoch_microseconds(*count)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampFromEpochSeconds => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_from_epoch_seconds(*count)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampTruncate => {
+            let [Value::Timestamp(value), Value::Member(unit), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(unit) = Unit::from_member(*unit) else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_truncate(*value, unit);
+            Ok(Value::Timestamp(result))
         }
         Op::ValueMin => {
             let [left, right, ..] = args;

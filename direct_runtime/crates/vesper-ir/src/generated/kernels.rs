@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::choices::{JsonKind, RoundingMode, SortOrder};
+use super::choices::{JsonKind, RoundingMode, SortOrder, Unit, Weekday};
 use super::errors::ErrorCode;
 use crate::decimal::Decimal;
 use crate::json::Json;
+use crate::pattern::Pattern;
 use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
@@ -15,15 +16,20 @@ where
     Self: ArrayKernels,
     Self: BooleanKernels,
     Self: BytesKernels,
+    Self: DateKernels,
     Self: DecimalKernels,
+    Self: DurationKernels,
     Self: EnumKernels,
     Self: FloatKernels,
     Self: IntegerKernels,
     Self: JsonKernels,
     Self: MapKernels,
     Self: OptionalKernels,
+    Self: RecordKernels,
+    Self: RegexKernels,
     Self: SetKernels,
     Self: TextKernels,
+    Self: TimestampKernels,
     Self: ValueKernels,
 {
 }
@@ -33,23 +39,37 @@ where
     K: ArrayKernels,
     K: BooleanKernels,
     K: BytesKernels,
+    K: DateKernels,
     K: DecimalKernels,
+    K: DurationKernels,
     K: EnumKernels,
     K: FloatKernels,
     K: IntegerKernels,
     K: JsonKernels,
     K: MapKernels,
     K: OptionalKernels,
+    K: RecordKernels,
+    K: RegexKernels,
     K: SetKernels,
     K: TextKernels,
+    K: TimestampKernels,
     K: ValueKernels,
 {
 }
 
 /// The operations of the `array` family.
 pub trait ArrayKernels {
+    /// True when both have the same length and equal items at each position.
+    fn array_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
+    /// The opposite of equal.
+    fn array_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
     /// How many items there are.
     fn array_length(&self, values: &[Value]) -> i64;
+
+    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    fn array_count(&self, values: &[Value]) -> i64;
 
     /// The item at this position, starting with 0; `xs[i]` is the same.
     ///
@@ -111,10 +131,18 @@ pub trait ArrayKernels {
     /// The items without those that equal an earlier one.
     fn array_distinct(&self, values: &[Value]) -> Arc<[Value]>;
 
+    /// The items of two arrays of one length in pairs.
+    ///
+    /// Fails with `invalid_argument`.
+    fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
+
     /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// Each item with its position.
+    fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]>;
 
     /// The items in the opposite order.
     fn array_reverse(&self, values: &[Value]) -> Arc<[Value]>;
@@ -132,6 +160,16 @@ pub trait ArrayKernels {
 
     /// The first position of an item that equals the value, or null.
     fn array_index_of(&self, values: &[Value], value: &Value) -> Option<Value>;
+
+    /// The least item; the first of several.
+    ///
+    /// Fails with `empty_collection`.
+    fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode>;
+
+    /// The greatest item; the first of several.
+    ///
+    /// Fails with `empty_collection`.
+    fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode>;
 
     /// The set of the items.
     fn array_to_set(&self, values: &[Value]) -> Set;
@@ -210,6 +248,119 @@ pub trait BytesKernels {
 
     /// The SHA-256 digest, 32 bytes.
     fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
+}
+
+/// The operations of the `date` family.
+pub trait DateKernels {
+    /// True when both are the same day.
+    fn date_equal(&self, left: i32, right: i32) -> bool;
+
+    /// The opposite of equal.
+    fn date_not_equal(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is before the right one.
+    fn date_less(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is not after the right one.
+    fn date_less_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is after the right one.
+    fn date_greater(&self, left: i32, right: i32) -> bool;
+
+    /// True when the left day is not before the right one.
+    fn date_greater_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Reads `YYYY-MM-DD`, and nothing else.
+    ///
+    /// Fails with `bad_format`.
+    fn date_parse(&self, value: &str) -> Result<i32, ErrorCode>;
+
+    /// The day with these parts.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_from_parts(&self, year: i64, month: i64, day: i64) -> Result<i32, ErrorCode>;
+
+    /// `YYYY-MM-DD`.
+    fn date_text(&self, value: i32) -> Arc<str>;
+
+    /// Midnight UTC at the start of the day.
+    fn date_to_timestamp(&self, value: i32) -> i64;
+
+    /// The day this many days later; earlier if the count is negative.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// The same day this many years later; 29 February becomes 28 in a common year.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_years(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
+
+    /// How many days after the start the end is; negative if it is before.
+    fn date_days_between(&self, start: i32, end: i32) -> i64;
+
+    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    fn date_months_between(&self, start: i32, end: i32) -> i64;
+
+    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    fn date_years_between(&self, start: i32, end: i32) -> i64;
+
+    /// The day of the week.
+    fn date_weekday(&self, value: i32) -> Weekday;
+
+    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    fn date_weekday_number(&self, value: i32) -> i64;
+
+    /// The year.
+    fn date_year(&self, value: i32) -> i64;
+
+    /// The month, 1 to 12.
+    fn date_month(&self, value: i32) -> i64;
+
+    /// The day of the month.
+    fn date_day(&self, value: i32) -> i64;
+
+    /// The day of the year, 1 to 366.
+    fn date_day_of_year(&self, value: i32) -> i64;
+
+    /// How many days the month of this day has.
+    fn date_days_in_month(&self, value: i32) -> i64;
+
+    /// The first day of the month.
+    fn date_start_of_month(&self, value: i32) -> i32;
+
+    /// The last day of the month.
+    fn date_end_of_month(&self, value: i32) -> i32;
+
+    /// True for a day that is neither on the weekend nor a holiday.
+    fn date_is_business_day(&self, value: i32, holidays: &Set, weekend: &Set) -> bool;
+
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    ///
+    /// Fails with `invalid_argument`, `time_overflow`.
+    fn date_add_business_days(
+        &self,
+        value: i32,
+        count: i64,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i32, ErrorCode>;
+
+    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_business_days_between(
+        &self,
+        start: i32,
+        end: i32,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i64, ErrorCode>;
 }
 
 /// The operations of the `decimal` family.
@@ -326,6 +477,117 @@ pub trait DecimalKernels {
     ///
     /// Fails with `invalid_argument`.
     fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// Adds from left to right, starting with 0 of scale 0.
+    ///
+    /// Fails with `decimal_overflow`.
+    fn decimal_sum(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// The sum divided by the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`, `decimal_overflow`.
+    fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+}
+
+/// The operations of the `duration` family.
+pub trait DurationKernels {
+    /// True when both are the same duration.
+    fn duration_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The opposite of equal.
+    fn duration_not_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is shorter than the right one.
+    fn duration_less(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is not longer than the right one.
+    fn duration_less_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is longer than the right one.
+    fn duration_greater(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left duration is not shorter than the right one.
+    fn duration_greater_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Adds two durations.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_add(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
+
+    /// Subtracts the right duration from the left one.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
+
+    /// The duration this many times over.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_multiply(&self, value: i64, factor: i64) -> Result<i64, ErrorCode>;
+
+    /// The duration divided, to the nearest microsecond, half to even.
+    ///
+    /// Fails with `division_by_zero`.
+    fn duration_divide(&self, value: i64, divisor: i64) -> Result<i64, ErrorCode>;
+
+    /// How many times the right duration goes into the left one, as `/` divides.
+    ///
+    /// Fails with `division_by_zero`.
+    fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode>;
+
+    /// Changes the sign.
+    fn duration_negate(&self, value: i64) -> i64;
+
+    /// The length without its sign.
+    fn duration_abs(&self, value: i64) -> i64;
+
+    /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
+    ///
+    /// Fails with `bad_format`, `time_overflow`.
+    fn duration_parse(&self, value: &str) -> Result<i64, ErrorCode>;
+
+    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    fn duration_text(&self, value: i64) -> Arc<str>;
+
+    /// The length in seconds, exact, with six places.
+    fn duration_total_seconds(&self, value: i64) -> Decimal;
+
+    /// The length in microseconds.
+    fn duration_total_microseconds(&self, value: i64) -> i64;
+
+    /// This many microseconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many days.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_days(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many hours.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_hours(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many minutes.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_minutes(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many seconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// This many milliseconds.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_from_milliseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// Adds from left to right, starting with zero.
+    ///
+    /// Fails with `time_overflow`.
+    fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
 }
 
 /// The operations of the `enum` family.
@@ -542,6 +804,16 @@ pub trait IntegerKernels {
 
     /// How many of the 64 bits of the two's complement are 1.
     fn integer_bit_count(&self, value: i64) -> i64;
+
+    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    ///
+    /// Fails with `integer_overflow`.
+    fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
+
+    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    ///
+    /// Fails with `empty_collection`.
+    fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
 /// The operations of the `json` family.
@@ -596,6 +868,12 @@ pub trait JsonKernels {
 
 /// The operations of the `map` family.
 pub trait MapKernels {
+    /// True when both have the same keys with equal values.
+    fn map_equal(&self, left: &Map, right: &Map) -> bool;
+
+    /// The opposite of equal.
+    fn map_not_equal(&self, left: &Map, right: &Map) -> bool;
+
     /// How many entries there are.
     fn map_length(&self, entries: &Map) -> i64;
 
@@ -619,6 +897,9 @@ pub trait MapKernels {
     /// The values in the order of their keys.
     fn map_values(&self, entries: &Map) -> Arc<[Value]>;
 
+    /// The entries in the order of their keys.
+    fn map_entries(&self, entries: &Map) -> Arc<[Value]>;
+
     /// A new map in which the key has this value.
     ///
     /// Fails with `too_large`.
@@ -631,6 +912,11 @@ pub trait MapKernels {
     ///
     /// Fails with `too_large`.
     fn map_merge(&self, left: &Map, right: &Map) -> Result<Map, ErrorCode>;
+
+    /// The map with these entries; each key at most once.
+    ///
+    /// Fails with `duplicate_key`.
+    fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode>;
 }
 
 /// The operations of the `optional` family.
@@ -646,16 +932,67 @@ pub trait OptionalKernels {
     /// Fails with `null_value`.
     fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
 
+    /// True for a value.
+    fn optional_is_not_null(&self, value: Option<&Value>) -> bool;
+
     /// The value; fails if there is none.
     ///
     /// Fails with `null_value`.
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
+
+    /// True when both are null, or both are values and equal.
+    fn optional_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
+
+    /// The opposite of equal.
+    fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
+}
+
+/// The operations of the `record` family.
+pub trait RecordKernels {
+    /// True when all fields are equal.
+    fn record_equal(&self, left: &[Value], right: &[Value]) -> bool;
+
+    /// The opposite of equal.
+    fn record_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
+}
+
+/// The operations of the `regex` family.
+pub trait RegexKernels {
+    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool;
+
+    /// The first match: the leftmost, and there the one that the pattern prefers.
+    fn regex_find(&self, value: &str, pattern: &Pattern) -> Option<Value>;
+
+    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    ///
+    /// Fails with `too_large`.
+    fn regex_find_all(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
+
+    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    fn regex_groups(&self, value: &str, pattern: &Pattern) -> Option<Value>;
+
+    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    ///
+    /// Fails with `too_large`.
+    fn regex_replace(&self, value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// The parts between the matches that `find_all` finds; groups add nothing.
+    ///
+    /// Fails with `too_large`.
+    fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 }
 
 /// The operations of the `set` family.
 pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
+
+    /// True when both have the same elements.
+    fn set_equal(&self, left: &Set, right: &Set) -> bool;
+
+    /// The opposite of equal.
+    fn set_not_equal(&self, left: &Set, right: &Set) -> bool;
 
     /// True when the set holds the value.
     fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
@@ -754,6 +1091,16 @@ pub trait TextKernels {
     /// Without the white space at the end.
     fn text_trim_end(&self, value: &str) -> Arc<str>;
 
+    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    ///
+    /// Fails with `too_large`.
+    fn text_lower(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    ///
+    /// Fails with `too_large`.
+    fn text_upper(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+
     /// True when the string begins with the prefix.
     fn text_starts_with(&self, value: &str, prefix: &str) -> bool;
 
@@ -811,6 +1158,91 @@ pub trait TextKernels {
     ///
     /// Fails with `too_large`.
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+}
+
+/// The operations of the `timestamp` family.
+pub trait TimestampKernels {
+    /// True when both are the same moment.
+    fn timestamp_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The opposite of equal.
+    fn timestamp_not_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is before the right one.
+    fn timestamp_less(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is not after the right one.
+    fn timestamp_less_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is after the right one.
+    fn timestamp_greater(&self, left: i64, right: i64) -> bool;
+
+    /// True when the left moment is not before the right one.
+    fn timestamp_greater_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// The moment this much later.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
+
+    /// The moment this much earlier.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
+
+    /// How long after the start the end is; negative if it is before.
+    fn timestamp_since(&self, end: i64, start: i64) -> i64;
+
+    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    ///
+    /// Fails with `bad_format`, `time_overflow`.
+    fn timestamp_parse(&self, value: &str) -> Result<i64, ErrorCode>;
+
+    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    fn timestamp_text(&self, value: i64) -> Arc<str>;
+
+    /// The day in UTC.
+    fn timestamp_to_date(&self, value: i64) -> i32;
+
+    /// The year in UTC.
+    fn timestamp_year(&self, value: i64) -> i64;
+
+    /// The month in UTC, 1 to 12.
+    fn timestamp_month(&self, value: i64) -> i64;
+
+    /// The day in UTC.
+    fn timestamp_day(&self, value: i64) -> i64;
+
+    /// The hour in UTC.
+    fn timestamp_hour(&self, value: i64) -> i64;
+
+    /// The minute in UTC.
+    fn timestamp_minute(&self, value: i64) -> i64;
+
+    /// The second in UTC.
+    fn timestamp_second(&self, value: i64) -> i64;
+
+    /// The microsecond in UTC.
+    fn timestamp_microsecond(&self, value: i64) -> i64;
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    fn timestamp_epoch_microseconds(&self, value: i64) -> i64;
+
+    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    fn timestamp_epoch_seconds(&self, value: i64) -> i64;
+
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
+
+    /// The start of the unit that the moment is in, in UTC.
+    fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
 }
 
 /// The operations of the `value` family.

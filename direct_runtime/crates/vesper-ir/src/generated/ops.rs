@@ -3,8 +3,14 @@
 /// An operation of the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
+    /// True when both have the same length and equal items at each position.
+    ArrayEqual,
+    /// The opposite of equal.
+    ArrayNotEqual,
     /// How many items there are.
     ArrayLength,
+    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    ArrayCount,
     /// The item at this position, starting with 0; `xs[i]` is the same.
     ArrayAt,
     /// The item at this position, or null if there is none.
@@ -31,8 +37,12 @@ pub enum Op {
     ArraySort,
     /// The items without those that equal an earlier one.
     ArrayDistinct,
+    /// The items of two arrays of one length in pairs.
+    ArrayZip,
     /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
     ArrayRange,
+    /// Each item with its position.
+    ArrayEnumerate,
     /// The items in the opposite order.
     ArrayReverse,
     /// The items in groups of this size; the last may be smaller.
@@ -43,6 +53,10 @@ pub enum Op {
     ArrayContains,
     /// The first position of an item that equals the value, or null.
     ArrayIndexOf,
+    /// The least item; the first of several.
+    ArrayMin,
+    /// The greatest item; the first of several.
+    ArrayMax,
     /// The set of the items.
     ArrayToSet,
     /// The opposite truth value.
@@ -79,6 +93,62 @@ pub enum Op {
     BytesParseUtf8,
     /// The SHA-256 digest, 32 bytes.
     BytesSha256,
+    /// True when both are the same day.
+    DateEqual,
+    /// The opposite of equal.
+    DateNotEqual,
+    /// True when the left day is before the right one.
+    DateLess,
+    /// True when the left day is not after the right one.
+    DateLessOrEqual,
+    /// True when the left day is after the right one.
+    DateGreater,
+    /// True when the left day is not before the right one.
+    DateGreaterOrEqual,
+    /// Reads `YYYY-MM-DD`, and nothing else.
+    DateParse,
+    /// The day with these parts.
+    DateFromParts,
+    /// `YYYY-MM-DD`.
+    DateText,
+    /// Midnight UTC at the start of the day.
+    DateToTimestamp,
+    /// The day this many days later; earlier if the count is negative.
+    DateAddDays,
+    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    DateAddMonths,
+    /// The same day this many years later; 29 February becomes 28 in a common year.
+    DateAddYears,
+    /// How many days after the start the end is; negative if it is before.
+    DateDaysBetween,
+    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    DateMonthsBetween,
+    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    DateYearsBetween,
+    /// The day of the week.
+    DateWeekday,
+    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    DateWeekdayNumber,
+    /// The year.
+    DateYear,
+    /// The month, 1 to 12.
+    DateMonth,
+    /// The day of the month.
+    DateDay,
+    /// The day of the year, 1 to 366.
+    DateDayOfYear,
+    /// How many days the month of this day has.
+    DateDaysInMonth,
+    /// The first day of the month.
+    DateStartOfMonth,
+    /// The last day of the month.
+    DateEndOfMonth,
+    /// True for a day that is neither on the weekend nor a holiday.
+    DateIsBusinessDay,
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    DateAddBusinessDays,
+    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    DateBusinessDaysBetween,
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     DecimalFromInteger,
     /// Adds exactly; the scale of the result is the larger of the two.
@@ -133,6 +203,58 @@ pub enum Op {
     DecimalParse,
     /// Shares the total out by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero; the units left over go one each to the largest remainders, the earlier first where they are equal.
     DecimalAllocate,
+    /// Adds from left to right, starting with 0 of scale 0.
+    DecimalSum,
+    /// The sum divided by the count, as `/` divides.
+    DecimalAvg,
+    /// True when both are the same duration.
+    DurationEqual,
+    /// The opposite of equal.
+    DurationNotEqual,
+    /// True when the left duration is shorter than the right one.
+    DurationLess,
+    /// True when the left duration is not longer than the right one.
+    DurationLessOrEqual,
+    /// True when the left duration is longer than the right one.
+    DurationGreater,
+    /// True when the left duration is not shorter than the right one.
+    DurationGreaterOrEqual,
+    /// Adds two durations.
+    DurationAdd,
+    /// Subtracts the right duration from the left one.
+    DurationSubtract,
+    /// The duration this many times over.
+    DurationMultiply,
+    /// The duration divided, to the nearest microsecond, half to even.
+    DurationDivide,
+    /// How many times the right duration goes into the left one, as `/` divides.
+    DurationRatio,
+    /// Changes the sign.
+    DurationNegate,
+    /// The length without its sign.
+    DurationAbs,
+    /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
+    DurationParse,
+    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    DurationText,
+    /// The length in seconds, exact, with six places.
+    DurationTotalSeconds,
+    /// The length in microseconds.
+    DurationTotalMicroseconds,
+    /// This many microseconds.
+    DurationFromMicroseconds,
+    /// This many days.
+    DurationFromDays,
+    /// This many hours.
+    DurationFromHours,
+    /// This many minutes.
+    DurationFromMinutes,
+    /// This many seconds.
+    DurationFromSeconds,
+    /// This many milliseconds.
+    DurationFromMilliseconds,
+    /// Adds from left to right, starting with zero.
+    DurationSum,
     /// True when the left member is equal to the right one.
     EnumEqual,
     /// True when the left member differs from the right one.
@@ -243,6 +365,10 @@ pub enum Op {
     IntegerShiftRight,
     /// How many of the 64 bits of the two's complement are 1.
     IntegerBitCount,
+    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    IntegerSum,
+    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    IntegerAvg,
     /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
     JsonEqual,
     /// The opposite of equal.
@@ -265,6 +391,10 @@ pub enum Op {
     JsonParse,
     /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
     JsonText,
+    /// True when both have the same keys with equal values.
+    MapEqual,
+    /// The opposite of equal.
+    MapNotEqual,
     /// How many entries there are.
     MapLength,
     /// The value with this key; `m[k]` is the same.
@@ -279,22 +409,52 @@ pub enum Op {
     MapKeys,
     /// The values in the order of their keys.
     MapValues,
+    /// The entries in the order of their keys.
+    MapEntries,
     /// A new map in which the key has this value.
     MapPut,
     /// A new map without this key; the same if it had no such key.
     MapRemove,
     /// The entries of both; where both have a key, the value of the right one.
     MapMerge,
+    /// The map with these entries; each key at most once.
+    MapFromEntries,
     /// True for null.
     OptionalIsNull,
     /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
     OptionalSome,
     /// The value, where the checker knows that there is one. The checker inserts it.
     OptionalUnwrap,
+    /// True for a value.
+    OptionalIsNotNull,
     /// The value; fails if there is none.
     OptionalRequire,
+    /// True when both are null, or both are values and equal.
+    OptionalEqual,
+    /// The opposite of equal.
+    OptionalNotEqual,
+    /// True when all fields are equal.
+    RecordEqual,
+    /// The opposite of equal.
+    RecordNotEqual,
+    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    RegexMatches,
+    /// The first match: the leftmost, and there the one that the pattern prefers.
+    RegexFind,
+    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    RegexFindAll,
+    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    RegexGroups,
+    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    RegexReplace,
+    /// The parts between the matches that `find_all` finds; groups add nothing.
+    RegexSplit,
     /// True when the set holds the value.
     SetIsMember,
+    /// True when both have the same elements.
+    SetEqual,
+    /// The opposite of equal.
+    SetNotEqual,
     /// True when the set holds the value.
     SetContains,
     /// How many elements there are.
@@ -347,6 +507,10 @@ pub enum Op {
     TextTrimStart,
     /// Without the white space at the end.
     TextTrimEnd,
+    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextLower,
+    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    TextUpper,
     /// True when the string begins with the prefix.
     TextStartsWith,
     /// True when the string ends with the suffix.
@@ -375,6 +539,54 @@ pub enum Op {
     TextCodePoints,
     /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
     TextPercentEncode,
+    /// True when both are the same moment.
+    TimestampEqual,
+    /// The opposite of equal.
+    TimestampNotEqual,
+    /// True when the left moment is before the right one.
+    TimestampLess,
+    /// True when the left moment is not after the right one.
+    TimestampLessOrEqual,
+    /// True when the left moment is after the right one.
+    TimestampGreater,
+    /// True when the left moment is not before the right one.
+    TimestampGreaterOrEqual,
+    /// The moment this much later.
+    TimestampAdd,
+    /// The moment this much earlier.
+    TimestampSubtract,
+    /// How long after the start the end is; negative if it is before.
+    TimestampSince,
+    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    TimestampParse,
+    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    TimestampText,
+    /// The day in UTC.
+    TimestampToDate,
+    /// The year in UTC.
+    TimestampYear,
+    /// The month in UTC, 1 to 12.
+    TimestampMonth,
+    /// The day in UTC.
+    TimestampDay,
+    /// The hour in UTC.
+    TimestampHour,
+    /// The minute in UTC.
+    TimestampMinute,
+    /// The second in UTC.
+    TimestampSecond,
+    /// The microsecond in UTC.
+    TimestampMicrosecond,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    TimestampEpochMicroseconds,
+    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    TimestampEpochSeconds,
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochMicroseconds,
+    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    TimestampFromEpochSeconds,
+    /// The start of the unit that the moment is in, in UTC.
+    TimestampTruncate,
     /// The lesser of two values; the left one where they are equal.
     ValueMin,
     /// The greater of two values; the left one where they are equal.
@@ -386,7 +598,10 @@ pub enum Op {
 impl Op {
     /// All of them, in declared order.
     pub const ALL: &[Op] = &[
+        Op::ArrayEqual,
+        Op::ArrayNotEqual,
         Op::ArrayLength,
+        Op::ArrayCount,
         Op::ArrayAt,
         Op::ArrayGet,
         Op::ArrayFirst,
@@ -400,12 +615,16 @@ impl Op {
         Op::ArrayFlatten,
         Op::ArraySort,
         Op::ArrayDistinct,
+        Op::ArrayZip,
         Op::ArrayRange,
+        Op::ArrayEnumerate,
         Op::ArrayReverse,
         Op::ArrayChunks,
         Op::ArrayIsItem,
         Op::ArrayContains,
         Op::ArrayIndexOf,
+        Op::ArrayMin,
+        Op::ArrayMax,
         Op::ArrayToSet,
         Op::BooleanNot,
         Op::BooleanEqual,
@@ -424,6 +643,34 @@ impl Op {
         Op::BytesUtf8,
         Op::BytesParseUtf8,
         Op::BytesSha256,
+        Op::DateEqual,
+        Op::DateNotEqual,
+        Op::DateLess,
+        Op::DateLessOrEqual,
+        Op::DateGreater,
+        Op::DateGreaterOrEqual,
+        Op::DateParse,
+        Op::DateFromParts,
+        Op::DateText,
+        Op::DateToTimestamp,
+        Op::DateAddDays,
+        Op::DateAddMonths,
+        Op::DateAddYears,
+        Op::DateDaysBetween,
+        Op::DateMonthsBetween,
+        Op::DateYearsBetween,
+        Op::DateWeekday,
+        Op::DateWeekdayNumber,
+        Op::DateYear,
+        Op::DateMonth,
+        Op::DateDay,
+        Op::DateDayOfYear,
+        Op::DateDaysInMonth,
+        Op::DateStartOfMonth,
+        Op::DateEndOfMonth,
+        Op::DateIsBusinessDay,
+        Op::DateAddBusinessDays,
+        Op::DateBusinessDaysBetween,
         Op::DecimalFromInteger,
         Op::DecimalAdd,
         Op::DecimalSubtract,
@@ -451,6 +698,32 @@ impl Op {
         Op::DecimalText,
         Op::DecimalParse,
         Op::DecimalAllocate,
+        Op::DecimalSum,
+        Op::DecimalAvg,
+        Op::DurationEqual,
+        Op::DurationNotEqual,
+        Op::DurationLess,
+        Op::DurationLessOrEqual,
+        Op::DurationGreater,
+        Op::DurationGreaterOrEqual,
+        Op::DurationAdd,
+        Op::DurationSubtract,
+        Op::DurationMultiply,
+        Op::DurationDivide,
+        Op::DurationRatio,
+        Op::DurationNegate,
+        Op::DurationAbs,
+        Op::DurationParse,
+        Op::DurationText,
+        Op::DurationTotalSeconds,
+        Op::DurationTotalMicroseconds,
+        Op::DurationFromMicroseconds,
+        Op::DurationFromDays,
+        Op::DurationFromHours,
+        Op::DurationFromMinutes,
+        Op::DurationFromSeconds,
+        Op::DurationFromMilliseconds,
+        Op::DurationSum,
         Op::EnumEqual,
         Op::EnumNotEqual,
         Op::EnumText,
@@ -506,6 +779,8 @@ impl Op {
         Op::IntegerShiftLeft,
         Op::IntegerShiftRight,
         Op::IntegerBitCount,
+        Op::IntegerSum,
+        Op::IntegerAvg,
         Op::JsonEqual,
         Op::JsonNotEqual,
         Op::JsonKind,
@@ -517,6 +792,8 @@ impl Op {
         Op::JsonFromValue,
         Op::JsonParse,
         Op::JsonText,
+        Op::MapEqual,
+        Op::MapNotEqual,
         Op::MapLength,
         Op::MapAt,
         Op::MapGet,
@@ -524,14 +801,29 @@ impl Op {
         Op::MapContains,
         Op::MapKeys,
         Op::MapValues,
+        Op::MapEntries,
         Op::MapPut,
         Op::MapRemove,
         Op::MapMerge,
+        Op::MapFromEntries,
         Op::OptionalIsNull,
         Op::OptionalSome,
         Op::OptionalUnwrap,
+        Op::OptionalIsNotNull,
         Op::OptionalRequire,
+        Op::OptionalEqual,
+        Op::OptionalNotEqual,
+        Op::RecordEqual,
+        Op::RecordNotEqual,
+        Op::RegexMatches,
+        Op::RegexFind,
+        Op::RegexFindAll,
+        Op::RegexGroups,
+        Op::RegexReplace,
+        Op::RegexSplit,
         Op::SetIsMember,
+        Op::SetEqual,
+        Op::SetNotEqual,
         Op::SetContains,
         Op::SetLength,
         Op::SetUnion,
@@ -558,6 +850,8 @@ impl Op {
         Op::TextTrim,
         Op::TextTrimStart,
         Op::TextTrimEnd,
+        Op::TextLower,
+        Op::TextUpper,
         Op::TextStartsWith,
         Op::TextEndsWith,
         Op::TextContains,
@@ -572,6 +866,30 @@ impl Op {
         Op::TextFromCodePoint,
         Op::TextCodePoints,
         Op::TextPercentEncode,
+        Op::TimestampEqual,
+        Op::TimestampNotEqual,
+        Op::TimestampLess,
+        Op::TimestampLessOrEqual,
+        Op::TimestampGreater,
+        Op::TimestampGreaterOrEqual,
+        Op::TimestampAdd,
+        Op::TimestampSubtract,
+        Op::TimestampSince,
+        Op::TimestampParse,
+        Op::TimestampText,
+        Op::TimestampToDate,
+        Op::TimestampYear,
+        Op::TimestampMonth,
+        Op::TimestampDay,
+        Op::TimestampHour,
+        Op::TimestampMinute,
+        Op::TimestampSecond,
+        Op::TimestampMicrosecond,
+        Op::TimestampEpochMicroseconds,
+        Op::TimestampEpochSeconds,
+        Op::TimestampFromEpochMicroseconds,
+        Op::TimestampFromEpochSeconds,
+        Op::TimestampTruncate,
         Op::ValueMin,
         Op::ValueMax,
         Op::ValueClamp,
@@ -580,7 +898,10 @@ impl Op {
     /// The declared name.
     pub fn name(self) -> &'static str {
         match self {
+            Op::ArrayEqual => "array.equal",
+            Op::ArrayNotEqual => "array.not_equal",
             Op::ArrayLength => "array.length",
+            Op::ArrayCount => "array.count",
             Op::ArrayAt => "array.at",
             Op::ArrayGet => "array.get",
             Op::ArrayFirst => "array.first",
@@ -594,12 +915,16 @@ impl Op {
             Op::ArrayFlatten => "array.flatten",
             Op::ArraySort => "array.sort",
             Op::ArrayDistinct => "array.distinct",
+            Op::ArrayZip => "array.zip",
             Op::ArrayRange => "array.range",
+            Op::ArrayEnumerate => "array.enumerate",
             Op::ArrayReverse => "array.reverse",
             Op::ArrayChunks => "array.chunks",
             Op::ArrayIsItem => "array.is_item",
             Op::ArrayContains => "array.contains",
             Op::ArrayIndexOf => "array.index_of",
+            Op::ArrayMin => "array.min",
+            Op::ArrayMax => "array.max",
             Op::ArrayToSet => "array.to_set",
             Op::BooleanNot => "boolean.not",
             Op::BooleanEqual => "boolean.equal",
@@ -618,6 +943,34 @@ impl Op {
             Op::BytesUtf8 => "bytes.utf8",
             Op::BytesParseUtf8 => "bytes.parse_utf8",
             Op::BytesSha256 => "bytes.sha256",
+            Op::DateEqual => "date.equal",
+            Op::DateNotEqual => "date.not_equal",
+            Op::DateLess => "date.less",
+            Op::DateLessOrEqual => "date.less_or_equal",
+            Op::DateGreater => "date.greater",
+            Op::DateGreaterOrEqual => "date.greater_or_equal",
+            Op::DateParse => "date.parse",
+            Op::DateFromParts => "date.from_parts",
+            Op::DateText => "date.text",
+            Op::DateToTimestamp => "date.to_timestamp",
+            Op::DateAddDays => "date.add_days",
+            Op::DateAddMonths => "date.add_months",
+            Op::DateAddYears => "date.add_years",
+            Op::DateDaysBetween => "date.days_between",
+            Op::DateMonthsBetween => "date.months_between",
+            Op::DateYearsBetween => "date.years_between",
+            Op::DateWeekday => "date.weekday",
+            Op::DateWeekdayNumber => "date.weekday_number",
+            Op::DateYear => "date.year",
+            Op::DateMonth => "date.month",
+            Op::DateDay => "date.day",
+            Op::DateDayOfYear => "date.day_of_year",
+            Op::DateDaysInMonth => "date.days_in_month",
+            Op::DateStartOfMonth => "date.start_of_month",
+            Op::DateEndOfMonth => "date.end_of_month",
+            Op::DateIsBusinessDay => "date.is_business_day",
+            Op::DateAddBusinessDays => "date.add_business_days",
+            Op::DateBusinessDaysBetween => "date.business_days_between",
             Op::DecimalFromInteger => "decimal.from_integer",
             Op::DecimalAdd => "decimal.add",
             Op::DecimalSubtract => "decimal.subtract",
@@ -645,6 +998,32 @@ impl Op {
             Op::DecimalText => "decimal.text",
             Op::DecimalParse => "decimal.parse",
             Op::DecimalAllocate => "decimal.allocate",
+            Op::DecimalSum => "decimal.sum",
+            Op::DecimalAvg => "decimal.avg",
+            Op::DurationEqual => "duration.equal",
+            Op::DurationNotEqual => "duration.not_equal",
+            Op::DurationLess => "duration.less",
+            Op::DurationLessOrEqual => "duration.less_or_equal",
+            Op::DurationGreater => "duration.greater",
+            Op::DurationGreaterOrEqual => "duration.greater_or_equal",
+            Op::DurationAdd => "duration.add",
+            Op::DurationSubtract => "duration.subtract",
+            Op::DurationMultiply => "duration.multiply",
+            Op::DurationDivide => "duration.divide",
+            Op::DurationRatio => "duration.ratio",
+            Op::DurationNegate => "duration.negate",
+            Op::DurationAbs => "duration.abs",
+            Op::DurationParse => "duration.parse",
+            Op::DurationText => "duration.text",
+            Op::DurationTotalSeconds => "duration.total_seconds",
+            Op::DurationTotalMicroseconds => "duration.total_microseconds",
+            Op::DurationFromMicroseconds => "duration.from_microseconds",
+            Op::DurationFromDays => "duration.from_days",
+            Op::DurationFromHours => "duration.from_hours",
+            Op::DurationFromMinutes => "duration.from_minutes",
+            Op::DurationFromSeconds => "duration.from_seconds",
+            Op::DurationFromMilliseconds => "duration.from_milliseconds",
+            Op::DurationSum => "duration.sum",
             Op::EnumEqual => "enum.equal",
             Op::EnumNotEqual => "enum.not_equal",
             Op::EnumText => "enum.text",
@@ -700,6 +1079,8 @@ impl Op {
             Op::IntegerShiftLeft => "integer.shift_left",
             Op::IntegerShiftRight => "integer.shift_right",
             Op::IntegerBitCount => "integer.bit_count",
+            Op::IntegerSum => "integer.sum",
+            Op::IntegerAvg => "integer.avg",
             Op::JsonEqual => "json.equal",
             Op::JsonNotEqual => "json.not_equal",
             Op::JsonKind => "json.kind",
@@ -711,6 +1092,8 @@ impl Op {
             Op::JsonFromValue => "json.from_value",
             Op::JsonParse => "json.parse",
             Op::JsonText => "json.text",
+            Op::MapEqual => "map.equal",
+            Op::MapNotEqual => "map.not_equal",
             Op::MapLength => "map.length",
             Op::MapAt => "map.at",
             Op::MapGet => "map.get",
@@ -718,14 +1101,29 @@ impl Op {
             Op::MapContains => "map.contains",
             Op::MapKeys => "map.keys",
             Op::MapValues => "map.values",
+            Op::MapEntries => "map.entries",
             Op::MapPut => "map.put",
             Op::MapRemove => "map.remove",
             Op::MapMerge => "map.merge",
+            Op::MapFromEntries => "map.from_entries",
             Op::OptionalIsNull => "optional.is_null",
             Op::OptionalSome => "optional.some",
             Op::OptionalUnwrap => "optional.unwrap",
+            Op::OptionalIsNotNull => "optional.is_not_null",
             Op::OptionalRequire => "optional.require",
+            Op::OptionalEqual => "optional.equal",
+            Op::OptionalNotEqual => "optional.not_equal",
+            Op::RecordEqual => "record.equal",
+            Op::RecordNotEqual => "record.not_equal",
+            Op::RegexMatches => "regex.matches",
+            Op::RegexFind => "regex.find",
+            Op::RegexFindAll => "regex.find_all",
+            Op::RegexGroups => "regex.groups",
+            Op::RegexReplace => "regex.replace",
+            Op::RegexSplit => "regex.split",
             Op::SetIsMember => "set.is_member",
+            Op::SetEqual => "set.equal",
+            Op::SetNotEqual => "set.not_equal",
             Op::SetContains => "set.contains",
             Op::SetLength => "set.length",
             Op::SetUnion => "set.union",
@@ -752,6 +1150,8 @@ impl Op {
             Op::TextTrim => "text.trim",
             Op::TextTrimStart => "text.trim_start",
             Op::TextTrimEnd => "text.trim_end",
+            Op::TextLower => "text.lower",
+            Op::TextUpper => "text.upper",
             Op::TextStartsWith => "text.starts_with",
             Op::TextEndsWith => "text.ends_with",
             Op::TextContains => "text.contains",
@@ -766,6 +1166,30 @@ impl Op {
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
             Op::TextPercentEncode => "text.percent_encode",
+            Op::TimestampEqual => "timestamp.equal",
+            Op::TimestampNotEqual => "timestamp.not_equal",
+            Op::TimestampLess => "timestamp.less",
+            Op::TimestampLessOrEqual => "timestamp.less_or_equal",
+            Op::TimestampGreater => "timestamp.greater",
+            Op::TimestampGreaterOrEqual => "timestamp.greater_or_equal",
+            Op::TimestampAdd => "timestamp.add",
+            Op::TimestampSubtract => "timestamp.subtract",
+            Op::TimestampSince => "timestamp.since",
+            Op::TimestampParse => "timestamp.parse",
+            Op::TimestampText => "timestamp.text",
+            Op::TimestampToDate => "timestamp.to_date",
+            Op::TimestampYear => "timestamp.year",
+            Op::TimestampMonth => "timestamp.month",
+            Op::TimestampDay => "timestamp.day",
+            Op::TimestampHour => "timestamp.hour",
+            Op::TimestampMinute => "timestamp.minute",
+            Op::TimestampSecond => "timestamp.second",
+            Op::TimestampMicrosecond => "timestamp.microsecond",
+            Op::TimestampEpochMicroseconds => "timestamp.epoch_microseconds",
+            Op::TimestampEpochSeconds => "timestamp.epoch_seconds",
+            Op::TimestampFromEpochMicroseconds => "timestamp.from_epoch_microseconds",
+            Op::TimestampFromEpochSeconds => "timestamp.from_epoch_seconds",
+            Op::TimestampTruncate => "timestamp.truncate",
             Op::ValueMin => "value.min",
             Op::ValueMax => "value.max",
             Op::ValueClamp => "value.clamp",
@@ -775,7 +1199,10 @@ impl Op {
     /// The one with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
+            "array.equal" => Op::ArrayEqual,
+            "array.not_equal" => Op::ArrayNotEqual,
             "array.length" => Op::ArrayLength,
+            "array.count" => Op::ArrayCount,
             "array.at" => Op::ArrayAt,
             "array.get" => Op::ArrayGet,
             "array.first" => Op::ArrayFirst,
@@ -789,12 +1216,16 @@ impl Op {
             "array.flatten" => Op::ArrayFlatten,
             "array.sort" => Op::ArraySort,
             "array.distinct" => Op::ArrayDistinct,
+            "array.zip" => Op::ArrayZip,
             "array.range" => Op::ArrayRange,
+            "array.enumerate" => Op::ArrayEnumerate,
             "array.reverse" => Op::ArrayReverse,
             "array.chunks" => Op::ArrayChunks,
             "array.is_item" => Op::ArrayIsItem,
             "array.contains" => Op::ArrayContains,
             "array.index_of" => Op::ArrayIndexOf,
+            "array.min" => Op::ArrayMin,
+            "array.max" => Op::ArrayMax,
             "array.to_set" => Op::ArrayToSet,
             "boolean.not" => Op::BooleanNot,
             "boolean.equal" => Op::BooleanEqual,
@@ -813,6 +1244,34 @@ impl Op {
             "bytes.utf8" => Op::BytesUtf8,
             "bytes.parse_utf8" => Op::BytesParseUtf8,
             "bytes.sha256" => Op::BytesSha256,
+            "date.equal" => Op::DateEqual,
+            "date.not_equal" => Op::DateNotEqual,
+            "date.less" => Op::DateLess,
+            "date.less_or_equal" => Op::DateLessOrEqual,
+            "date.greater" => Op::DateGreater,
+            "date.greater_or_equal" => Op::DateGreaterOrEqual,
+            "date.parse" => Op::DateParse,
+            "date.from_parts" => Op::DateFromParts,
+            "date.text" => Op::DateText,
+            "date.to_timestamp" => Op::DateToTimestamp,
+            "date.add_days" => Op::DateAddDays,
+            "date.add_months" => Op::DateAddMonths,
+            "date.add_years" => Op::DateAddYears,
+            "date.days_between" => Op::DateDaysBetween,
+            "date.months_between" => Op::DateMonthsBetween,
+            "date.years_between" => Op::DateYearsBetween,
+            "date.weekday" => Op::DateWeekday,
+            "date.weekday_number" => Op::DateWeekdayNumber,
+            "date.year" => Op::DateYear,
+            "date.month" => Op::DateMonth,
+            "date.day" => Op::DateDay,
+            "date.day_of_year" => Op::DateDayOfYear,
+            "date.days_in_month" => Op::DateDaysInMonth,
+            "date.start_of_month" => Op::DateStartOfMonth,
+            "date.end_of_month" => Op::DateEndOfMonth,
+            "date.is_business_day" => Op::DateIsBusinessDay,
+            "date.add_business_days" => Op::DateAddBusinessDays,
+            "date.business_days_between" => Op::DateBusinessDaysBetween,
             "decimal.from_integer" => Op::DecimalFromInteger,
             "decimal.add" => Op::DecimalAdd,
             "decimal.subtract" => Op::DecimalSubtract,
@@ -840,6 +1299,32 @@ impl Op {
             "decimal.text" => Op::DecimalText,
             "decimal.parse" => Op::DecimalParse,
             "decimal.allocate" => Op::DecimalAllocate,
+            "decimal.sum" => Op::DecimalSum,
+            "decimal.avg" => Op::DecimalAvg,
+            "duration.equal" => Op::DurationEqual,
+            "duration.not_equal" => Op::DurationNotEqual,
+            "duration.less" => Op::DurationLess,
+            "duration.less_or_equal" => Op::DurationLessOrEqual,
+            "duration.greater" => Op::DurationGreater,
+            "duration.greater_or_equal" => Op::DurationGreaterOrEqual,
+            "duration.add" => Op::DurationAdd,
+            "duration.subtract" => Op::DurationSubtract,
+            "duration.multiply" => Op::DurationMultiply,
+            "duration.divide" => Op::DurationDivide,
+            "duration.ratio" => Op::DurationRatio,
+            "duration.negate" => Op::DurationNegate,
+            "duration.abs" => Op::DurationAbs,
+            "duration.parse" => Op::DurationParse,
+            "duration.text" => Op::DurationText,
+            "duration.total_seconds" => Op::DurationTotalSeconds,
+            "duration.total_microseconds" => Op::DurationTotalMicroseconds,
+            "duration.from_microseconds" => Op::DurationFromMicroseconds,
+            "duration.from_days" => Op::DurationFromDays,
+            "duration.from_hours" => Op::DurationFromHours,
+            "duration.from_minutes" => Op::DurationFromMinutes,
+            "duration.from_seconds" => Op::DurationFromSeconds,
+            "duration.from_milliseconds" => Op::DurationFromMilliseconds,
+            "duration.sum" => Op::DurationSum,
             "enum.equal" => Op::EnumEqual,
             "enum.not_equal" => Op::EnumNotEqual,
             "enum.text" => Op::EnumText,
@@ -895,6 +1380,8 @@ impl Op {
             "integer.shift_left" => Op::IntegerShiftLeft,
             "integer.shift_right" => Op::IntegerShiftRight,
             "integer.bit_count" => Op::IntegerBitCount,
+            "integer.sum" => Op::IntegerSum,
+            "integer.avg" => Op::IntegerAvg,
             "json.equal" => Op::JsonEqual,
             "json.not_equal" => Op::JsonNotEqual,
             "json.kind" => Op::JsonKind,
@@ -906,6 +1393,8 @@ impl Op {
             "json.from_value" => Op::JsonFromValue,
             "json.parse" => Op::JsonParse,
             "json.text" => Op::JsonText,
+            "map.equal" => Op::MapEqual,
+            "map.not_equal" => Op::MapNotEqual,
             "map.length" => Op::MapLength,
             "map.at" => Op::MapAt,
             "map.get" => Op::MapGet,
@@ -913,14 +1402,29 @@ impl Op {
             "map.contains" => Op::MapContains,
             "map.keys" => Op::MapKeys,
             "map.values" => Op::MapValues,
+            "map.entries" => Op::MapEntries,
             "map.put" => Op::MapPut,
             "map.remove" => Op::MapRemove,
             "map.merge" => Op::MapMerge,
+            "map.from_entries" => Op::MapFromEntries,
             "optional.is_null" => Op::OptionalIsNull,
             "optional.some" => Op::OptionalSome,
             "optional.unwrap" => Op::OptionalUnwrap,
+            "optional.is_not_null" => Op::OptionalIsNotNull,
             "optional.require" => Op::OptionalRequire,
+            "optional.equal" => Op::OptionalEqual,
+            "optional.not_equal" => Op::OptionalNotEqual,
+            "record.equal" => Op::RecordEqual,
+            "record.not_equal" => Op::RecordNotEqual,
+            "regex.matches" => Op::RegexMatches,
+            "regex.find" => Op::RegexFind,
+            "regex.find_all" => Op::RegexFindAll,
+            "regex.groups" => Op::RegexGroups,
+            "regex.replace" => Op::RegexReplace,
+            "regex.split" => Op::RegexSplit,
             "set.is_member" => Op::SetIsMember,
+            "set.equal" => Op::SetEqual,
+            "set.not_equal" => Op::SetNotEqual,
             "set.contains" => Op::SetContains,
             "set.length" => Op::SetLength,
             "set.union" => Op::SetUnion,
@@ -947,6 +1451,8 @@ impl Op {
             "text.trim" => Op::TextTrim,
             "text.trim_start" => Op::TextTrimStart,
             "text.trim_end" => Op::TextTrimEnd,
+            "text.lower" => Op::TextLower,
+            "text.upper" => Op::TextUpper,
             "text.starts_with" => Op::TextStartsWith,
             "text.ends_with" => Op::TextEndsWith,
             "text.contains" => Op::TextContains,
@@ -961,6 +1467,30 @@ impl Op {
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
             "text.percent_encode" => Op::TextPercentEncode,
+            "timestamp.equal" => Op::TimestampEqual,
+            "timestamp.not_equal" => Op::TimestampNotEqual,
+            "timestamp.less" => Op::TimestampLess,
+            "timestamp.less_or_equal" => Op::TimestampLessOrEqual,
+            "timestamp.greater" => Op::TimestampGreater,
+            "timestamp.greater_or_equal" => Op::TimestampGreaterOrEqual,
+            "timestamp.add" => Op::TimestampAdd,
+            "timestamp.subtract" => Op::TimestampSubtract,
+            "timestamp.since" => Op::TimestampSince,
+            "timestamp.parse" => Op::TimestampParse,
+            "timestamp.text" => Op::TimestampText,
+            "timestamp.to_date" => Op::TimestampToDate,
+            "timestamp.year" => Op::TimestampYear,
+            "timestamp.month" => Op::TimestampMonth,
+            "timestamp.day" => Op::TimestampDay,
+            "timestamp.hour" => Op::TimestampHour,
+            "timestamp.minute" => Op::TimestampMinute,
+            "timestamp.second" => Op::TimestampSecond,
+            "timestamp.microsecond" => Op::TimestampMicrosecond,
+            "timestamp.epoch_microseconds" => Op::TimestampEpochMicroseconds,
+            "timestamp.epoch_seconds" => Op::TimestampEpochSeconds,
+            "timestamp.from_epoch_microseconds" => Op::TimestampFromEpochMicroseconds,
+            "timestamp.from_epoch_seconds" => Op::TimestampFromEpochSeconds,
+            "timestamp.truncate" => Op::TimestampTruncate,
             "value.min" => Op::ValueMin,
             "value.max" => Op::ValueMax,
             "value.clamp" => Op::ValueClamp,

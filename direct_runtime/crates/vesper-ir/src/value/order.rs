@@ -56,13 +56,28 @@ impl Value {
     }
 }
 
+/// The places of the values that equal no earlier one, in their order.
+///
+/// By sorting, because comparing each with each takes forever on a long array.
+pub fn first_of_equals(values: &[Value]) -> Vec<usize> {
+    let mut places: Vec<(usize, &Value)> = values.iter().enumerate().collect();
+    // Stable, so that the first of equal ones stays the first.
+    places.sort_by(|(_, left), (_, right)| left.arrange(right));
+    // SEMANTICS: what has a NaN in it equals nothing, and all of it stays.
+    let mut nans = NanSearch::default();
+    places.dedup_by(|(_, later), (_, first)| later.arrange(first).is_eq() && !nans.is_in(first));
+    let mut places: Vec<usize> = places.into_iter().map(|(place, _)| place).collect();
+    places.sort_unstable();
+    places
+}
+
 /// Looks for values that do not equal themselves, into each shared part once.
 #[derive(Debug, Default)]
-pub struct NanSearch(HashMap<usize, bool>);
+struct NanSearch(HashMap<usize, bool>);
 
 impl NanSearch {
     /// True when the value is a NaN or has one in it. Goes as deep as the type does, which is limited.
-    pub fn is_in(&mut self, value: &Value) -> bool {
+    fn is_in(&mut self, value: &Value) -> bool {
         let (address, parts) = match value {
             Value::Float(value) => return value.is_nan(),
             Value::Array(parts) | Value::Record(parts) => (parts.as_ptr().addr(), parts.as_ref()),

@@ -2,60 +2,149 @@
 
 use std::sync::Arc;
 
+use crate::generated::choices::SortOrder;
 use crate::node::{ExpressionIndex, ExpressionKind, For, ForKind};
-use crate::types::{Field, Type};
+use crate::types::{Bound, Field, Type};
 
 use super::expression::{Resolved, Typing};
 
 impl Typing<'_> {
     pub(super) fn binding(&mut self, value: ExpressionIndex, body: ExpressionIndex) -> Resolved {
-        let (local, _) = self.locals.close(value)?;
+        let local = self.locals.close(value)?.item;
         let ty = self.operand(body)?.clone();
         Ok((ty, ExpressionKind::Let { local, value, body }))
     }
 
     pub(super) fn comprehension(&mut self, parts: For) -> Resolved {
-        let (item, entry_value) = self.locals.close(parts.over)?;
+        let places = self.locals.close(parts.with.unwrap_or(parts.over))?;
         if let Some(filter) = parts.filter {
             self.wants_boolean("the `where` of `for`", filter)?;
         }
-        let kind = parts.kind.name();
-        let value = self.operand(parts.value)?.clone();
-        let key = parts.key.map(|key| self.operand(key).cloned()).transpose()?;
-        let ty = match (parts.kind, key) {
-            (ForKind::Map, Some(key)) => self.types.map(&key, &value)?,
-            (ForKind::Map, None) => return Err("a `for` of kind `map` has no `key`".to_owned()),
-            (_, Some(_)) => {
-                return Err(format!(
-                    "a `for` of kind `{kind}` has a `key`, which stands in `map` alone"
-                ));
-            }
-            (ForKind::Array, None) => self.types.array(&value)?,
-            (ForKind::Set, None) => self.types.set(&value)?,
-            (ForKind::Count, None) => Type::Integer,
-            (ForKind::ForAll | ForKind::Exists, None) => match value {
-                Type::Boolean => value,
-                other => return Err(format!("the value of `{kind}` is boolean, not {other}")),
-            },
-            (ForKind::Sum, None) => match value {
-                Type::Integer | Type::Decimal => value,
-                other => return Err(format!("the value of `sum` is integer or decimal, not {other}")),
-            },
-            (ForKind::Min | ForKind::Max, None) => match value {
-                Type::Integer | Type::Decimal | Type::Text => value,
-                other => {
-                    return Err(format!(
-                        "the value of `{kind}` is integer, decimal or string, not {other}"
-                    ));
-                }
-            },
-        };
+        let ty = self.comprehension_type(&parts)?;
         let kind = ExpressionKind::For {
-            item,
-            entry_value,
+            item: places.item,
+            entry_value: places.entry_value,
+            so_far: places.so_far,
             parts,
         };
         Ok((ty, kind))
+    }
+
+    fn comprehension_type(&mut self, parts: &For) -> Result<Type, String> {
+        let kind = parts.kind.name();
+        let value = self.operand(parts.value)?.clone();
+        if parts.key.is_some() && parts.kind != ForKind::Map {
+            return Err(format!(
+                "a `for` of kind `{kind}` has a `key`, which stands in `map` alone"
+            ));
+        }
+        let wants = |bound: Bound| {
+            if bound.admits(&value) {
+                return Ok(());
+            }
+            Err(format!("the value of `{kind}` is {bound}, not {value}"))
+        };
+        match parts.kind {
+            ForKind::Map => {
+                let key = parts
+                    .key
+                    .ok_or_else(|| "a `for` of kind `map` has no `key`".to_owned())?;
+                let key = self.operand(key)?.clone();
+                self.types.map(&key, &value)
+            }
+            ForKind::Array => self.types.array(&value),
+            ForKind::Set => self.types.set(&value),
+            ForKind::Count => Ok(Type::Integer),
+            ForKind::ForAll | ForKind::Exists => match value {
+                Type::Boolean => Ok(value),
+                other => Err(format!("the value of `{kind}` is boolean, not {other}")),
+            },
+            ForKind::TakeWhile | ForKind::DropWhile => {
+                self.wants_boolean(&format!("the value of `{kind}`"), parts.value)?;
+                let item = self.item_type(parts)?;
+                self.types.array(&item)
+            }
+            ForKind::Sum => match value.addition() {
+                Some(_) => Ok(value),
+                None => Err(format!("the value of `sum` cannot be added: it is {value}")),
+            },
+            ForKind::Avg => {
+                let found = value.average().map(|(_, ty)| ty);
+                found.ok_or_else(|| format!("the value of `avg` has no average: it is {value}"))
+            }
+            ForKind::Min | ForKind::Max => {
+                wants(Bound::Ordered)?;
+                Ok(value)
+            }
+            ForKind::MinBy | ForKind::MaxBy => {
+                wants(Bound::Ordered)?;
+                match self.item_type(parts)? {
+                    // SEMANTICS: an optional of what is an optional already is that optional.
+                    item @ Type::Optional(_) => Ok(item),
+                    item => self.types.optional(&item),
+                }
+            }
+            ForKind::SortBy => {
+                wants(Bound::Ordered)?;
+                self.wants_sort_order(parts.with)?;
+                let item = self.item_type(parts)?;
+                self.types.array(&item)
+            }
+            ForKind::DistinctBy => {
+                let item = self.item_type(parts)?;
+                self.types.array(&item)
+            }
+            ForKind::GroupBy => {
+                wants(Bound::Key)?;
+                let item = self.item_type(parts)?;
+                let group = self.types.array(&item)?;
+                self.types.map(&value, &group)
+            }
+            ForKind::CountBy => {
+                wants(Bound::Key)?;
+                self.types.map(&value, &Type::Integer)
+            }
+            ForKind::IndexBy => {
+                wants(Bound::Key)?;
+                let item = self.item_type(parts)?;
+                self.types.map(&value, &item)
+            }
+            ForKind::Fold => match parts.with.map(|with| self.operand(with)).transpose()? {
+                Some(with) if *with == value => Ok(value),
+                Some(with) => Err(format!(
+                    "the value of `fold` is {value}, but its `with` is {with}"
+                )),
+                None => Err("a `for` of kind `fold` has no `with`".to_owned()),
+            },
+        }
+    }
+
+    /// The type of the item that one local is bound to.
+    fn item_type(&self, parts: &For) -> Result<Type, String> {
+        match self.operand(parts.over)? {
+            Type::Array(of) | Type::Set(of) => Ok(Type::clone(of)),
+            Type::Map(of) => Ok(of.key.clone()),
+            other => Err(format!("`over` is an array, a set or a map, not {other}")),
+        }
+    }
+
+    fn wants_sort_order(&self, with: Option<ExpressionIndex>) -> Result<(), String> {
+        let with = with.ok_or_else(|| "a `for` of kind `sort_by` has no `with`".to_owned())?;
+        match self.operand(with)? {
+            Type::Enum(of)
+                if of
+                    .members()
+                    .iter()
+                    .map(AsRef::as_ref)
+                    .eq(SortOrder::MEMBERS.iter().copied()) =>
+            {
+                Ok(())
+            }
+            other => Err(format!(
+                "the `with` of `sort_by` is enum[{}], not {other}",
+                SortOrder::MEMBERS.join(", ")
+            )),
+        }
     }
 
     pub(super) fn array(&mut self, items: Vec<ExpressionIndex>, of: &Type) -> Resolved {

@@ -10,7 +10,9 @@ use crate::intern::Types;
 use crate::node::{
     Constant, Expression, ExpressionIndex, ExpressionKind, Input, LocalNumber, Output, RawExpression,
 };
+use crate::pattern::Pattern;
 use crate::types::Type;
+use crate::value::Value;
 
 use super::Named;
 use super::locals::Locals;
@@ -48,6 +50,8 @@ pub(super) struct Typing<'a> {
     pub(super) locals: Locals,
     /// The types of the steps that can be referred to, by their places.
     steps: Vec<Option<Type>>,
+    /// The patterns read so far, by their text: one pattern is often asked for in several places.
+    patterns: HashMap<Arc<str>, Arc<Pattern>>,
     done: Vec<Expression>,
     uses_now: bool,
 }
@@ -59,6 +63,7 @@ impl<'a> Typing<'a> {
             types,
             locals,
             steps: vec![None; steps],
+            patterns: HashMap::new(),
             done: Vec::new(),
             uses_now: false,
         }
@@ -97,7 +102,7 @@ impl<'a> Typing<'a> {
         let (ty, kind) = self
             .resolve(raw, scope)
             .map_err(|what| Rejected(format!("expression {index}: {what}")))?;
-        self.locals.open(index, &ty)?;
+        self.locals.open(index, &ty, &self.done)?;
         self.done.push(Expression { ty, kind, start });
         Ok(())
     }
@@ -287,9 +292,39 @@ impl<'a> Typing<'a> {
                 ));
             }
         }
+        for arg in signature.patterns.iter().filter_map(|place| args.get(*place)) {
+            self.read_pattern(*arg)
+                .map_err(|what| format!("`{name}`: {what}"))?;
+        }
         let returns = signature.returns.instantiate(&of).ok_or_else(unknown)?;
         let returns = self.types.adopt(&returns)?;
         Ok((returns, ExpressionKind::Call { op, args }))
+    }
+}
+
+impl Typing<'_> {
+    /// Reads the literal that an operation takes as a pattern, once for all calls of the program: from here on the value
+    /// of the literal is the pattern. Nobody else sees it, because every expression is used exactly once.
+    fn read_pattern(&mut self, index: ExpressionIndex) -> Result<(), String> {
+        let literal = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.done.get_mut(index));
+        let Some(Expression {
+            kind: ExpressionKind::Literal(value),
+            ..
+        }) = literal
+        else {
+            return Err("its pattern is not a literal".to_owned());
+        };
+        if let Value::Text(text) = value {
+            let pattern = match self.patterns.get(text) {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(Pattern::new(text).map_err(|error| error.to_string())?),
+            };
+            self.patterns.insert(Arc::clone(text), Arc::clone(&pattern));
+            *value = Value::Pattern(pattern);
+        }
+        Ok(())
     }
 }
 

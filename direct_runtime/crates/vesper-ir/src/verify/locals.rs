@@ -1,22 +1,44 @@
 //! The locals: who introduces which, and where they may be used.
 //!
 //! The table has operands before users, so the body of a `let` is typed before the `let` itself is reached. But what
-//! gives a local its type (the value of a `let`, the `over` of a `for`) stands right before everything that may use it:
-//! the scope opens when that operand has its type, and closes at the `let` or `for`.
+//! gives a local its type (the value of a `let`, the `over` and the `with` of a `for`) stands right before everything
+//! that may use it: the scope opens when the last of these has its type, and closes at the `let` or `for`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Rejected;
-use crate::node::{ExpressionIndex, LocalNumber, RawExpression};
+use crate::node::{Expression, ExpressionIndex, For, ForKind, LocalNumber, RawExpression};
 use crate::types::Type;
 
-/// A `let` or `for`, and the place of the first of its locals; a second one has the next place.
+/// A `let` or `for`, and the place of the first of its locals; those after it have the next places.
 struct Binder {
     index: ExpressionIndex,
-    is_for: bool,
+    /// The expressions of a `for`.
+    parts: Option<For>,
     numbers: Vec<LocalNumber>,
     first: usize,
+}
+
+/// The places of the locals of a `let` or `for`.
+pub(super) struct Places {
+    /// What a `let` binds, or the item; over a map, the key.
+    pub(super) item: usize,
+    /// The value of a map's entry.
+    pub(super) entry_value: Option<usize>,
+    /// What a `fold` has so far.
+    pub(super) so_far: Option<usize>,
+}
+
+impl Binder {
+    fn is_fold(&self) -> bool {
+        self.parts.is_some_and(|parts| parts.kind == ForKind::Fold)
+    }
+
+    /// How many of the locals are bound to parts of an item.
+    fn of_item(&self) -> usize {
+        self.numbers.len() - usize::from(self.is_fold())
+    }
 }
 
 pub(super) struct Locals {
@@ -39,17 +61,16 @@ impl Locals {
         let mut binders = HashMap::new();
         let mut places: HashMap<LocalNumber, usize> = HashMap::new();
         for (index, expression) in (0..).zip(expressions) {
-            let (opens, is_for, numbers) = match expression {
-                RawExpression::Let { local, value, .. } => (*value, false, vec![*local]),
-                RawExpression::For { locals, parts } => (parts.over, true, locals.clone()),
+            let (opens, parts, numbers) = match expression {
+                RawExpression::Let { local, value, .. } => (*value, None, vec![*local]),
+                RawExpression::For { locals, parts } => {
+                    let refuse = |what: String| Rejected(format!("expression {index}: {what}"));
+                    check_with(parts).map_err(refuse)?;
+                    check_count(parts.kind, locals.len()).map_err(refuse)?;
+                    (parts.with.unwrap_or(parts.over), Some(*parts), locals.clone())
+                }
                 _ => continue,
             };
-            if !(1..=2).contains(&numbers.len()) {
-                return Err(Rejected(format!(
-                    "expression {index}: a `for` has one or two locals, not {}",
-                    numbers.len()
-                )));
-            }
             let first = places.len();
             for number in &numbers {
                 if usize::try_from(*number).map_or(true, |number| number >= named) {
@@ -68,7 +89,7 @@ impl Locals {
                 opens,
                 Binder {
                     index,
-                    is_for,
+                    parts,
                     numbers,
                     first,
                 },
@@ -130,26 +151,36 @@ impl Locals {
         found.ok_or_else(|| format!("local {number} is not introduced around it"))
     }
 
-    /// Opens the scope that follows an operand of this type, if one does.
-    pub(super) fn open(&mut self, operand: ExpressionIndex, ty: &Type) -> Result<(), Rejected> {
+    /// Opens the scope that follows an operand of this type, if one does. `done` are the expressions before it.
+    pub(super) fn open(
+        &mut self,
+        operand: ExpressionIndex,
+        ty: &Type,
+        done: &[Expression],
+    ) -> Result<(), Rejected> {
         let Some(binder) = self.binders.get(&operand) else {
             return Ok(());
         };
-        let refuse = |what: String| Rejected(format!("expression {}: {what}", binder.index));
-        let mut types = match ty {
-            ty if !binder.is_for => vec![ty.clone()],
-            Type::Array(of) | Type::Set(of) => vec![Type::clone(of)],
-            Type::Map(of) => vec![of.key.clone(), of.value.clone()],
-            other => {
-                return Err(refuse(format!("`over` is an array, a set or a map, not {other}")));
+        let types = match binder.parts {
+            None => vec![ty.clone()],
+            Some(parts) => {
+                let refuse = |what: String| Rejected(format!("expression {}: {what}", binder.index));
+                // `operand` is `over` where there is no `with`, and stands after it where there is one.
+                let over = if parts.with.is_some() {
+                    let over = usize::try_from(parts.over).ok().and_then(|place| done.get(place));
+                    &over
+                        .ok_or_else(|| refuse("its `over` does not stand before it".to_owned()))?
+                        .ty
+                } else {
+                    ty
+                };
+                let mut types = item_types(over, binder.of_item()).map_err(refuse)?;
+                if binder.is_fold() {
+                    types.push(ty.clone());
+                }
+                types
             }
         };
-        if binder.numbers.len() > types.len() {
-            return Err(refuse(format!(
-                "a `for` has two locals only over a map, not over {ty}"
-            )));
-        }
-        types.truncate(binder.numbers.len());
         let places = binder.first..;
         for ((number, place), ty) in binder.numbers.iter().zip(places).zip(types) {
             self.in_scope.insert(*number, (place, ty));
@@ -157,8 +188,8 @@ impl Locals {
         Ok(())
     }
 
-    /// Closes the scope that opened after the operand; the places of its locals, the second only where there is one.
-    pub(super) fn close(&mut self, operand: ExpressionIndex) -> Result<(usize, Option<usize>), String> {
+    /// Closes the scope that opened after the operand.
+    pub(super) fn close(&mut self, operand: ExpressionIndex) -> Result<Places, String> {
         let binder = self
             .binders
             .remove(&operand)
@@ -166,7 +197,48 @@ impl Locals {
         for number in &binder.numbers {
             self.in_scope.remove(number);
         }
-        let second = (binder.numbers.len() > 1).then_some(binder.first + 1);
-        Ok((binder.first, second))
+        Ok(Places {
+            item: binder.first,
+            entry_value: (binder.of_item() > 1).then_some(binder.first + 1),
+            so_far: binder.is_fold().then_some(binder.first + binder.of_item()),
+        })
+    }
+}
+
+/// `with` stands in `sort_by` and `fold`, always, and nowhere else.
+fn check_with(parts: &For) -> Result<(), String> {
+    let kind = parts.kind.name();
+    match (parts.kind, parts.with) {
+        (ForKind::SortBy | ForKind::Fold, None) => Err(format!("a `for` of kind `{kind}` has no `with`")),
+        (ForKind::SortBy | ForKind::Fold, Some(_)) | (_, None) => Ok(()),
+        (_, Some(_)) => Err(format!(
+            "a `for` of kind `{kind}` has a `with`, which stands in `sort_by` and `fold` alone"
+        )),
+    }
+}
+
+fn check_count(kind: ForKind, count: usize) -> Result<(), String> {
+    match (kind, count) {
+        (ForKind::Fold, 2 | 3) => Ok(()),
+        (ForKind::Fold, _) => Err(format!("a `fold` has two or three locals, not {count}")),
+        (kind, 2) if kind.is_of_items() => Err(format!(
+            "a `for` of kind `{}` has one local, the item, not 2",
+            kind.name()
+        )),
+        (_, 1 | 2) => Ok(()),
+        _ => Err(format!("a `for` has one or two locals, not {count}")),
+    }
+}
+
+/// The types of this many locals, one or two, that are bound to the items of a collection.
+fn item_types(over: &Type, count: usize) -> Result<Vec<Type>, String> {
+    match (over, count) {
+        (Type::Array(of) | Type::Set(of), 1) => Ok(vec![Type::clone(of)]),
+        (Type::Map(of), 1) => Ok(vec![of.key.clone()]),
+        (Type::Map(of), _) => Ok(vec![of.key.clone(), of.value.clone()]),
+        (Type::Array(_) | Type::Set(_), _) => {
+            Err(format!("a `for` has two locals only over a map, not over {over}"))
+        }
+        (other, _) => Err(format!("`over` is an array, a set or a map, not {other}")),
     }
 }

@@ -96,6 +96,7 @@ fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
         RawExpression::Let { value, body, .. } => vec![*value, *body],
         RawExpression::For { parts, .. } => {
             let mut found = vec![parts.over];
+            found.extend(parts.with);
             found.extend(parts.filter);
             found.extend(parts.key);
             found.push(parts.value);

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use vesper_ir::decode::decode_type;
+use vesper_ir::pattern::Pattern;
 use vesper_ir::{
     CallError, Decimal, ErrorCode, MAX_ARITY, Map, Op, Set, Type, Value, base64, dispatch, json, time,
 };
@@ -74,9 +75,12 @@ fn value(ty: &Type, given: &Given) -> Value {
             ))
         }
         (Type::Record(of), Given::Fields(fields)) => {
-            assert_eq!(of.fields().len(), fields.len());
-            let pairs = of.fields().iter().zip(*fields);
-            Value::Record(pairs.map(|(field, (_, given))| value(&field.ty, given)).collect())
+            assert_eq!(of.fields().len(), fields.len(), "{fields:?} is not a {ty}");
+            let fields = of.fields().iter().zip(*fields).map(|(field, (name, given))| {
+                assert_eq!(*field.name, **name);
+                value(&field.ty, given)
+            });
+            Value::Record(fields.collect())
         }
         (Type::Optional(_), Given::Null) => Value::Null,
         (Type::Optional(of), given) => value(of, given),
@@ -101,9 +105,14 @@ fn every_example_holds() {
             .params
             .iter()
             .map(|(_, pattern)| pattern.instantiate(&of).unwrap());
-        let args: Vec<Value> = params
-            .zip(example.args)
-            .map(|(ty, given)| value(&ty, given))
+        let args = params.zip(example.args).enumerate();
+        let args: Vec<Value> = args
+            .map(|(place, (ty, given))| match given {
+                Given::Text(text) if signature.patterns.contains(&place) => {
+                    Value::Pattern(Arc::new(Pattern::new(text).unwrap()))
+                }
+                given => value(&ty, given),
+            })
             .collect();
         let named = signature.named.iter().map(|place| match &of[*place] {
             Type::Enum(of) => Value::Array(of.members().iter().cloned().map(Value::Text).collect()),

@@ -14,11 +14,13 @@ use vesper_ir::{Decimal, RoundingMode, Value};
 
 mod bytes;
 mod collections;
+mod composed;
 mod decimals;
 mod floats;
 mod integers;
 mod jsons;
 mod texts;
+mod times;
 
 const MODES: [RoundingMode; 7] = [
     RoundingMode::HalfEven,

@@ -169,3 +169,33 @@ fn hostile_sizes_are_refused_before_anything_is_made() {
         );
     });
 }
+
+#[test]
+fn white_space_is_that_of_the_extract() {
+    let extract = include_str!("../../../../unicode/extract.txt");
+    let code = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
+    let ranges: Vec<_> = extract
+        .lines()
+        .filter_map(|line| line.strip_prefix("white_space ")?.split_once(' '))
+        .map(|(first, last)| code(first)..=code(last))
+        .collect();
+    assert_eq!(ranges.iter().cloned().flatten().count(), 25);
+    for char in '\0'..=char::MAX {
+        let is_space = ranges.iter().any(|range| range.contains(&u32::from(char)));
+        let trimmed = Native.text_trim(char.encode_utf8(&mut [0; 4]));
+        assert_eq!(trimmed.is_empty(), is_space, "{char:?}");
+    }
+}
+
+#[test]
+fn case_may_make_a_text_too_long() {
+    // Three code points for one.
+    let longest = "\u{390}".repeat(10_000_000 / 3);
+    assert_eq!(Native.text_upper(&longest).unwrap().chars().count(), 9_999_999);
+    assert_eq!(Native.text_upper(&(longest + "\u{390}")), Err(TooLarge));
+    assert_eq!(Native.text_lower("ΑΣ Σ").unwrap().as_ref(), "ασ σ");
+    assert_eq!(
+        Native.text_upper("ŉǰ\u{1c5}").unwrap().as_ref(),
+        "\u{2bc}NJ\u{30c}\u{1c4}"
+    );
+}

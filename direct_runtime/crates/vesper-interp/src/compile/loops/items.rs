@@ -1,0 +1,140 @@
+//! What a loop does with the value of an item.
+
+use std::cmp::Ordering;
+
+use vesper_ir::{Op, Value};
+
+use super::{Compiled, Compiler, ForKind, Given, Instruction, Loop, MISSING, Operand, Register};
+
+impl Compiler<'_> {
+    /// What is done before the value is computed; may give a jump past that.
+    pub(super) fn before_value(&mut self, this: &Loop<'_>) -> Compiled<Option<usize>> {
+        if this.parts.kind != ForKind::DropWhile {
+            return Ok(None);
+        }
+        // Once an item was kept, no condition is evaluated any more.
+        let condition = Operand::register(this.beside()?);
+        Ok(Some(self.jump(Instruction::JumpIfFalse { condition, to: 0 })))
+    }
+
+    /// What is done with the value; goes on to the next item. Gives a jump to the end, if one is made.
+    pub(super) fn each(
+        &mut self,
+        this: &Loop<'_>,
+        given: &Given,
+        to_keep: Option<usize>,
+        next: u32,
+    ) -> Compiled<Option<usize>> {
+        let (slot, expression, out) = (this.slot, this.index, this.out);
+        let (item, value) = (given.item, given.value);
+        let mut to_done = None;
+        match this.parts.kind {
+            // Where the value decides, the loop is left.
+            ForKind::ForAll => {
+                let condition = value;
+                self.emit(Instruction::JumpIfTrue { condition, to: next });
+                return Ok(None);
+            }
+            ForKind::Exists => {
+                let condition = value;
+                self.emit(Instruction::JumpIfFalse { condition, to: next });
+                return Ok(None);
+            }
+            // All values are computed before their average is.
+            ForKind::Array | ForKind::Avg => self.push(this, value),
+            ForKind::Set => self.emit(Instruction::LoopPushMember { slot, value }),
+            ForKind::Map => {
+                let key = given.key.ok_or(MISSING)?;
+                self.emit(Instruction::LoopPut {
+                    slot,
+                    key,
+                    value,
+                    expression,
+                });
+            }
+            ForKind::Sum => self.add(this, value)?,
+            // The value was evaluated because it may fail; what it is does not matter.
+            ForKind::Count => self.add_one(this, out)?,
+            ForKind::Min => self.keep_better(out, value, Ordering::Less, next),
+            ForKind::Max => self.keep_better(out, value, Ordering::Greater, next),
+            ForKind::MinBy => {
+                self.keep_better(this.beside()?, value, Ordering::Less, next);
+                self.emit(Instruction::Move { out, from: item });
+            }
+            ForKind::MaxBy => {
+                self.keep_better(this.beside()?, value, Ordering::Greater, next);
+                self.emit(Instruction::Move { out, from: item });
+            }
+            ForKind::SortBy | ForKind::DistinctBy => self.emit(Instruction::LoopPushKeyed {
+                slot,
+                key: value,
+                item,
+                expression,
+            }),
+            ForKind::GroupBy => self.emit(Instruction::LoopGroup {
+                slot,
+                key: value,
+                item,
+                expression,
+            }),
+            ForKind::CountBy => self.emit(Instruction::LoopCount {
+                slot,
+                key: value,
+                expression,
+            }),
+            ForKind::IndexBy => self.emit(Instruction::LoopPut {
+                slot,
+                key: value,
+                value: item,
+                expression,
+            }),
+            ForKind::TakeWhile => {
+                let condition = value;
+                to_done = Some(self.jump(Instruction::JumpIfFalse { condition, to: 0 }));
+                self.push(this, item);
+            }
+            ForKind::DropWhile => {
+                let condition = value;
+                self.emit(Instruction::JumpIfTrue { condition, to: next });
+                self.land(to_keep.ok_or(MISSING)?)?;
+                self.push(this, item);
+            }
+            ForKind::Fold => self.emit(Instruction::Move { out, from: value }),
+        }
+        self.emit(Instruction::Jump { to: next });
+        Ok(to_done)
+    }
+
+    fn push(&mut self, this: &Loop<'_>, value: Operand) {
+        self.emit(Instruction::LoopPush {
+            slot: this.slot,
+            value,
+            expression: this.index,
+        });
+    }
+
+    /// One value more in a sum.
+    fn add(&mut self, this: &Loop<'_>, value: Operand) -> Compiled<()> {
+        let add = self.type_of(this.parts.value)?.addition().ok_or(MISSING)?.add;
+        self.apply(this, add, this.out, Operand::register(this.out), Some(value));
+        Ok(())
+    }
+
+    fn add_one(&mut self, this: &Loop<'_>, count: Register) -> Compiled<()> {
+        let one = self.constant(Value::Integer(1))?;
+        self.apply(this, Op::IntegerAdd, count, Operand::register(count), Some(one));
+        Ok(())
+    }
+
+    /// Goes on only where the value comes on this side of the best so far, and keeps it: the first of equal ones stays.
+    fn keep_better(&mut self, best: Register, value: Operand, side: Ordering, next: u32) {
+        let (from, to) = (value, next);
+        self.emit(Instruction::JumpUnlessBetter {
+            best,
+            value,
+            side,
+            to,
+        });
+        self.emit(Instruction::Move { out: best, from });
+    }
+}

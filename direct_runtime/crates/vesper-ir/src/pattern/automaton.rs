@@ -1,0 +1,300 @@
+//! Whether a pattern matches at all, one table lookup for each code point: what the matcher would go through again and
+//! again is put down the first time. It knows neither where a match is nor what its groups hold.
+//!
+//! Code points that no part of the pattern tells apart are one symbol, and the end of the text is one. A state is where
+//! the ways stand that the text so far leaves open, before any anchor is looked at: what comes after is known only with
+//! the next symbol. There are at most [`CELLS`] entries and [`PLACES`]; past them the matcher does the work.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use super::compile::{Instruction, Program};
+use super::{Anchor, Class, is_word};
+
+/// The most entries of a table.
+const CELLS: usize = 1 << 16;
+/// The most places that all states together hold: one state may stand at every instruction.
+const PLACES: usize = 1 << 18;
+/// The most questions that are asked to find the symbols.
+const QUESTIONS: usize = 1 << 18;
+
+/// Entries that are no state.
+const UNKNOWN: u32 = u32::MAX;
+const FOUND: u32 = u32::MAX - 1;
+const NOWHERE: u32 = u32::MAX - 2;
+
+/// The table of a program, as far as it was needed.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    symbols: Symbols,
+    /// Shared by all who match at the same time; who finds it taken does without.
+    table: Mutex<Table>,
+}
+
+/// Which code points are told apart.
+#[derive(Debug)]
+struct Symbols {
+    ascii: [u16; 128],
+    /// The first code point of each stretch, in order, and its symbol.
+    stretches: Vec<(u32, u16)>,
+    /// One code point for each symbol; nothing for the end of the text, which is the last symbol.
+    examples: Vec<Option<char>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    /// For each state and each symbol the next state.
+    cells: Vec<u32>,
+    states: Vec<State>,
+    numbers: HashMap<State, u32>,
+    /// How many places the states hold.
+    held: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    /// The instructions that ways go on with, in order.
+    places: Arc<[u32]>,
+    before: Before,
+}
+
+/// What anchors ask of the code point before; of programs that do not ask, always `Other` but at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Before {
+    Start,
+    Word,
+    Other,
+}
+
+impl Before {
+    fn example(self) -> Option<char> {
+        match self {
+            Self::Start => None,
+            Self::Word => Some('a'),
+            Self::Other => Some(' '),
+        }
+    }
+}
+
+impl Automaton {
+    /// Nothing where the code points would take too long to tell apart.
+    pub(super) fn new(program: &Program) -> Option<Self> {
+        let symbols = Symbols::new(program)?;
+        let start = State {
+            places: Arc::from([]),
+            before: Before::Start,
+        };
+        let table = Table {
+            cells: vec![UNKNOWN; symbols.examples.len()],
+            states: vec![start.clone()],
+            numbers: HashMap::from([(start, 0)]),
+            held: 0,
+        };
+        Some(Self {
+            symbols,
+            table: Mutex::new(table),
+        })
+    }
+
+    /// Whether there is a match; nothing where the table cannot tell.
+    pub(super) fn matches(&self, program: &Program, text: &str) -> Option<bool> {
+        let mut table = match self.table.try_lock() {
+            Ok(table) => table,
+            // A table is whole between any two entries, so one that a panic left behind is.
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let end = self.symbols.examples.len().saturating_sub(1);
+        let symbols = text.chars().map(|char| usize::from(self.symbols.of(char)));
+        let mut state = 0;
+        for symbol in symbols.chain([end]) {
+            let cell = state as usize * self.symbols.examples.len() + symbol;
+            let next = match table.cells.get(cell).copied()? {
+                UNKNOWN => table.fill(program, &self.symbols, state, symbol)?,
+                known => known,
+            };
+            match next {
+                FOUND => return Some(true),
+                NOWHERE => return Some(false),
+                next => state = next,
+            }
+        }
+        Some(false)
+    }
+}
+
+impl Table {
+    /// Finds out where a state goes with a symbol; nothing where there is no room for one state more.
+    fn fill(&mut self, program: &Program, symbols: &Symbols, state: u32, symbol: usize) -> Option<u32> {
+        let width = symbols.examples.len();
+        let after = *symbols.examples.get(symbol)?;
+        let next = self.states.get(state as usize)?.next(program, after);
+        let number = match next {
+            Next::Found => FOUND,
+            Next::Nowhere => NOWHERE,
+            Next::State(next) => {
+                if let Some(known) = self.numbers.get(&next) {
+                    *known
+                } else {
+                    let held = self.held + next.places.len();
+                    if self.cells.len() + width > CELLS || held > PLACES {
+                        return None;
+                    }
+                    self.held = held;
+                    let number = u32::try_from(self.states.len()).ok()?;
+                    self.cells.resize(self.cells.len() + width, UNKNOWN);
+                    self.states.push(next.clone());
+                    self.numbers.insert(next, number);
+                    number
+                }
+            }
+        };
+        *self.cells.get_mut(state as usize * width + symbol)? = number;
+        Some(number)
+    }
+}
+
+enum Next {
+    Found,
+    Nowhere,
+    State(State),
+}
+
+impl State {
+    fn next(&self, program: &Program, after: Option<char>) -> Next {
+        let before = self.before.example();
+        let mut open = self.places.to_vec();
+        if before.is_none() || !program.starts.is_anchored {
+            open.push(0);
+        }
+        let mut seen = vec![false; program.instructions.len()];
+        let mut places = BTreeSet::new();
+        while let Some(place) = open.pop() {
+            match seen.get_mut(place as usize) {
+                Some(is_seen) if !*is_seen => *is_seen = true,
+                _ => continue,
+            }
+            match program.instructions.get(place as usize) {
+                Some(Instruction::Match) => return Next::Found,
+                Some(Instruction::Jump(to)) => open.push(*to),
+                Some(Instruction::Split { first, second }) => open.extend([*first, *second]),
+                Some(Instruction::Save(_)) => open.push(place + 1),
+                Some(Instruction::Anchor(anchor)) if anchor.holds(before, after) => open.push(place + 1),
+                Some(Instruction::Char(char)) if after == Some(*char) => {
+                    places.insert(place + 1);
+                }
+                Some(Instruction::Class(number)) => {
+                    let class = program.classes.get(*number as usize);
+                    if after.zip(class).is_some_and(|(char, class)| class.contains(char)) {
+                        places.insert(place + 1);
+                    }
+                }
+                Some(Instruction::Char(_) | Instruction::Anchor(_)) | None => {}
+            }
+        }
+        if after.is_none() || places.is_empty() && program.starts.is_anchored {
+            return Next::Nowhere;
+        }
+        let is_word = asks_for_words(program) && is_word(after);
+        Next::State(Self {
+            places: places.into_iter().collect(),
+            before: if is_word { Before::Word } else { Before::Other },
+        })
+    }
+}
+
+fn asks_for_words(program: &Program) -> bool {
+    let is_about_words = |instruction: &Instruction| {
+        matches!(
+            instruction,
+            Instruction::Anchor(Anchor::WordBoundary | Anchor::NoWordBoundary)
+        )
+    };
+    program.instructions.iter().any(is_about_words)
+}
+
+impl Symbols {
+    fn new(program: &Program) -> Option<Self> {
+        let chars: BTreeSet<char> = program
+            .instructions
+            .iter()
+            .filter_map(|instruction| match instruction {
+                Instruction::Char(char) => Some(*char),
+                _ => None,
+            })
+            .collect();
+        // Where a stretch of code points begins that all answer alike.
+        let mut begins: BTreeSet<u32> = BTreeSet::from([0]);
+        for char in &chars {
+            begins.extend([u32::from(*char), u32::from(*char) + 1]);
+        }
+        for (first, last) in program.classes.iter().flat_map(Class::ranges) {
+            begins.extend([*first, *last + 1]);
+        }
+        let asks_for_words = asks_for_words(program);
+        if asks_for_words {
+            let words = ['0', '9', 'A', 'Z', '_', '_', 'a', 'z'].map(u32::from);
+            begins.extend(
+                words
+                    .iter()
+                    .zip([0, 1].into_iter().cycle())
+                    .map(|(code, more)| code + more),
+            );
+        }
+        if begins
+            .len()
+            .saturating_mul(chars.len() + program.classes.len() + 1)
+            > QUESTIONS
+        {
+            return None;
+        }
+        let mut numbers: HashMap<Vec<bool>, u16> = HashMap::new();
+        let mut examples = Vec::new();
+        let mut stretches = Vec::with_capacity(begins.len());
+        for begin in begins {
+            // Surrogates stand in no text: a stretch that begins with one goes on behind them, or is not needed.
+            let Some(example) = char::from_u32(begin).or((begin <= 0xdfff).then_some('\u{e000}')) else {
+                continue;
+            };
+            let answers = chars.iter().map(|char| *char == example);
+            let answers = answers.chain(program.classes.iter().map(|class| class.contains(example)));
+            let answers: Vec<bool> = answers
+                .chain([asks_for_words && is_word(Some(example))])
+                .collect();
+            let next = u16::try_from(examples.len()).ok()?;
+            let number = *numbers.entry(answers).or_insert(next);
+            if number == next {
+                examples.push(Some(example));
+            }
+            stretches.push((begin, number));
+        }
+        examples.push(None);
+        let mut symbols = Self {
+            ascii: [0; 128],
+            stretches,
+            examples,
+        };
+        let mut ascii = [0; 128];
+        for (symbol, char) in ascii.iter_mut().zip('\0'..) {
+            *symbol = symbols.in_stretches(char);
+        }
+        symbols.ascii = ascii;
+        Some(symbols)
+    }
+
+    #[inline]
+    fn of(&self, char: char) -> u16 {
+        match self.ascii.get(u32::from(char) as usize) {
+            Some(symbol) => *symbol,
+            None => self.in_stretches(char),
+        }
+    }
+
+    fn in_stretches(&self, char: char) -> u16 {
+        let place = self
+            .stretches
+            .partition_point(|(first, _)| *first <= u32::from(char));
+        let stretch = place.checked_sub(1).and_then(|place| self.stretches.get(place));
+        stretch.map_or(0, |(_, symbol)| *symbol)
+    }
+}

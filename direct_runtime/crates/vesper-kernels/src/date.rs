@@ -1,0 +1,220 @@
+//! The `date` family: days since 1970-01-01. The calendar is in `vesper_ir::time`.
+
+use std::sync::Arc;
+
+use vesper_ir::time::{Civil, DAY, FIRST_DATE, LAST_DATE, date_text, days_in_month, parse_date};
+use vesper_ir::{DateKernels, ErrorCode, Set, Weekday};
+
+use crate::Native;
+use crate::business::{Business, first_day, is_day_off, last_day};
+
+/// The date, unless it is outside the years.
+fn checked(days: i64) -> Result<i32, ErrorCode> {
+    vesper_ir::time::date(days).map_err(|_| ErrorCode::TimeOverflow)
+}
+
+/// The first of a month, and how many days it has; months are counted from the year 0, which does not exist.
+fn month_of(months: i128) -> Option<(Civil, i32)> {
+    let year = i32::try_from(months.div_euclid(12)).ok()?;
+    let month = i32::try_from(months.rem_euclid(12)).ok()? + 1;
+    Some((Civil::new(year, month, 1)?, days_in_month(year, month)))
+}
+
+fn months(of: Civil) -> i64 {
+    i64::from(of.year) * 12 + i64::from(of.month) - 1
+}
+
+fn add_months(value: i32, count: i128) -> Result<i32, ErrorCode> {
+    let from = Civil::from_date(value);
+    let (first, days) = month_of(i128::from(months(from)) + count).ok_or(ErrorCode::TimeOverflow)?;
+    // SEMANTICS: the last day of a month that is too short.
+    let day = from.day.min(days);
+    Ok(Civil { day, ..first }.to_date())
+}
+
+/// Whole months from an earlier day to a later one.
+fn whole_months(start: i32, end: i32) -> i64 {
+    let (from, to) = (Civil::from_date(start), Civil::from_date(end));
+    // In the month of the end, the day comes at most at the last of it.
+    let reached = from.day.min(days_in_month(to.year, to.month));
+    months(to) - months(from) - i64::from(reached > to.day)
+}
+
+/// The days of the week since Monday.
+pub(crate) fn days_since_monday(date: i32) -> i32 {
+    // 1970-01-01 was a Thursday.
+    (date + 3).rem_euclid(7)
+}
+
+/// The first day of the month, or of the year if the month is 1.
+fn first_of(year: i32, month: i32) -> i32 {
+    Civil { year, month, day: 1 }.to_date()
+}
+
+impl DateKernels for Native {
+    #[inline]
+    fn date_equal(&self, left: i32, right: i32) -> bool {
+        left == right
+    }
+
+    #[inline]
+    fn date_not_equal(&self, left: i32, right: i32) -> bool {
+        left != right
+    }
+
+    #[inline]
+    fn date_less(&self, left: i32, right: i32) -> bool {
+        left < right
+    }
+
+    #[inline]
+    fn date_less_or_equal(&self, left: i32, right: i32) -> bool {
+        left <= right
+    }
+
+    #[inline]
+    fn date_greater(&self, left: i32, right: i32) -> bool {
+        left > right
+    }
+
+    #[inline]
+    fn date_greater_or_equal(&self, left: i32, right: i32) -> bool {
+        left >= right
+    }
+
+    fn date_parse(&self, value: &str) -> Result<i32, ErrorCode> {
+        parse_date(value).map_err(|_| ErrorCode::BadFormat)
+    }
+
+    fn date_from_parts(&self, year: i64, month: i64, day: i64) -> Result<i32, ErrorCode> {
+        let part = |part: i64| i32::try_from(part).ok();
+        let civil = part(year)
+            .zip(part(month))
+            .zip(part(day))
+            .and_then(|((year, month), day)| Civil::new(year, month, day));
+        Ok(civil.ok_or(ErrorCode::InvalidArgument)?.to_date())
+    }
+
+    fn date_text(&self, value: i32) -> Arc<str> {
+        Arc::from(date_text(value))
+    }
+
+    #[inline]
+    fn date_to_timestamp(&self, value: i32) -> i64 {
+        i64::from(value) * DAY
+    }
+
+    fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
+        checked(i64::from(value).saturating_add(count))
+    }
+
+    fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
+        add_months(value, i128::from(count))
+    }
+
+    fn date_add_years(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
+        add_months(value, 12 * i128::from(count))
+    }
+
+    #[inline]
+    fn date_days_between(&self, start: i32, end: i32) -> i64 {
+        i64::from(end) - i64::from(start)
+    }
+
+    fn date_months_between(&self, start: i32, end: i32) -> i64 {
+        if start <= end {
+            whole_months(start, end)
+        } else {
+            -whole_months(end, start)
+        }
+    }
+
+    fn date_years_between(&self, start: i32, end: i32) -> i64 {
+        // Rust divides toward zero, as `quot` does.
+        self.date_months_between(start, end) / 12
+    }
+
+    fn date_weekday(&self, value: i32) -> Weekday {
+        match days_since_monday(value) {
+            0 => Weekday::Monday,
+            1 => Weekday::Tuesday,
+            2 => Weekday::Wednesday,
+            3 => Weekday::Thursday,
+            4 => Weekday::Friday,
+            5 => Weekday::Saturday,
+            _ => Weekday::Sunday,
+        }
+    }
+
+    fn date_weekday_number(&self, value: i32) -> i64 {
+        i64::from(days_since_monday(value)) + 1
+    }
+
+    fn date_year(&self, value: i32) -> i64 {
+        i64::from(Civil::from_date(value).year)
+    }
+
+    fn date_month(&self, value: i32) -> i64 {
+        i64::from(Civil::from_date(value).month)
+    }
+
+    fn date_day(&self, value: i32) -> i64 {
+        i64::from(Civil::from_date(value).day)
+    }
+
+    fn date_day_of_year(&self, value: i32) -> i64 {
+        let year = Civil::from_date(value).year;
+        i64::from(value - first_of(year, 1)) + 1
+    }
+
+    fn date_days_in_month(&self, value: i32) -> i64 {
+        let Civil { year, month, .. } = Civil::from_date(value);
+        i64::from(days_in_month(year, month))
+    }
+
+    fn date_start_of_month(&self, value: i32) -> i32 {
+        let Civil { year, month, .. } = Civil::from_date(value);
+        first_of(year, month)
+    }
+
+    fn date_end_of_month(&self, value: i32) -> i32 {
+        let Civil { year, month, .. } = Civil::from_date(value);
+        first_of(year, month) + days_in_month(year, month) - 1
+    }
+
+    fn date_is_business_day(&self, value: i32, holidays: &Set, weekend: &Set) -> bool {
+        !is_day_off(value, holidays, weekend)
+    }
+
+    fn date_add_business_days(
+        &self,
+        value: i32,
+        count: i64,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i32, ErrorCode> {
+        let business = Business::new(holidays, weekend)?;
+        let wanted = i64::try_from(count.unsigned_abs()).unwrap_or(i64::MAX);
+        let found = match count {
+            0 => Some(value),
+            1.. => first_day(value + 1, LAST_DATE, |day| {
+                business.between(value + 1, day + 1) >= wanted
+            }),
+            _ => last_day(FIRST_DATE, value - 1, |day| {
+                business.between(day, value) >= wanted
+            }),
+        };
+        found.ok_or(ErrorCode::TimeOverflow)
+    }
+
+    fn date_business_days_between(
+        &self,
+        start: i32,
+        end: i32,
+        holidays: &Set,
+        weekend: &Set,
+    ) -> Result<i64, ErrorCode> {
+        // One less at the end than at the start: the same count both ways, with its sign.
+        Ok(Business::new(holidays, weekend)?.between(start, end))
+    }
+}

@@ -1,0 +1,147 @@
+//! The `timestamp` family: microseconds since the beginning of 1970, in UTC.
+
+use std::sync::Arc;
+
+use vesper_ir::time::{
+    Civil, DAY, SECOND, TimeError, parse_timestamp, split_timestamp, timestamp, timestamp_text,
+};
+use vesper_ir::{ErrorCode, TimestampKernels, Unit};
+
+use crate::Native;
+
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+
+/// The moment, unless it is outside the years.
+fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
+    timestamp(microseconds).map_err(|_| ErrorCode::TimeOverflow)
+}
+
+fn day(value: i64) -> Civil {
+    Civil::from_date(split_timestamp(value).0)
+}
+
+/// How many of a unit have passed since midnight.
+fn passed(value: i64, unit: i64) -> i64 {
+    split_timestamp(value).1 / unit
+}
+
+impl TimestampKernels for Native {
+    #[inline]
+    fn timestamp_equal(&self, left: i64, right: i64) -> bool {
+        left == right
+    }
+
+    #[inline]
+    fn timestamp_not_equal(&self, left: i64, right: i64) -> bool {
+        left != right
+    }
+
+    #[inline]
+    fn timestamp_less(&self, left: i64, right: i64) -> bool {
+        left < right
+    }
+
+    #[inline]
+    fn timestamp_less_or_equal(&self, left: i64, right: i64) -> bool {
+        left <= right
+    }
+
+    #[inline]
+    fn timestamp_greater(&self, left: i64, right: i64) -> bool {
+        left > right
+    }
+
+    #[inline]
+    fn timestamp_greater_or_equal(&self, left: i64, right: i64) -> bool {
+        left >= right
+    }
+
+    fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
+        checked(i128::from(moment) + i128::from(length))
+    }
+
+    fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
+        checked(i128::from(moment) - i128::from(length))
+    }
+
+    #[inline]
+    fn timestamp_since(&self, end: i64, start: i64) -> i64 {
+        // All the years together are shorter than the longest duration.
+        end - start
+    }
+
+    fn timestamp_parse(&self, value: &str) -> Result<i64, ErrorCode> {
+        parse_timestamp(value).map_err(|error| match error {
+            TimeError::Malformed => ErrorCode::BadFormat,
+            TimeError::OutOfRange => ErrorCode::TimeOverflow,
+        })
+    }
+
+    fn timestamp_text(&self, value: i64) -> Arc<str> {
+        Arc::from(timestamp_text(value))
+    }
+
+    #[inline]
+    fn timestamp_to_date(&self, value: i64) -> i32 {
+        split_timestamp(value).0
+    }
+
+    fn timestamp_year(&self, value: i64) -> i64 {
+        i64::from(day(value).year)
+    }
+
+    fn timestamp_month(&self, value: i64) -> i64 {
+        i64::from(day(value).month)
+    }
+
+    fn timestamp_day(&self, value: i64) -> i64 {
+        i64::from(day(value).day)
+    }
+
+    fn timestamp_hour(&self, value: i64) -> i64 {
+        passed(value, HOUR)
+    }
+
+    fn timestamp_minute(&self, value: i64) -> i64 {
+        passed(value, MINUTE) % 60
+    }
+
+    fn timestamp_second(&self, value: i64) -> i64 {
+        passed(value, SECOND) % 60
+    }
+
+    fn timestamp_microsecond(&self, value: i64) -> i64 {
+        passed(value, 1) % SECOND
+    }
+
+    #[inline]
+    fn timestamp_epoch_microseconds(&self, value: i64) -> i64 {
+        value
+    }
+
+    #[inline]
+    fn timestamp_epoch_seconds(&self, value: i64) -> i64 {
+        // SEMANTICS: toward negative infinity; Rust's `/` goes toward zero.
+        value.div_euclid(SECOND)
+    }
+
+    fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode> {
+        checked(i128::from(count))
+    }
+
+    fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode> {
+        checked(i128::from(count) * i128::from(SECOND))
+    }
+
+    fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64 {
+        let length = match unit {
+            Unit::Day => DAY,
+            Unit::Hour => HOUR,
+            Unit::Minute => MINUTE,
+            Unit::Second => SECOND,
+        };
+        // Before 1970 too the unit begins before the moment.
+        value - value.rem_euclid(length)
+    }
+}

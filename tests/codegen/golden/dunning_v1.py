@@ -1,0 +1,243 @@
+# AUTO-GENERATED - DO NOT EDIT
+# dunning_v1, from nodes/payments/dunning_v1.vsp
+# semantic hash 7ce4e1a05f431891c4a4d63f67459d96bc686a2644e4ff440696ad273bb33ce0
+"""Remind who has not paid - a mail, then letters with fees, then a collection agency."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.json import Json
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.json import parse as json_parse
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import percent_encode as text_percent_encode
+
+D_0: Final = Decimal("0")
+D_1_5: Final = Decimal("1.5")
+D_5_00: Final = Decimal("5.00")
+
+
+class Record(TypedDict):
+    days_left: int
+    level: int
+    fee: Decimal
+    next_fee: Decimal
+
+
+class Success(TypedDict):
+    level: int
+    fee: Decimal
+    due: Decimal
+    sent: Literal["nothing", "mail", "letter", "agency"]
+    sent_at: datetime | None
+
+
+DAYS_PER_LEVEL: Final[int] = 14
+FIRST_FEE: Final[Decimal] = D_5_00
+
+
+@exact_steps
+def dunning_v1(
+    event_id: str,
+    invoice_id: str,
+    amount: Decimal,
+    days_overdue: int,
+    email: str | None = None,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Remind who has not paid - a mail, then letters with fees, then a collection agency."""
+
+    # constraint, line 8: length(event_id) > 0
+    if not len(event_id) > 0:
+        raise ContractBroken("constraint", 0, {"event_id": event_id})
+
+    # constraint, line 9: length(invoice_id) > 0
+    if not len(invoice_id) > 0:
+        raise ContractBroken("constraint", 1, {"invoice_id": invoice_id})
+
+    # constraint, line 9: length(invoice_id) <= 64
+    if not len(invoice_id) <= 64:
+        raise ContractBroken("constraint", 2, {"invoice_id": invoice_id})
+
+    # constraint, line 10: amount > 0
+    if not amount > D_0:
+        raise ContractBroken("constraint", 3, {"amount": amount})
+
+    # constraint, line 11: days_overdue >= 0
+    if not days_overdue >= 0:
+        raise ContractBroken("constraint", 4, {"days_overdue": days_overdue})
+
+    # constraint, line 11: days_overdue <= 3650
+    if not days_overdue <= 3650:
+        raise ContractBroken("constraint", 5, {"days_overdue": days_overdue})
+
+    try:
+        days_left = days_overdue
+        level = 0
+        fee = D_0
+        next_fee = FIRST_FEE
+        iterations = 0
+        while days_left >= DAYS_PER_LEVEL:
+            iterations = counted(iterations, 300)
+            days_left, level, fee, next_fee = (
+                checked(days_left - DAYS_PER_LEVEL),
+                checked(level + 1),
+                D_0 if level == 0 else fee + next_fee,
+                decimal_round(next_fee * D_1_5, 2, "half_up"),
+            )
+            if level == 4:
+                break
+        climb: Record = {
+            "days_left": days_left,
+            "level": level,
+            "fee": fee,
+            "next_fee": next_fee,
+        }
+
+        # return_1, line 53
+        if climb["level"] == 0:
+            level = 0
+            fee = D_0
+            sent: Literal["nothing", "mail", "letter", "agency"] = "nothing"
+            sent_at = None
+
+            # postcondition, line 32: due == old(amount) + fee
+            if not amount == amount + fee:
+                raise ContractBroken(
+                    "postcondition",
+                    0,
+                    {"due": amount, "amount": amount, "fee": fee},
+                )
+
+            # postcondition, line 33: level <= 4
+            if not level <= 4:
+                raise ContractBroken("postcondition", 1, {"level": level})
+
+            # postcondition, line 34: sent == nothing => sent_at IS NULL
+            if not (not sent == "nothing" or sent_at is None):
+                raise ContractBroken(
+                    "postcondition",
+                    2,
+                    {"sent": sent, "sent_at": sent_at},
+                )
+
+            return {
+                "level": level,
+                "fee": fee,
+                "due": amount,
+                "sent": sent,
+                "sent_at": sent_at,
+            }
+
+        # step due, line 57
+        due = amount + climb["fee"]
+
+        # step asked_at, line 61
+        asked_at: datetime = yield Request("asked_at", "clock_now", "read", {}, {})
+
+        # step sent, line 63
+        sent_: Literal["nothing", "mail", "letter", "agency"]
+        if climb["level"] == 1:
+            # raise_2, line 68
+            if email is None:
+                message = text_concat("nobody to remind of ", invoice_id)
+                invoice = invoice_id
+
+                raise DeclaredError({
+                    "error_code": "no_address",
+                    "message": message,
+                    "invoice": invoice,
+                })
+
+            # step send_mail, line 71
+            send_mail: Json = yield Request(
+                "send_mail",
+                "http_request",
+                "keyed",
+                {"provider": "mailer", "method": "POST"},
+                {
+                    "endpoint": "/v2/messages",
+                    "body": json_from_value({"to": email, "text": text_concat(text_concat(text_concat(text_concat(text_concat(text_concat("Invoice ", invoice_id), " over "), decimal_text(amount)), " is open for "), integer_text(days_overdue)), " days.")}, "{to: string, text: string}"),
+                },
+                key=event_id,
+            )
+            sent_ = "mail"
+        else:
+            # step choice, line 81
+            choice: Literal["nothing", "mail", "letter", "agency"]
+            if climb["level"] < 4:
+                # step print, line 87
+                print: Json = yield Request(
+                    "print",
+                    "http_request",
+                    "probe",
+                    {"provider": "printer", "method": "POST"},
+                    {
+                        "endpoint": text_concat(text_concat(text_concat("/letters/", text_percent_encode(invoice_id)), "/"), text_percent_encode(integer_text(climb["level"]))),
+                        "body": json_from_value({"text": text_concat(text_concat(text_concat(text_concat("You owe us ", decimal_text(due)), ", "), decimal_text(climb["fee"])), " of it for our trouble."), "level": climb["level"]}, "{text: string, level: integer}"),
+                    },
+                )
+                choice = "letter"
+            else:
+                # step hand_over, line 97
+                try:
+                    hand_over: Json = yield Request(
+                        "hand_over",
+                        "http_request",
+                        "unsafe",
+                        {"provider": "agency", "method": "POST"},
+                        {
+                            "endpoint": "/cases",
+                            "body": json_from_value({"invoice": invoice_id, "amount": due}, "{invoice: string, amount: decimal}"),
+                        },
+                    )
+                except FAILURES as failure:
+                    if code_of(failure) == "http_409":
+                        hand_over = json_parse("null")
+                    else:
+                        raise
+                choice = "agency"
+            sent_ = choice
+        level_ = climb["level"]
+        fee_ = climb["fee"]
+        sent_at_ = asked_at
+
+        # postcondition, line 32: due == old(amount) + fee
+        if not due == amount + fee_:
+            raise ContractBroken(
+                "postcondition",
+                0,
+                {"due": due, "amount": amount, "fee": fee_},
+            )
+
+        # postcondition, line 33: level <= 4
+        if not level_ <= 4:
+            raise ContractBroken("postcondition", 1, {"level": level_})
+
+        # postcondition, line 34: sent == nothing => sent_at IS NULL
+        if not (not sent_ == "nothing" or sent_at_ is None):
+            raise ContractBroken(
+                "postcondition",
+                2,
+                {"sent": sent_, "sent_at": sent_at_},
+            )
+
+        return {
+            "level": level_,
+            "fee": fee_,
+            "due": due,
+            "sent": sent_,
+            "sent_at": sent_at_,
+        }
+    except FAILURES as failure:
+        if code_of(failure) not in ("loop_limit",):
+            raise
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure), "invoice": None}) from failure

@@ -1,0 +1,171 @@
+# AUTO-GENERATED - DO NOT EDIT
+# statement_export_v1, from nodes/finance/statement_export_v1.vsp
+# semantic hash 048712c0e0838e93820e5b7488ae57871a196f24780615b4639c0610ae49421e
+"""Write yesterday's bookings to a file for the bookkeeper and note it in the log."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, path
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import from_code_point as text_from_code_point
+from vesper.kernels.text import join as text_join
+from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import trim_end as text_trim_end
+
+D_0: Final = Decimal("0")
+
+
+class Booking(TypedDict):
+    booking_id: str
+    account: str
+    amount: Decimal
+    note: str | None
+
+
+class Success(TypedDict):
+    path: str
+    lines: int
+    total: Decimal
+    bytes: int
+
+
+@exact_steps
+def statement_export_v1(
+    account: str = "DE89370400440532013000",
+    with_sum: bool = True,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Write yesterday's bookings to a file for the bookkeeper and note it in the log."""
+
+    # constraint, line 12: length(account) > 0
+    if not len(account) > 0:
+        raise ContractBroken("constraint", 0, {"account": account})
+
+    # constraint, line 12: length(account) <= 34
+    if not len(account) <= 34:
+        raise ContractBroken("constraint", 1, {"account": account})
+
+    try:
+        bookings: list[Booking] = yield Request(
+            "bookings",
+            "database_query",
+            "read",
+            {
+                "database": "main",
+                "sql": "SELECT booking_id, account, amount, note FROM bookings WHERE account = :account AND exported = FALSE ORDER BY booking_id",
+                "rows": "all",
+            },
+            {"bind": {"account": account}},
+        )
+
+        # raise_1, line 41
+        if len(bookings) == 0:
+            message = text_concat(
+                text_concat("account ", account),
+                " has no new bookings",
+            )
+
+            raise DeclaredError({"error_code": "nothing_to_export", "message": message})
+
+        # step head, line 45
+        try:
+            head: str = yield Request(
+                "head",
+                "file_read",
+                "read",
+                {"root": "templates"},
+                {"path": "statements/head.txt"},
+            )
+        except FAILURES as failure:
+            if code_of(failure) == "not_found":
+                raise DeclaredError({
+                    "error_code": "no_template",
+                    "message": "templates/statements/head.txt is missing",
+                })
+            else:
+                raise
+
+        # step total, line 55
+        total = sum((row["amount"] for row in bookings), D_0)
+
+        # step rows, line 59
+        rows = [
+            text_concat(text_concat(text_concat(text_concat(row["booking_id"], ";"), decimal_text(row["amount"])), ";"), text_replace("" if row["note"] is None else row["note"], ";", ","))
+            for row in bookings
+        ]
+
+        # step body, line 65
+        body = text_concat(
+            text_concat(text_concat(text_trim_end(head), "\n"), text_join(rows, text_from_code_point(10))),
+            "\n",
+        )
+
+        # step sum_line, line 71
+        sum_line = (
+            text_concat("total {all bookings};", decimal_text(total))
+            if with_sum
+            else None
+        )
+
+        # step file_id, line 76
+        file_id: str = yield Request("file_id", "uuid_new", "read", {}, {})
+
+        # step path, line 78
+        path_ = text_concat(text_concat(text_concat(account, "/"), file_id), ".csv")
+
+        # step bytes, line 82
+        bytes_: int = yield Request(
+            "bytes",
+            "file_write",
+            "keyed",
+            {"root": "statements"},
+            {
+                "path": path_,
+                "content": text_concat(body, "" if sum_line is None else sum_line),
+            },
+            key=file_id,
+        )
+
+        # step mark, line 91
+        mark_: int = yield Request(
+            "mark",
+            "database_write",
+            "txn",
+            {
+                "database": "main",
+                "sql": "UPDATE bookings SET exported = :set_exported, file_id = :set_file_id WHERE account = :account AND exported = FALSE",
+            },
+            {"bind": {"account": account, "set_exported": True, "set_file_id": file_id}},
+        )
+
+        # step log, line 99
+        try:
+            log: int = yield Request(
+                "log",
+                "file_append",
+                "unsafe",
+                {"root": "logs"},
+                {
+                    "path": "exports.log",
+                    "content": text_concat(text_concat(text_concat(text_concat("exported ", integer_text(len(bookings))), " bookings to "), path_), text_from_code_point(10)),
+                },
+            )
+        except FAILURES as failure:
+            log = 0
+        lines = len(bookings)
+
+        # postcondition, line 27: lines > 0 AND bytes > 0
+        if not (lines > 0 and bytes_ > 0):
+            raise ContractBroken("postcondition", 0, {"lines": lines, "bytes": bytes_})
+
+        return {"path": path_, "lines": lines, "total": total, "bytes": bytes_}
+    except FAILURES as failure:
+        if code_of(failure) not in ("timeout", "unavailable"):
+            raise
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

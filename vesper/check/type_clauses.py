@@ -1,0 +1,117 @@
+"""What every value of a node's own types must meet, as clauses over an input that holds such values.
+
+`items: array<Line>` gives `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so this goes by
+the text of the types. What is inside comes before what is around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from vesper.check.constraints import constraint_clause
+from vesper.check.expressions import ExpressionChecker, place_of
+from vesper.check.named_types import TypeResolver
+from vesper.ir import nodes as ir
+from vesper.spec.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A value that an input holds, and what a constraint calls it."""
+
+    value: ir.Expression
+    shown: str
+
+
+def type_clauses(
+    input_: ast.Input, type_: Type, types: TypeResolver, checker: ExpressionChecker
+) -> list[ir.Clause | None]:
+    """The clauses of all the declared types that an input is made of."""
+    place = place_of(checker.bag.source, input_.name.span)
+    held = _Held(ir.Ref("input", input_.name.text, type_, place), input_.name.text)
+    return [
+        None if clause is None else replace(clause, input=input_.name.text)
+        for clause in _Clauses(types, checker).within(held, input_.type)
+    ]
+
+
+class _Clauses:
+    def __init__(self, types: TypeResolver, checker: ExpressionChecker) -> None:
+        self._types = types
+        self._checker = checker
+
+    def within(self, held: _Held, text: ast.TypeText) -> list[ir.Clause | None]:
+        declared = self._types.declaration(text)
+        if isinstance(declared, ast.NamedType):
+            return [*self.within(held, declared.type), *(self._own(held, each) for each in declared.constraints)]
+        if declared is not None:
+            return self._of_record(held, declared)
+        if isinstance(text, ast.TypeApplied):
+            return self._of_applied(held, text)
+        return []
+
+    def _own(self, held: _Held, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
+        if isinstance(constraint, ast.Constraint):
+            return constraint_clause(constraint, held.value, held.shown, self._checker.bag)
+        names = {"value": held.value.type}
+        holds = self._checker.over_parts(constraint.holds, lambda _: held.value, names)
+        return None if holds is None else ir.Clause(holds, constraint.text)
+
+    def _of_record(self, held: _Held, declared: ast.RecordType) -> list[ir.Clause | None]:
+        value = held.value
+        assert isinstance(value.type, Record)
+        fields = dict(value.type.fields)
+        found: list[ir.Clause | None] = []
+        for field in declared.fields:
+            name = field.name.text
+            inner = _Held(ir.Field(value, name, fields[name], value.place), name)
+            found += self.within(inner, field.type)
+
+        def part(name: str) -> ir.Expression:
+            return ir.Field(value, name, fields[name], value.place)
+
+        for clause in declared.constraints:
+            holds = self._checker.over_parts(clause.holds, part, fields)
+            found.append(None if holds is None else ir.Clause(holds, clause.text))
+        return found
+
+    def _of_applied(self, held: _Held, text: ast.TypeApplied) -> list[ir.Clause | None]:
+        match held.value.type:
+            case OptionalOf(inner):
+                return self._unless_null(held, inner, text.arguments[0])
+            case ArrayOf() | SetOf():
+                return self._of_all(held, ("item",), 0, text.arguments[0])
+            case MapOf():
+                keys = self._of_all(held, ("key",), 0, text.arguments[0])
+                return [*keys, *self._of_all(held, ("key", "item"), 1, text.arguments[1])]
+            case _:
+                raise AssertionError(f"{held.value.type} is made of nothing")
+
+    def _unless_null(self, held: _Held, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
+        """Each clause of the value as `value IS NULL OR …`."""
+        value = held.value
+        known = ir.Call("optional.unwrap", (inner,), (value,), inner, value.place)
+        found: list[ir.Clause | None] = []
+        for clause in self.within(_Held(known, held.shown), text):
+            if clause is None:
+                return [None]
+            is_null = ir.Call("optional.is_null", (inner,), (value,), BOOLEAN, clause.holds.place)
+            holds = ir.Logical("or", is_null, clause.holds, clause.holds.place)
+            found.append(replace(clause, holds=holds))
+        return found
+
+    def _of_all(self, held: _Held, names: tuple[str, ...], position: int, text: ast.TypeText) -> list[ir.Clause | None]:
+        """Each clause of the items as one over all of them."""
+        value = held.value
+        numbers = tuple(self._checker.fresh_local() for _ in names)
+        type_ = ir.item_types(value.type)[position]
+        item = _Held(ir.Local(numbers[position], names[position], type_, value.place), names[position])
+        found: list[ir.Clause | None] = []
+        for clause in self.within(item, text):
+            if clause is None:
+                return [None]
+            # The same numbers in every clause: each `for` binds its own when the node is numbered.
+            holds = ir.For("forall", numbers, names, value, None, None, clause.holds, BOOLEAN, clause.holds.place)
+            found.append(replace(clause, holds=holds))
+        return found

@@ -1,0 +1,292 @@
+"""What is computed for each item of a collection, as Python writes it: comprehensions, and calls with a small function.
+
+A condition (`where`) of an item is evaluated just before its value. Where something is done with items by a value
+computed for each (sorting, grouping), a helper of `vesper.kernels.forms` is given the function and the items, and asks
+for both in turn; Python's own `sorted` would ask for all the items first, so it stands only where there is no
+condition.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from decimal import Decimal
+
+import libcst as cst
+
+from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.written import ATOM, OR, Written, in_parentheses, string_literal
+from vesper.ir import nodes as ir
+from vesper.spec.types import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL,
+    DURATION,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    ArrayOf,
+    Enum,
+    MapOf,
+    SetOf,
+    Type,
+)
+from vesper.spec.values import Key, Value, in_order
+
+_OF_ALL = ("count", "sum", "min", "max", "avg")
+_BY_PYTHON = (BOOLEAN, INTEGER, DECIMAL, STRING, BYTES, DATE, TIMESTAMP, DURATION)
+"""Types that Python's own comparison puts in the order of the language."""
+_HELPERS = {
+    "sort_by": "sorted_by", "distinct_by": "distinct_by", "min_by": "least_by", "max_by": "greatest_by",
+    "group_by": "grouped_by", "count_by": "counted_by", "take_while": "taken_while", "drop_while": "dropped_while",
+    "fold": "fold",
+}  # fmt: skip
+
+
+class LoopWriter:
+    """The part of the expression writer that is about `for`."""
+
+    naming: Naming
+    kernels: set[str]
+    sites: dict[cst.BaseExpression, int]
+
+    @abstractmethod
+    def write(self, expression: ir.Expression) -> Written: ...
+    @abstractmethod
+    def stored(self, expression: ir.Expression) -> Written: ...
+    @abstractmethod
+    def condition(self, expression: ir.Expression) -> Written: ...
+    @abstractmethod
+    def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression: ...
+    @abstractmethod
+    def literal(self, type_: Type, value: Value) -> Written: ...
+
+    def loop(self, expression: ir.For) -> Written:
+        if expression.kind in _HELPERS:
+            return self._with_function(expression)
+        if expression.kind in _OF_ALL and is_every_item(expression):
+            return self._of_all(expression)
+        entries = _written_entries(expression)
+        if entries is not None:
+            return self._map_literal(expression, entries)
+        loop = self.comprehension(expression)
+        # A sum starts from a zero without sign, and adding to that never gives one with it.
+        value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
+        match expression.kind:
+            case "array":
+                return Written(cst.ListComp(value, loop), ATOM)
+            case "count":
+                return Written(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
+            case "set":
+                return Written(_of_generator("frozenset", value, loop), ATOM)
+            case "forall" | "exists":
+                return Written(_of_generator("all" if expression.kind == "forall" else "any", value, loop), ATOM)
+            case "avg":
+                call = self._aggregate(expression, cst.ListComp(value, loop))
+            case "sum" | "min" | "max":
+                call = self._aggregate(expression, cst.GeneratorExp(value, loop))
+            case _:
+                call = self._map(expression, value, loop)
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
+
+    def _of_all(self, expression: ir.For) -> Written:
+        """An aggregate of all the items of an array: Python needs no loop of its own."""
+        items = self.write(expression.over).node
+        if expression.kind == "count":
+            return Written(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
+        call = self._aggregate(expression, items)
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
+
+    def _aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
+        """A sum, an average, a smallest or a largest of what an expression gives one by one."""
+        if expression.kind == "avg" or (expression.kind == "sum" and expression.type not in (INTEGER, DECIMAL)):
+            op = f"{expression.value.type}.{expression.kind}"
+            self.kernels.add(op)
+            return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(items)])
+        if expression.kind == "sum" and expression.type == DECIMAL:
+            zero = cst.Arg(self.literal(DECIMAL, Decimal(0)).node)
+            return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
+        name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
+        if isinstance(expression.type, Enum):
+            return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(members_of(expression.type))])
+        if isinstance(items, cst.GeneratorExp):
+            items = items.with_changes(lpar=[], rpar=[])
+        return cst.Call(cst.Name(name), [cst.Arg(items)])
+
+    def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+        """A map of keys and values; `index_by` is one of its values and the items."""
+        key = self.stored(expression.key).node if expression.key is not None else value
+        if expression.key is None:
+            value = cst.Name(self.naming.local(expression.locals[0], expression.names[0]))
+        pair = cst.Tuple([cst.Element(key), cst.Element(value)])
+        key_type = (expression.key or expression.value).type
+        if not isinstance(key_type, Enum):
+            return _of_generator("map_of", pair, loop)
+        members = members_of(key_type)
+        return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
+
+    def _map_literal(self, expression: ir.For, entries: list[tuple[ir.Expression, ir.Expression]]) -> Written:
+        """`{'a': 1}` of the language: a dict where that has its keys in order and once, else made of pairs."""
+        assert expression.key is not None
+        pairs = [(self.stored(key).node, self.stored(value).node) for key, value in entries]
+        keys: list[Key] = [
+            key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, Key)
+        ]
+        if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
+            return Written(cst.Dict([cst.DictElement(key, value) for key, value in pairs]), ATOM)
+        items = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
+        key_type = expression.key.type
+        if isinstance(key_type, Enum):
+            call = cst.Call(cst.Name("map_of_members"), [cst.Arg(members_of(key_type)), cst.Arg(items)])
+        else:
+            call = cst.Call(cst.Name("map_of"), [cst.Arg(items)])
+        self.sites[call] = expression.index
+        return Written(call, ATOM)
+
+    # -- a function and the items -----------------------------------------------------------------
+
+    def _with_function(self, expression: ir.For) -> Written:
+        names = self._names(expression)
+        if expression.kind == "fold":
+            names = [names[-1], *names[:-1]]
+        parameters = cst.Parameters([cst.Param(name) for name in names])
+        if expression.kind == "fold" and _asks_for_state(expression):
+            return self._with_function(_with_condition_inside(expression))
+        items = self._items(expression)
+        with_ = None if expression.with_ is None else self.stored(expression.with_).node
+        # What a fold computes is held until the next item; the others only compare it.
+        value = (self.stored if expression.kind == "fold" else self.write)(expression.value).node
+        function = cst.Lambda(parameters, value)
+        if expression.kind == "sort_by" and expression.where is None and expression.value.type in _BY_PYTHON:
+            return Written(self._sorted(expression, items, function, with_), ATOM)
+        helper = _HELPERS[expression.kind]
+        if expression.kind == "fold" and len(names) > 2:
+            helper = "fold_entries"
+        arguments = [function, items, *([] if with_ is None else [with_])]
+        if isinstance(expression.value.type, Enum) and expression.kind not in ("distinct_by", "fold"):
+            arguments.append(members_of(expression.value.type))
+        return Written(cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments]), ATOM)
+
+    def _sorted(
+        self, expression: ir.For, items: cst.BaseExpression, function: cst.Lambda, with_: cst.BaseExpression | None
+    ) -> cst.Call:
+        """`sorted(items, key=lambda …)`, which keeps the order of equal items both ways, as the language does."""
+        arguments = [cst.Arg(items), _keyword("key", function)]
+        if isinstance(expression.with_, ir.Literal):
+            if expression.with_.value == "descending":
+                arguments.append(_keyword("reverse", cst.Name("True")))
+        else:
+            assert with_ is not None
+            target = cst.ComparisonTarget(cst.Equal(), cst.SimpleString('"descending"'))
+            arguments.append(_keyword("reverse", cst.Comparison(with_, [target])))
+        return cst.Call(cst.Name("sorted"), arguments)
+
+    def _items(self, expression: ir.For) -> cst.BaseExpression:
+        """What a helper goes over: the collection itself, or those of its items that a condition leaves."""
+        names = self._names(expression)
+        if expression.kind == "fold":
+            names = names[:-1]
+        if expression.where is None:
+            return self.items(expression.over, len(names))
+        return cst.GeneratorExp(loop_target(names, parentheses=True), self.comprehension(expression))
+
+    # -- the loop itself --------------------------------------------------------------------------
+
+    def _names(self, expression: ir.For) -> list[cst.Name]:
+        return [
+            cst.Name(self.naming.local(number, name))
+            for number, name in zip(expression.locals, expression.names, strict=True)
+        ]
+
+    def comprehension(self, expression: ir.For) -> cst.CompFor:
+        names = self._names(expression)
+        if expression.kind == "fold":
+            names = names[:-1]
+        over = self.items(expression.over, len(names))
+        conditions = []
+        if expression.where is not None:
+            where = in_parentheses(self.condition(expression.where), OR)
+            conditions.append(cst.CompIf(where))
+        return cst.CompFor(target=loop_target(names, parentheses=False), iter=over, ifs=conditions)
+
+    def items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """A collection as a loop goes over it: in the order of the language, with one or two names for an item."""
+        over = self.inside(collection, OR)
+        match collection.type:
+            case SetOf(Enum() as enum):
+                # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
+                return cst.Call(cst.Name("members_in_order"), [cst.Arg(members_of(enum)), cst.Arg(over)])
+            case SetOf():
+                return cst.Call(cst.Name("sorted"), [cst.Arg(over)])
+            case MapOf() if names > 1:
+                return cst.Call(cst.Name("entries_of"), [cst.Arg(over)])
+            case _:
+                return over
+
+
+def members_of(enum: Enum) -> cst.Tuple:
+    return cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in enum.members])
+
+
+def is_every_item(expression: ir.For) -> bool:
+    """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
+    return (
+        expression.where is None
+        and isinstance(expression.over.type, ArrayOf)
+        and isinstance(expression.value, ir.Local)
+        and expression.value.number == expression.locals[0]
+    )
+
+
+def _written_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression]] | None:
+    """The entries of a map that is written out: `{e.key: e.value FOR e IN [{key: …, value: …}, …]}`."""
+    if not isinstance(expression.over, ir.Array) or expression.where is not None or expression.key is None:
+        return None
+    for part, name in ((expression.key, "key"), (expression.value, "value")):
+        if not (isinstance(part, ir.Field) and part.name == name and isinstance(part.of, ir.Local)):
+            return None
+        if part.of.number != expression.locals[0]:
+            return None
+    entries: list[tuple[ir.Expression, ir.Expression]] = []
+    for item in expression.over.items:
+        if not isinstance(item, ir.RecordValue) or [name for name, _ in item.fields] != ["key", "value"]:
+            return None
+        entries.append((item.fields[0][1], item.fields[1][1]))
+    return entries
+
+
+def _asks_for_state(fold: ir.For) -> bool:
+    """True where the condition of an item is about what was computed so far."""
+    return fold.where is not None and any(
+        isinstance(part, ir.Local) and part.number == fold.locals[-1] for part in ir.walk(fold.where)
+    )
+
+
+def _with_condition_inside(fold: ir.For) -> ir.For:
+    """The same fold, in which an item that is passed over leaves what there is as it is."""
+    assert fold.where is not None
+    same = ir.Local(fold.locals[-1], fold.names[-1], fold.value.type, fold.place)
+    value = ir.If(fold.where, fold.value, same, fold.value.type, fold.place)
+    return replace(fold, where=None, value=value)
+
+
+def loop_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
+    if len(names) == 1:
+        return names[0]
+    marks: dict[str, list[cst.LeftParen] | list[cst.RightParen]] = {} if parentheses else {"lpar": [], "rpar": []}
+    return cst.Tuple([cst.Element(name) for name in names], **marks)  # type: ignore[arg-type]
+
+
+def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+    """`function(value for …)`."""
+    generator = cst.GeneratorExp(value, loop, lpar=[], rpar=[])
+    return cst.Call(cst.Name(function), [cst.Arg(generator)])
+
+
+def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    no_space = cst.SimpleWhitespace("")
+    equal = cst.AssignEqual(whitespace_before=no_space, whitespace_after=no_space)
+    return cst.Arg(value, keyword=cst.Name(name), equal=equal)

@@ -1,0 +1,183 @@
+"""Days of the proleptic Gregorian calendar, 0001-01-01 to 9999-12-31; Python's `date` is exactly that."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Literal, TypeAlias
+
+from vesper.kernels.business_days import BusinessDays
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+from vesper.spec.problem import ValueProblem
+from vesper.spec.times import date_text, parse_date
+
+Weekday: TypeAlias = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_WEEKDAYS: tuple[Weekday, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FIRST, _LAST = date.min.toordinal(), date.max.toordinal()
+
+
+def equal(left: date, right: date) -> bool:
+    return left == right
+
+
+def not_equal(left: date, right: date) -> bool:
+    return left != right
+
+
+def less(left: date, right: date) -> bool:
+    return left < right
+
+
+def less_or_equal(left: date, right: date) -> bool:
+    return left <= right
+
+
+def greater(left: date, right: date) -> bool:
+    return left > right
+
+
+def greater_or_equal(left: date, right: date) -> bool:
+    return left >= right
+
+
+def parse(value: str) -> date:
+    try:
+        return parse_date(value)
+    except ValueProblem:
+        raise Raised(ErrorCode.BAD_FORMAT) from None
+
+
+def from_parts(year: int, month: int, day: int) -> date:
+    is_month = 1 <= year <= 9999 and 1 <= month <= 12
+    if not is_month or not 1 <= day <= days_of(year, month):
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    return date(year, month, day)
+
+
+def text(value: date) -> str:
+    return date_text(value)
+
+
+def to_timestamp(value: date) -> datetime:
+    return datetime(value.year, value.month, value.day, tzinfo=UTC)
+
+
+def days_of(year: int, month: int) -> int:
+    """How many days a month has."""
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if is_leap and month == 2 else _DAYS[month - 1]
+
+
+# -- counting -------------------------------------------------------------------------------------
+
+
+def add_days(value: date, count: int) -> date:
+    return _day(value.toordinal() + count)
+
+
+def _day(number: int) -> date:
+    """The day with this number, 0001-01-01 being 1."""
+    if _FIRST <= number <= _LAST:
+        return date.fromordinal(number)
+    raise Raised(ErrorCode.TIME_OVERFLOW)
+
+
+def add_months(value: date, count: int) -> date:
+    years, month = divmod(value.month - 1 + count, 12)
+    year = value.year + years
+    if not 1 <= year <= 9999:
+        raise Raised(ErrorCode.TIME_OVERFLOW)
+    return date(year, month + 1, min(value.day, days_of(year, month + 1)))
+
+
+def add_years(value: date, count: int) -> date:
+    return add_months(value, 12 * count)
+
+
+def days_between(start: date, end: date) -> int:
+    return end.toordinal() - start.toordinal()
+
+
+def months_between(start: date, end: date) -> int:
+    if end < start:
+        return -months_between(end, start)
+    months = 12 * (end.year - start.year) + end.month - start.month
+    # In the month of the end itself the day may not be reached yet.
+    return months if add_months(start, months) <= end else months - 1
+
+
+def years_between(start: date, end: date) -> int:
+    months = months_between(start, end)
+    # SEMANTICS: toward zero; Python's // goes down.
+    return months // 12 if months >= 0 else -(-months // 12)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def weekday(value: date) -> Weekday:
+    return _WEEKDAYS[value.weekday()]
+
+
+def weekday_number(value: date) -> int:
+    return value.isoweekday()
+
+
+def year(value: date) -> int:
+    return value.year
+
+
+def month(value: date) -> int:
+    return value.month
+
+
+def day(value: date) -> int:
+    return value.day
+
+
+def day_of_year(value: date) -> int:
+    return value.toordinal() - date(value.year, 1, 1).toordinal() + 1
+
+
+def days_in_month(value: date) -> int:
+    return days_of(value.year, value.month)
+
+
+def start_of_month(value: date) -> date:
+    return value.replace(day=1)
+
+
+def end_of_month(value: date) -> date:
+    return value.replace(day=days_in_month(value))
+
+
+# -- business days --------------------------------------------------------------------------------
+
+
+def is_business_day(value: date, holidays: frozenset[date], weekend: frozenset[str]) -> bool:
+    return weekday(value) not in weekend and value not in holidays
+
+
+def add_business_days(value: date, count: int, holidays: frozenset[date], weekend: frozenset[str]) -> date:
+    days = _business_days(holidays, weekend)
+    if count == 0:
+        return value
+    number = value.toordinal()
+    wanted = days.up_to(number) + count if count > 0 else days.up_to(number - 1) + 1 + count
+    if not 1 <= wanted <= days.up_to(_LAST):
+        raise Raised(ErrorCode.TIME_OVERFLOW)
+    return _day(days.nth(wanted, _LAST))
+
+
+def business_days_between(start: date, end: date, holidays: frozenset[date], weekend: frozenset[str]) -> int:
+    days = _business_days(holidays, weekend)
+    # Over the days from `start` on and before `end`; the same sum with its sign turned where they are the other way.
+    return days.up_to(end.toordinal() - 1) - days.up_to(start.toordinal() - 1)
+
+
+def _business_days(holidays: frozenset[date], weekend: frozenset[str]) -> BusinessDays:
+    if len(weekend) == len(_WEEKDAYS):
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    free = frozenset(_WEEKDAYS.index(name) for name in weekend)
+    return BusinessDays(free, (holiday.toordinal() for holiday in holidays))

@@ -1,0 +1,133 @@
+"""Lengths of time, either sign, to the microsecond, at most 3,652,059 days; Python's `timedelta`, which goes further.
+
+Arithmetic is on whole microseconds: a `timedelta` divided by a number would go through floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+
+from vesper.kernels.raised import Raised
+from vesper.kernels.rounding import assembled, divided, rounded_quotient
+from vesper.spec.errors import ErrorCode
+from vesper.spec.problem import ProblemKind, ValueProblem
+from vesper.spec.times import MAX_DURATION, duration_text, parse_duration
+
+_MICROSECOND = timedelta(microseconds=1)
+_MOST = MAX_DURATION // _MICROSECOND
+_MILLISECOND, _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+
+
+def _of(microseconds: int) -> timedelta:
+    if not -_MOST <= microseconds <= _MOST:
+        raise Raised(ErrorCode.TIME_OVERFLOW)
+    return timedelta(microseconds=microseconds)
+
+
+def equal(left: timedelta, right: timedelta) -> bool:
+    return left == right
+
+
+def not_equal(left: timedelta, right: timedelta) -> bool:
+    return left != right
+
+
+def less(left: timedelta, right: timedelta) -> bool:
+    return left < right
+
+
+def less_or_equal(left: timedelta, right: timedelta) -> bool:
+    return left <= right
+
+
+def greater(left: timedelta, right: timedelta) -> bool:
+    return left > right
+
+
+def greater_or_equal(left: timedelta, right: timedelta) -> bool:
+    return left >= right
+
+
+def add(left: timedelta, right: timedelta) -> timedelta:
+    return _of(total_microseconds(left) + total_microseconds(right))
+
+
+def subtract(left: timedelta, right: timedelta) -> timedelta:
+    return _of(total_microseconds(left) - total_microseconds(right))
+
+
+def multiply(value: timedelta, factor: int) -> timedelta:
+    return _of(total_microseconds(value) * factor)
+
+
+def divide(value: timedelta, divisor: int) -> timedelta:
+    if divisor == 0:
+        raise Raised(ErrorCode.DIVISION_BY_ZERO)
+    return _of(rounded_quotient(total_microseconds(value), divisor, "half_even"))
+
+
+def ratio(left: timedelta, right: timedelta) -> Decimal:
+    if not right:
+        raise Raised(ErrorCode.DIVISION_BY_ZERO)
+    return divided(Decimal(total_microseconds(left)), Decimal(total_microseconds(right)), 0)
+
+
+def negate(value: timedelta) -> timedelta:
+    return -value
+
+
+def abs(value: timedelta) -> timedelta:
+    return value if value >= timedelta(0) else -value
+
+
+def parse(value: str) -> timedelta:
+    try:
+        return parse_duration(value)
+    except ValueProblem as problem:
+        is_read = problem.kind is ProblemKind.OUT_OF_RANGE
+        raise Raised(ErrorCode.TIME_OVERFLOW if is_read else ErrorCode.BAD_FORMAT) from None
+
+
+def text(value: timedelta) -> str:
+    return duration_text(value)
+
+
+def total_seconds(value: timedelta) -> Decimal:
+    return assembled(total_microseconds(value), 6)
+
+
+def total_microseconds(value: timedelta) -> int:
+    return value // _MICROSECOND
+
+
+def from_microseconds(count: int) -> timedelta:
+    return _of(count)
+
+
+def from_milliseconds(count: int) -> timedelta:
+    return _of(count * _MILLISECOND)
+
+
+def from_seconds(count: int) -> timedelta:
+    return _of(count * _SECOND)
+
+
+def from_minutes(count: int) -> timedelta:
+    return _of(count * _MINUTE)
+
+
+def from_hours(count: int) -> timedelta:
+    return _of(count * _HOUR)
+
+
+def from_days(count: int) -> timedelta:
+    return _of(count * _DAY)
+
+
+def sum(values: Iterable[timedelta]) -> timedelta:
+    total = timedelta(0)
+    for value in values:
+        total = add(total, value)
+    return total

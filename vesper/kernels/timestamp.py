@@ -1,0 +1,131 @@
+"""Moments in UTC to the microsecond, years 1 to 9999; Python's `datetime` with UTC as its zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from vesper.kernels.raised import Raised
+from vesper.spec.errors import ErrorCode
+from vesper.spec.problem import ProblemKind, ValueProblem
+from vesper.spec.times import parse_timestamp, timestamp_text
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND = timedelta(seconds=1)
+
+
+def equal(left: datetime, right: datetime) -> bool:
+    return left == right
+
+
+def not_equal(left: datetime, right: datetime) -> bool:
+    return left != right
+
+
+def less(left: datetime, right: datetime) -> bool:
+    return left < right
+
+
+def less_or_equal(left: datetime, right: datetime) -> bool:
+    return left <= right
+
+
+def greater(left: datetime, right: datetime) -> bool:
+    return left > right
+
+
+def greater_or_equal(left: datetime, right: datetime) -> bool:
+    return left >= right
+
+
+def add(moment: datetime, length: timedelta) -> datetime:
+    try:
+        return moment + length
+    except OverflowError:
+        raise Raised(ErrorCode.TIME_OVERFLOW) from None
+
+
+def subtract(moment: datetime, length: timedelta) -> datetime:
+    return add(moment, -length)
+
+
+def since(end: datetime, start: datetime) -> timedelta:
+    return end - start
+
+
+def parse(value: str) -> datetime:
+    try:
+        return parse_timestamp(value)
+    except ValueProblem as problem:
+        is_read = problem.kind is ProblemKind.OUT_OF_RANGE
+        raise Raised(ErrorCode.TIME_OVERFLOW if is_read else ErrorCode.BAD_FORMAT) from None
+
+
+def text(value: datetime) -> str:
+    return timestamp_text(value)
+
+
+def to_date(value: datetime) -> date:
+    return value.date()
+
+
+def year(value: datetime) -> int:
+    return value.year
+
+
+def month(value: datetime) -> int:
+    return value.month
+
+
+def day(value: datetime) -> int:
+    return value.day
+
+
+def hour(value: datetime) -> int:
+    return value.hour
+
+
+def minute(value: datetime) -> int:
+    return value.minute
+
+
+def second(value: datetime) -> int:
+    return value.second
+
+
+def microsecond(value: datetime) -> int:
+    return value.microsecond
+
+
+def epoch_microseconds(value: datetime) -> int:
+    # SEMANTICS: not by `timestamp()`, which is a float.
+    return (value - _EPOCH) // _MICROSECOND
+
+
+def epoch_seconds(value: datetime) -> int:
+    return (value - _EPOCH) // _SECOND
+
+
+def from_epoch_microseconds(count: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=count)
+    except OverflowError:
+        raise Raised(ErrorCode.TIME_OVERFLOW) from None
+
+
+def from_epoch_seconds(count: int) -> datetime:
+    return from_epoch_microseconds(1_000_000 * count)
+
+
+def truncate(value: datetime, unit: str) -> datetime:
+    match unit:
+        case "day":
+            return value.replace(hour=0, minute=0, second=0, microsecond=0)
+        case "hour":
+            return value.replace(minute=0, second=0, microsecond=0)
+        case "minute":
+            return value.replace(second=0, microsecond=0)
+        case "second":
+            return value.replace(microsecond=0)
+        case _:
+            raise AssertionError(f"{unit} is no unit")
