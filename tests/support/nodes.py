@@ -41,9 +41,12 @@ def compiled(path: Path) -> Compiled:
     return node
 
 
-def compiled_text(text: str) -> Compiled:
-    """The node of a text, called by anybody or not: a random one may have contracts that contradict each other."""
-    node, bag = compile_source(SourceFile("test.vsp", text), judge_contracts=False)
+def compiled_text(text: str, path: str = "test.vsp") -> Compiled:
+    """The node of a text, called by anybody or not: a random one may have contracts that contradict each other.
+
+    The path says where nodes that it calls are looked for.
+    """
+    node, bag = compile_source(SourceFile(path, text), judge_contracts=False)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
     return node
 

@@ -200,6 +200,13 @@ class BlockWriter:
     def _annotation(self, type_: Type) -> cst.BaseExpression | None:
         return self._types.annotation(type_) if needs_annotation(type_) or isinstance(type_, OptionalOf) else None
 
+    def _state_annotation(self, value: ir.Expression) -> cst.BaseExpression | None:
+        """The same for what a loop starts with: of nothing a type checker cannot see what it will hold."""
+        is_empty = isinstance(value, ir.Array) and not value.items
+        if is_empty or (isinstance(value, ir.Literal) and value.value == {}):
+            return self._types.annotation(value.type)
+        return self._annotation(value.type)
+
     # -- branches ---------------------------------------------------------------------------------
 
     def _branch(self, branch: ir.Branch, depth: int) -> Lines:
@@ -261,7 +268,7 @@ class BlockWriter:
         for each in loop.state:
             lines.append(
                 self.assign(
-                    states[each.local], each.value, depth, heading, annotation=self._annotation(each.value.type)
+                    states[each.local], each.value, depth, heading, annotation=self._state_annotation(each.value)
                 )
             )
             heading = []

@@ -73,10 +73,18 @@ class TokenReader:
         if self.at("="):  # it has a place in LET and fold alone; anywhere else a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
-        self.fail_at(self.next.span, expected, self.next.describe())
+        self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short())
 
-    def fail_at(self, span: Span, expected: str, found: str) -> NoReturn:
-        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found)
+    def _cut_short(self) -> str | None:
+        """The help for `{total: round(x, 2)}`: YAML ends the value at the comma, before the expression ends."""
+        text = self.bag.source.text
+        is_cut = (
+            self.next.kind is TokenKind.END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
+        )
+        return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
+
+    def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
         raise SyntaxProblem
 
     def nested(self, rule: Callable[[], _Parsed]) -> _Parsed:

@@ -14,6 +14,7 @@ from vesper.ir.nodes import Call, Expression, Field, Literal, Node, Ref, walk
 
 _LOWER = ("greater", "greater_or_equal", "equal")
 _UPPER = ("less", "less_or_equal", "equal")
+_STRICT = {"greater": ("greater_or_equal", 1), "less": ("less_or_equal", -1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ def length_bounds(node: Node) -> dict[str, Bounds]:
     for subject, verb, bound in _comparisons(node):
         if isinstance(subject, Call) and subject.op == "text.length" and isinstance(subject.args[0], Ref | Field):
             name = subject.args[0].name
+            # Lengths are whole: more than 0 is at least 1.
+            verb, bound = _STRICT.get(verb, (verb, 0))[0], bound + _STRICT.get(verb, (verb, 0))[1]
             found[name] = _tightened(found.get(name, Bounds()), verb, bound)
     return found
 

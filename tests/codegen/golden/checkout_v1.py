@@ -185,7 +185,7 @@ def checkout_v1(
 
     # step reserved, line 70
     try:
-        pieces = {}
+        pieces: dict[str, int] = {}
         iterations = 0
         for line in basket:
             iterations = counted(iterations, 1000000)

@@ -455,3 +455,19 @@ def test_every_table_of_a_statement_needs_its_capability() -> None:
 )
 def test_types_of_nodes(type_: str, flow: str, capabilities: str, expected: list[str]) -> None:
     assert said(flow, type_=type_, capabilities=capabilities) == expected
+
+
+def test_a_comma_that_ends_an_expression_too_early_is_explained() -> None:
+    flow = "  - {operation: return, success: {result: min(n, 2)}}"
+    text = NODE.format(type="event_handler", result="integer", errors="", flow=flow, capabilities="", rest="")
+    _, bag = compile_source(SourceFile("test_v1.vsp", text))
+    assert "in quotes" in (bag.sorted()[0].help or "")
+
+
+def test_a_word_of_the_language_is_no_name() -> None:
+    text = NODE.format(
+        type="event_handler", result="integer", errors="", capabilities="", rest="",
+        flow="  - {step: old, operation: compute, value: n}",
+    )  # fmt: skip
+    _, bag = compile_source(SourceFile("test_v1.vsp", text))
+    assert "a word of the language" in (bag.sorted()[0].help or "")
