@@ -6,6 +6,7 @@ decimal and a value that meets an optional are converted in plain sight.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 
 from vesper.check.binders import AGGREGATES, with_array
@@ -19,6 +20,7 @@ from vesper.check.operations import (
     form_of,
     function_names,
     instance,
+    is_member_there,
     specified,
 )
 from vesper.diagnostics.codes import Code
@@ -197,6 +199,9 @@ class Calls(NodeFunctions):
             known = [found for found in arguments if found is not None]
             # What a literal means does not depend on which of the operations an engine has already.
             hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
+            if len(known) < len(arguments) and self._may_be_member(argument, specified(name), position):
+                arguments.append(None)  # an argument before it is wrong already: `half_up` is not to blame
+                continue
             arguments.append(self.infer(argument, hint))
         given = tuple(argument for argument in arguments if argument is not None)
         if len(given) < len(arguments):
@@ -212,6 +217,12 @@ class Calls(NodeFunctions):
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
             return None
         return with_literals(call, expression.arguments, self.bag)
+
+    def _may_be_member(self, argument: ast.Expression, specs: Iterable[OpSpec], position: int) -> bool:
+        """True for a bare word that is nobody's name and a member of an enum that is declared at this position."""
+        if not isinstance(argument, ast.Name) or self.scope.find(argument.text) is not None:
+            return False
+        return is_member_there(specs, position, argument.text)
 
 
 def to_decimal(operand: ir.Expression) -> ir.Expression:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vesper.check.binders import Binders
 from vesper.diagnostics.codes import Code
+from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type, optional
@@ -43,8 +44,7 @@ class CollectionForms(Binders):
         if items is None:
             return None
         if not items and element is None:
-            what = "the type of an empty array: its place does not say one"
-            self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+            self._untyped(literal.span, "array<integer>")
             return None
         place = self.place(literal.span)
         array = ir.Array(tuple(items), element if element is not None else items[0].type, place)
@@ -142,9 +142,13 @@ class CollectionForms(Binders):
         """`{}`: an empty map, where a map is expected."""
         if isinstance(hint, MapOf):
             return ir.Literal(hint, {}, self.place(literal.span))
-        what = "the type of `{}`: its place does not say one"
-        self.bag.error(Code.NOT_IN_THIS_VERSION, literal.span, what=what)
+        self._untyped(literal.span, "map<string, integer>")
         return None
+
+    def _untyped(self, span: Span, example: str) -> None:
+        """`[]` or `{}` where nothing says what it would hold."""
+        help_ = f"say what it holds: a compute step of its own has a `type`, such as `type: {example}`"
+        self.bag.error(Code.TYPE_MISMATCH, span, expected="a value of a known type", found="an empty one", help=help_)
 
     def _with(self, expression: ast.With) -> ir.Expression | None:
         """`r WITH {a: x}` is a new record: the fields of `r`, evaluated once, but for those that are given."""

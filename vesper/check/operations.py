@@ -9,7 +9,7 @@ from functools import cache
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import FORMS, IMPLEMENTED, OPERATIONS
-from vesper.spec.types import DECIMAL, INTEGER, Type, declared_type, fits_bound, match_declared, substitute
+from vesper.spec.types import DECIMAL, INTEGER, Enum, Type, declared_type, fits_bound, match_declared, substitute
 from vesper.spec.values import from_json
 
 
@@ -62,6 +62,12 @@ def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expres
         except KeyError:  # a type parameter that this argument itself decides
             return None
     return hints.pop() if len(hints) == 1 else None
+
+
+def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
+    """True where some declaration takes a member of this name as the argument at this position."""
+    patterns = [declared_type(spec.params[position][1]) for spec in specs if len(spec.params) > position]
+    return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
 
 
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:

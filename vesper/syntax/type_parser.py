@@ -41,6 +41,9 @@ class TypeParser(TokenReader):
         return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
 
     def _member(self) -> ast.Word:
+        if self.next.kind is TokenKind.WORD:  # `null` is a kind of json, and a word of the language
+            help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
+            self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
         if self.next.kind not in (TokenKind.NAME, TokenKind.STRING):
             self.fail("a member of the enum")
         token = self.take()

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # numeric_loop_v1, from nodes/numbers/numeric_loop_v1.vsp
-# semantic hash 3f2a08c0b9a9bbf2c1c1dc8d444f4587cbd34ad1433c8d7e59b0976a8889d94e
+# semantic hash 074018e02a54cd22c57a1a66b415140830bf646f6f4dc2cb45733ae1a19a0b4d
 """Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the benchmarks."""
 
 from typing import TypedDict
@@ -38,8 +38,8 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
     if not seed <= 2147483647:
         raise ContractBroken("constraint", 1, {"seed": seed})
 
-    # constraint, line 7: n <= 100000
-    if not n <= 100000:
+    # constraint, line 7: n <= 10000
+    if not n <= 10000:
         raise ContractBroken("constraint", 2, {"n": n})
 
     # precondition, line 17: n >= 0

@@ -219,7 +219,7 @@ def test_loops(loop: str, expected: list[str]) -> None:
 
 
 def test_an_empty_map_needs_a_place_that_says_its_type() -> None:
-    assert said("- {step: a, operation: compute, value: '{}'}\n" + RETURN) == ["not-in-this-version"]
+    assert said("- {step: a, operation: compute, value: '{}'}\n" + RETURN) == ["type-mismatch"]
 
 
 # -- errors and handlers --------------------------------------------------------------------------
