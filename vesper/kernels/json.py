@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
@@ -14,6 +14,8 @@ from vesper.spec.types import declared_type
 from vesper.spec.values import ProblemKind, ValueProblem
 
 __all__ = ["Json"]  # generated code names the type of its values
+
+Kind: TypeAlias = Literal["null", "boolean", "number", "string", "array", "object"]
 
 _POSITION = re.compile(r"0|[1-9][0-9]*")
 _ESCAPED = re.compile(r"(?:[^~]|~[01])*", re.DOTALL)
@@ -34,7 +36,7 @@ def not_equal(left: Json, right: Json) -> bool:
     return left != right
 
 
-def kind(value: Json) -> str:
+def kind(value: Json) -> Kind:
     match value.content:
         case None:
             return "null"

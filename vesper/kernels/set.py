@@ -33,7 +33,7 @@ def contains(members: frozenset[_Key], value: _Key) -> bool:
     return value in members
 
 
-def members_in_order(order: tuple[str, ...], members: frozenset[str]) -> list[str]:
+def members_in_order(order: tuple[_Key, ...], members: frozenset[_Key]) -> list[_Key]:
     """The members of a set of an enum, in the order of the enum."""
     return [member for member in order if member in members]
 
