@@ -8,6 +8,7 @@ import ast
 class _WithoutMarks(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        node.keywords = [each for each in node.keywords if each.arg != "mark"]
         return node.args[1] if isinstance(node.func, ast.Name) and node.func.id == "mark" else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:

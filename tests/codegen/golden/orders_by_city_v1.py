@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # orders_by_city_v1, from tests/differential/nodes/orders_by_city_v1.vsp
-# semantic hash 1859c72a3d3001578e6b506eb3ecf0c7bacebba68e95b27fcc5e6233cd5ee533
+# semantic hash 0d183c69eb0b24f7aa0b1fa99742f530f1e8523cbbeb65fd12e13c0b0c3976dd
 """Group and compare, with keys that are integers, booleans and members."""
 
 from decimal import Decimal
@@ -120,8 +120,8 @@ def orders_by_city_v1(
     if not len(totals) == len(orders):
         raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
 
-    # postcondition, line 43: all_known OR COUNT(cities) >= 0
-    if not (all_known or len([item for item in sorted(cities)]) >= 0):
+    # postcondition, line 43: all_known OR COUNT(cities) > 0
+    if not (all_known or len([item for item in sorted(cities)]) > 0):
         raise ContractBroken(
             "postcondition",
             1,

@@ -1,0 +1,236 @@
+# AUTO-GENERATED - DO NOT EDIT
+# backup_plan_v1, from nodes/calendar/backup_plan_v1.vsp
+# semantic hash 5768e1609ba460d4a3283533d57bcc5efaeac7698aca6711fd2289257f640628
+"""Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
+
+from datetime import date, datetime, timedelta
+from typing import Literal, TypedDict
+
+from vesper.kernels.array import smallest
+from vesper.kernels.date import add_months as date_add_months
+from vesper.kernels.date import day as date_day
+from vesper.kernels.date import from_parts as date_from_parts
+from vesper.kernels.date import month as date_month
+from vesper.kernels.date import to_timestamp as date_to_timestamp
+from vesper.kernels.date import weekday_number as date_weekday_number
+from vesper.kernels.date import year as date_year
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.duration import add as duration_add
+from vesper.kernels.duration import divide as duration_divide
+from vesper.kernels.duration import from_milliseconds as duration_from_milliseconds
+from vesper.kernels.duration import from_minutes as duration_from_minutes
+from vesper.kernels.duration import multiply as duration_multiply
+from vesper.kernels.duration import parse as duration_parse
+from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import join as text_join
+from vesper.kernels.text import pad_start as text_pad_start
+from vesper.kernels.timestamp import add as timestamp_add
+from vesper.kernels.timestamp import day as timestamp_day
+from vesper.kernels.timestamp import epoch_microseconds as timestamp_epoch_microseconds
+from vesper.kernels.timestamp import from_epoch_microseconds as timestamp_from_epoch_microseconds
+from vesper.kernels.timestamp import hour as timestamp_hour
+from vesper.kernels.timestamp import microsecond as timestamp_microsecond
+from vesper.kernels.timestamp import minute as timestamp_minute
+from vesper.kernels.timestamp import month as timestamp_month
+from vesper.kernels.timestamp import second as timestamp_second
+from vesper.kernels.timestamp import subtract as timestamp_subtract
+from vesper.kernels.timestamp import text as timestamp_text
+from vesper.kernels.timestamp import to_date as timestamp_to_date
+from vesper.kernels.timestamp import year as timestamp_year
+from vesper.kernels.value import max as value_max
+
+
+class Success(TypedDict):
+    next_run: datetime
+    kind: Literal["full", "changes", "skipped"]
+    label: str
+    is_later: bool
+    ends_by: datetime
+    warn_at: datetime
+    budget: timedelta
+    fastest: int
+    delete_before: datetime
+    switches: bool
+    is_intact: bool
+    micros: int
+    message: str
+
+
+@exact_decimals
+def backup_plan_v1(
+    *,
+    last_run: datetime,
+    last_label: str,
+    every: str = "24h",
+    delay: timedelta = timedelta(days=0),
+    took_ms: list[int],
+    keep_months: int = 3,
+    no_work_on: list[date],
+    last_kind: Literal["full", "changes", "skipped"],
+    checksum: bytes,
+    expected: bytes | None = None,
+) -> Success:
+    """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
+
+    # constraint, line 8: matches(every, "^[0-9]{1,4}[hm]$")
+    if not regex_matches(every, "^[0-9]{1,4}[hm]$"):
+        raise ContractBroken("constraint", 0, {"every": every})
+
+    # constraint, line 11: keep_months >= 1
+    if not keep_months >= 1:
+        raise ContractBroken("constraint", 1, {"keep_months": keep_months})
+
+    # constraint, line 11: keep_months <= 120
+    if not keep_months <= 120:
+        raise ContractBroken("constraint", 2, {"keep_months": keep_months})
+
+    # precondition, line 35: year(last_run) >= 1970 AND year(last_run) < 3000
+    if not (timestamp_year(last_run) >= 1970 and timestamp_year(last_run) < 3000):
+        raise ContractBroken("precondition", 0, {"last_run": last_run})
+
+    # precondition, line 36: delay >= duration('0s') AND delay < duration('1h')
+    if not (delay >= timedelta(days=0) and delay < timedelta(seconds=3600)):
+        raise ContractBroken("precondition", 1, {"delay": delay})
+
+    # precondition, line 37: FORALL ms IN took_ms SATISFIES ms >= 0 AND ms <= 86400000
+    if not all(ms >= 0 and ms <= 86400000 for ms in took_ms):
+        raise ContractBroken("precondition", 2, {"took_ms": took_ms})
+
+    # step wait, line 48
+    wait = duration_add(duration_parse(every), delay)
+
+    # step next_run, line 49
+    next_run = timestamp_add(last_run, wait)
+
+    # step today, line 50
+    today = timestamp_to_date(next_run)
+
+    # step spent, line 52
+    spent = [duration_from_milliseconds(ms) for ms in took_ms]
+
+    # step budget, line 53
+    budget = value_max(
+        duration_from_minutes(1) if len(spent) == 0 else duration_divide(duration_multiply(duration_sum(spent), 3), checked(len(spent) * 2)),
+        duration_from_minutes(1),
+    )
+
+    # step ends_by, line 54
+    ends_by = timestamp_add(next_run, budget)
+
+    # step stamp, line 55
+    stamp = [timestamp_year(next_run), timestamp_month(next_run), timestamp_day(next_run), timestamp_hour(next_run), timestamp_minute(next_run), timestamp_second(next_run)]
+
+    # step fraction, line 56
+    fraction = timestamp_microsecond(next_run)
+
+    # step label, line 57
+    label = text_concat(
+        text_join([text_pad_start(integer_text(part), 2, "0") for part in stamp], "-"),
+        text_concat(".", text_pad_start(integer_text(fraction), 6, "0")) if fraction != 0 else "",
+    )
+
+    # step oldest, line 58
+    oldest = date_add_months(today, checked(-keep_months))
+
+    # step kept_from, line 60
+    kept_from = date_from_parts(date_year(oldest), date_month(oldest), 1)
+
+    # step kind, line 62
+    kind: Literal["full", "changes", "skipped"]
+    if today in no_work_on:
+        kind = "skipped"
+    elif date_weekday_number(today) == 7 or date_day(today) == 1:
+        kind = "full"
+    elif last_kind == "skipped" and today != timestamp_to_date(last_run):
+        kind = "full"
+    else:
+        kind = "changes"
+
+    # output is_later, line 75
+    is_later = last_label < label
+
+    # output warn_at, line 77
+    warn_at = timestamp_subtract(ends_by, duration_divide(budget, 4))
+
+    # output fastest, line 79
+    fastest = 0 if len(took_ms) == 0 else smallest(took_ms)
+
+    # output delete_before, line 80
+    delete_before = date_to_timestamp(kept_from)
+
+    # output switches, line 81
+    switches = (kind == "full") != (last_kind == "full") and next_run != last_run
+
+    # output is_intact, line 82
+    is_intact = expected is None or expected == checksum
+
+    # output micros, line 83
+    micros = timestamp_epoch_microseconds(next_run)
+
+    # output message, line 84
+    message = text_concat(
+        text_concat(text_concat("a ", enum_text(kind)), " backup at "),
+        timestamp_text(next_run),
+    )
+
+    # postcondition, line 39: next_run >= last_run AND ends_by >= next_run
+    if not (next_run >= last_run and ends_by >= next_run):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"next_run": next_run, "last_run": last_run, "ends_by": ends_by},
+        )
+
+    # postcondition, line 40: warn_at <= ends_by
+    if not warn_at <= ends_by:
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"warn_at": warn_at, "ends_by": ends_by},
+        )
+
+    # postcondition, line 41: delete_before < next_run
+    if not delete_before < next_run:
+        raise ContractBroken(
+            "postcondition",
+            2,
+            {"delete_before": delete_before, "next_run": next_run},
+        )
+
+    # postcondition, line 42: kind != full OR weekday_number(to_date(next_run)) == 7 OR day(next_run) == 1 OR last_kind == skipped
+    if not (kind != "full" or date_weekday_number(timestamp_to_date(next_run)) == 7 or timestamp_day(next_run) == 1 or last_kind == "skipped"):
+        raise ContractBroken(
+            "postcondition",
+            3,
+            {"kind": kind, "next_run": next_run, "last_kind": last_kind},
+        )
+
+    # postcondition, line 43: from_epoch_microseconds(micros) == next_run
+    if not timestamp_from_epoch_microseconds(micros) == next_run:
+        raise ContractBroken(
+            "postcondition",
+            4,
+            {"micros": micros, "next_run": next_run},
+        )
+
+    return {
+        "next_run": next_run,
+        "kind": kind,
+        "label": label,
+        "is_later": is_later,
+        "ends_by": ends_by,
+        "warn_at": warn_at,
+        "budget": budget,
+        "fastest": fastest,
+        "delete_before": delete_before,
+        "switches": switches,
+        "is_intact": is_intact,
+        "micros": micros,
+        "message": message,
+    }

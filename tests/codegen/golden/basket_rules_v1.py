@@ -1,0 +1,249 @@
+# AUTO-GENERATED - DO NOT EDIT
+# basket_rules_v1, from nodes/shop/basket_rules_v1.vsp
+# semantic hash 7d2bea2df0b1fee66e03e4a86ac09787cac9ac633a5fb8fdf6e913b96b8074cd
+"""Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import largest
+from vesper.kernels.array import append as array_append
+from vesper.kernels.array import chunks as array_chunks
+from vesper.kernels.array import contains as array_contains
+from vesper.kernels.array import first as array_first
+from vesper.kernels.array import flatten as array_flatten
+from vesper.kernels.array import index_of as array_index_of
+from vesper.kernels.array import replace_at as array_replace_at
+from vesper.kernels.array import reverse as array_reverse
+from vesper.kernels.array import sort as array_sort
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import contains as map_contains
+from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import get as map_get
+from vesper.kernels.map import keys as map_keys
+from vesper.kernels.map import merge as map_merge
+from vesper.kernels.map import put as map_put
+from vesper.kernels.map import remove as map_remove
+from vesper.kernels.map import values as map_values
+from vesper.kernels.optional import require as optional_require
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.set import contains as set_contains
+from vesper.kernels.set import difference as set_difference
+from vesper.kernels.set import intersection as set_intersection
+from vesper.kernels.set import is_disjoint as set_is_disjoint
+from vesper.kernels.set import is_subset as set_is_subset
+from vesper.kernels.set import put as set_put
+from vesper.kernels.set import remove as set_remove
+from vesper.kernels.set import to_array as set_to_array
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import join as text_join
+
+
+class Change(TypedDict):
+    action: Literal["add", "take_out", "replace_with"]
+    sku: str
+    qty: int
+
+
+class Success(TypedDict):
+    basket: dict[str, int]
+    gifts: dict[str, int]
+    refused: frozenset[str]
+    missing: frozenset[str]
+    rights: frozenset[Literal["adult", "member", "staff"]]
+    coupons: list[str]
+    pieces: int
+    largest: str | None
+    is_empty: bool
+    pages: list[list[str]]
+    log: list[str]
+
+
+SETS_OF: Final[dict[str, frozenset[str]]] = {"camera": frozenset({"battery", "strap"}), "tent": frozenset({"pegs"})}
+SPENT: Final[frozenset[str]] = frozenset({"WELCOME"})
+
+
+@exact_decimals
+def basket_rules_v1(
+    *,
+    basket: dict[str, int],
+    change: Change | None = None,
+    gift_for: dict[str, str],
+    banned: frozenset[str],
+    customer: frozenset[Literal["adult", "member", "staff"]],
+    coupons: frozenset[str] = frozenset(),
+    voucher: str | None = None,
+) -> Success:
+    """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+
+    # constraint, line 11: qty >= 1
+    if not (change is None or change["qty"] >= 1):
+        raise ContractBroken("constraint", 0, {"change": change})
+
+    # constraint, line 11: qty <= 99
+    if not (change is None or change["qty"] <= 99):
+        raise ContractBroken("constraint", 1, {"change": change})
+
+    # constraint, line 11: length(sku) > 0
+    if not (change is None or len(change["sku"]) > 0):
+        raise ContractBroken("constraint", 2, {"change": change})
+
+    # precondition, line 42: FORALL sku, qty IN basket SATISFIES qty > 0
+    if not all(qty > 0 for sku, qty in entries_of(basket)):
+        raise ContractBroken("precondition", 0, {"basket": basket})
+
+    # precondition, line 43: length(basket) <= 200
+    if not len(basket) <= 200:
+        raise ContractBroken("precondition", 1, {"basket": basket})
+
+    # step asked, line 54
+    if change is None:
+        asked = basket
+    elif change["action"] == "add":
+        asked = map_put(
+            basket,
+            change["sku"],
+            checked([0 if value is None else value for value in [map_get(basket, change["sku"])]][0] + change["qty"]),
+        )
+    elif change["action"] == "take_out":
+        asked = map_remove(basket, change["sku"])
+    else:
+        asked = map_put(basket, change["sku"], change["qty"])
+
+    # step refused, line 59
+    refused = set_intersection(frozenset(map_keys(asked)), banned)
+
+    # step allowed, line 60
+    allowed = map_of(
+        (sku, qty) for sku, qty in entries_of(asked) if not set_contains(refused, sku)
+    )
+
+    # step given, line 61
+    given = frozenset(
+        gift for sku, gift in entries_of(gift_for) if map_contains(allowed, sku) and not gift in banned
+    )
+
+    # step gifts, line 62
+    gifts = map_of((gift, 1) for gift in sorted(given))
+
+    # step bought, line 64
+    bought = map_of(
+        (sku, checked(qty + (1 if sku in gifts else 0))) for sku, qty in entries_of(allowed)
+    )
+
+    # step new_basket, line 65
+    new_basket = map_merge(gifts, bought)
+
+    # step wanted, line 66
+    wanted = frozenset(
+        array_flatten([set_to_array(map_at(SETS_OF, sku)) for sku in map_keys(SETS_OF) if map_contains(new_basket, sku)]),
+    )
+
+    # step missing, line 67
+    missing = set_difference(wanted, frozenset(map_keys(new_basket)))
+
+    # step rights, line 68
+    rights: frozenset[Literal["adult", "member", "staff"]] = (
+        set_put(customer, "member")
+        if set_contains(customer, "staff")
+        else customer
+    )
+
+    # step usable, line 69
+    usable = set_remove(set_difference(coupons, SPENT), "")
+
+    # step codes, line 70
+    codes = array_sort(
+        set_to_array(usable if voucher is None else set_put(usable, voucher)),
+        "descending",
+    )
+
+    # step pieces, line 71
+    pieces = checked_sum(map_values(new_basket))
+
+    # step most, line 72
+    most = [
+        sku
+        for sku, qty in entries_of(new_basket)
+        if qty == largest(map_values(new_basket))
+    ]
+
+    # step lines, line 73
+    lines = [
+        text_concat(text_concat(integer_text(qty), " × "), sku)
+        for sku, qty in entries_of(new_basket)
+    ]
+
+    # output coupons, line 82
+    coupons_ = (
+        array_replace_at(codes, optional_require(array_index_of(codes, "STAFF")), "(staff only)")
+        if len(codes) > 0 and array_contains(codes, "STAFF") and not "staff" in customer
+        else codes
+    )
+
+    # output largest, line 84
+    largest_ = array_first(most)
+
+    # output is_empty, line 85
+    is_empty = len(new_basket) == 0
+
+    # output pages, line 86
+    pages = array_chunks(lines, 3)
+
+    # output log, line 87
+    log = array_append(
+        array_reverse(lines),
+        text_concat("missing: ", text_join(set_to_array(missing), ", ")) if len(missing) > 0 else "complete",
+    )
+
+    # postcondition, line 45: is_disjoint(to_set(keys(output.basket)), banned)
+    if not set_is_disjoint(frozenset(map_keys(new_basket)), banned):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"basket": new_basket, "banned": banned},
+        )
+
+    # postcondition, line 46: FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)
+    if not all(map_contains(new_basket, gift) for gift in map_keys(gifts)):
+        raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
+
+    # postcondition, line 47: is_empty == (length(output.basket) == 0)
+    if not is_empty == (len(new_basket) == 0):
+        raise ContractBroken(
+            "postcondition",
+            2,
+            {"is_empty": is_empty, "basket": new_basket},
+        )
+
+    # postcondition, line 48: NOT is_empty => largest IS NOT NULL
+    if not (not not is_empty or largest_ is not None):
+        raise ContractBroken(
+            "postcondition",
+            3,
+            {"is_empty": is_empty, "largest": largest_},
+        )
+
+    # postcondition, line 49: is_subset(customer, rights)
+    if not set_is_subset(customer, rights):
+        raise ContractBroken(
+            "postcondition",
+            4,
+            {"customer": customer, "rights": rights},
+        )
+
+    return {
+        "basket": new_basket,
+        "gifts": gifts,
+        "refused": refused,
+        "missing": missing,
+        "rights": rights,
+        "coupons": coupons_,
+        "pieces": pieces,
+        "largest": largest_,
+        "is_empty": is_empty,
+        "pages": pages,
+        "log": log,
+    }

@@ -1,0 +1,198 @@
+# AUTO-GENERATED - DO NOT EDIT
+# permissions_bits_v1, from nodes/numbers/permissions_bits_v1.vsp
+# semantic hash 5b3fd64eb2e332cf8d143259ff688d87fc0b7ddc4882682c049cc66fbb8541c6
+"""Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
+
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import at as array_at
+from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import abs as integer_abs
+from vesper.kernels.integer import bit_and as integer_bit_and
+from vesper.kernels.integer import bit_count as integer_bit_count
+from vesper.kernels.integer import bit_not as integer_bit_not
+from vesper.kernels.integer import bit_or as integer_bit_or
+from vesper.kernels.integer import bit_xor as integer_bit_xor
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.integer import div_floor as integer_div_floor
+from vesper.kernels.integer import pow as integer_pow
+from vesper.kernels.integer import quot as integer_quot
+from vesper.kernels.integer import rem as integer_rem
+from vesper.kernels.integer import shift_left as integer_shift_left
+from vesper.kernels.integer import shift_right as integer_shift_right
+from vesper.kernels.integer import sign as integer_sign
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import entries_of
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.set import is_subset as set_is_subset
+from vesper.kernels.set import members_in_order
+from vesper.kernels.text import join as text_join
+
+
+class Success(TypedDict):
+    created: int
+    octal: str
+    symbolic: str
+    may: frozenset[Literal["read", "write", "execute"]]
+    is_wider: bool
+    bits_set: int
+    packed: int
+    unpacked: int
+    inverse: int
+    weight: int
+
+
+BIT_OF: Final[dict[Literal["read", "write", "execute"], int]] = {"read": 4, "write": 2, "execute": 1}
+
+
+@exact_decimals
+def permissions_bits_v1(
+    *,
+    mode: int,
+    umask: int = 18,
+    role: Literal["owner", "group", "others"],
+    grant: frozenset[Literal["read", "write", "execute"]],
+    toggle: int = 0,
+) -> Success:
+    """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
+
+    # constraint, line 6: mode >= 0
+    if not mode >= 0:
+        raise ContractBroken("constraint", 0, {"mode": mode})
+
+    # constraint, line 6: mode <= 4095
+    if not mode <= 4095:
+        raise ContractBroken("constraint", 1, {"mode": mode})
+
+    # constraint, line 7: umask >= 0
+    if not umask >= 0:
+        raise ContractBroken("constraint", 2, {"umask": umask})
+
+    # constraint, line 7: umask <= 511
+    if not umask <= 511:
+        raise ContractBroken("constraint", 3, {"umask": umask})
+
+    # constraint, line 10: toggle >= 0
+    if not toggle >= 0:
+        raise ContractBroken("constraint", 4, {"toggle": toggle})
+
+    # constraint, line 10: toggle <= 511
+    if not toggle <= 511:
+        raise ContractBroken("constraint", 5, {"toggle": toggle})
+
+    # precondition, line 30: bit_and(toggle, umask) == 0
+    if not integer_bit_and(toggle, umask) == 0:
+        raise ContractBroken("precondition", 0, {"toggle": toggle, "umask": umask})
+
+    # step shift, line 41
+    if role == "owner":
+        shift = 6
+    elif role == "group":
+        shift = 3
+    else:
+        shift = 0
+
+    # step granted, line 42
+    granted = integer_shift_left(
+        checked_sum(map_at(BIT_OF, right) for right in members_in_order(("read", "write", "execute"), grant)),
+        shift,
+    )
+
+    # step masked, line 44
+    masked = integer_bit_and(mode, integer_bit_not(umask))
+
+    # step created, line 45
+    created = integer_bit_xor(integer_bit_or(masked, granted), toggle)
+
+    # step digits, line 46
+    digits = [
+        integer_bit_and(integer_shift_right(created, checked(3 * checked(3 - i))), 7)
+        for i in array_range(0, 4, 1)
+    ]
+
+    # step letters, line 47
+    letters = ["r", "w", "x"]
+
+    # step flags, line 48
+    flags = [
+        integer_bit_and(integer_shift_right(created, checked(8 - i)), 1) == 1
+        for i in array_range(0, 9, 1)
+    ]
+
+    # step mine, line 49
+    mine = integer_bit_and(integer_shift_right(created, shift), 7)
+
+    # step packed, line 51
+    packed = checked(-checked(integer_shift_left(created, 16) + umask))
+
+    # output octal, line 56
+    octal = text_join([integer_text(digit) for digit in digits], "")
+
+    # output symbolic, line 57
+    symbolic = text_join(
+        [array_at(letters, integer_rem(i, 3)) if array_at(flags, i) else "-" for i in array_range(0, 9, 1)],
+        "",
+    )
+
+    # output may, line 58
+    may: frozenset[Literal["read", "write", "execute"]] = frozenset(
+        right for right, bit in entries_of(BIT_OF) if integer_bit_and(mine, bit) != 0
+    )
+
+    # output is_wider, line 59
+    is_wider = integer_bit_and(created, integer_bit_not(mode)) != 0
+
+    # output bits_set, line 60
+    bits_set = integer_bit_count(created)
+
+    # output unpacked, line 62
+    unpacked = integer_quot(checked(-packed), integer_pow(2, 16))
+
+    # output inverse, line 63
+    inverse = checked(integer_sign(packed) * integer_abs(integer_bit_not(created)))
+
+    # output weight, line 64
+    weight = integer_div_floor(packed, 65536)
+
+    # postcondition, line 32: created >= 0 AND created <= 4095
+    if not (created >= 0 and created <= 4095):
+        raise ContractBroken("postcondition", 0, {"created": created})
+
+    # postcondition, line 33: length(octal) == 4 AND length(symbolic) == 9
+    if not (len(octal) == 4 and len(symbolic) == 9):
+        raise ContractBroken("postcondition", 1, {"octal": octal, "symbolic": symbolic})
+
+    # postcondition, line 34: is_subset(grant, may) OR toggle != 0
+    if not (set_is_subset(grant, may) or toggle != 0):
+        raise ContractBroken(
+            "postcondition",
+            2,
+            {"grant": grant, "may": may, "toggle": toggle},
+        )
+
+    # postcondition, line 35: unpacked == created
+    if not unpacked == created:
+        raise ContractBroken(
+            "postcondition",
+            3,
+            {"unpacked": unpacked, "created": created},
+        )
+
+    # postcondition, line 36: bits_set <= 12
+    if not bits_set <= 12:
+        raise ContractBroken("postcondition", 4, {"bits_set": bits_set})
+
+    return {
+        "created": created,
+        "octal": octal,
+        "symbolic": symbolic,
+        "may": may,
+        "is_wider": is_wider,
+        "bits_set": bits_set,
+        "packed": packed,
+        "unpacked": unpacked,
+        "inverse": inverse,
+        "weight": weight,
+    }

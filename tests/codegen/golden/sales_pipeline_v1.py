@@ -1,0 +1,156 @@
+# AUTO-GENERATED - DO NOT EDIT
+# sales_pipeline_v1, from nodes/sales/sales_pipeline_v1.vsp
+# semantic hash c2bcfc6d5af9239e0f3e28f68798a64a3763acaffb67a5fbf801579c96240505
+"""Revenue by region and the best customers of some regions, from the orders in the database."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.array import drop as array_drop
+from vesper.kernels.array import flatten as array_flatten
+from vesper.kernels.array import take as array_take
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.flow import Asking, Request, exact_steps
+from vesper.kernels.forms import distinct_by, grouped_by
+from vesper.kernels.integer import checked_sum
+from vesper.kernels.map import entries_of
+from vesper.kernels.raised import ContractBroken
+
+D_0: Final = Decimal("0")
+
+
+class RegionTotal(TypedDict):
+    region: str
+    revenue: Decimal
+    orders: int
+    share: Decimal
+
+
+class Best(TypedDict):
+    name: str
+    revenue: Decimal
+
+
+class Totals(TypedDict):
+    orders: int
+    revenue: Decimal
+
+
+class Sale(TypedDict):
+    order_id: str
+    customer_id: str
+    region: str
+    amount: Decimal
+    refunded: bool
+
+
+class Record(TypedDict):
+    orders: int
+    revenue: Decimal
+
+
+class Record_(TypedDict):
+    region: str
+    revenue: Decimal
+    orders: int
+    share: Decimal
+
+
+class Record__(TypedDict):
+    name: str
+    revenue: Decimal
+
+
+class Customer(TypedDict):
+    customer_id: str
+    name: str
+
+
+class Success(TypedDict):
+    by_region: list[RegionTotal]
+    best: list[Best]
+    totals: Totals
+    longest_name: str
+
+
+@exact_steps
+def sales_pipeline_v1(
+    regions: list[str],
+    customers: list[Customer],
+    top: int = 3,
+    *,
+    now: datetime,
+) -> Asking[Success]:
+    """Revenue by region and the best customers of some regions, from the orders in the database."""
+
+    # constraint, line 22: top > 0
+    if not top > 0:
+        raise ContractBroken("constraint", 0, {"top": top})
+
+    # constraint, line 22: top <= 100
+    if not top <= 100:
+        raise ContractBroken("constraint", 1, {"top": top})
+
+    # step sales, line 37
+    sales: list[Sale] = yield Request(
+        "sales",
+        "database_query",
+        "read",
+        {
+            "database": "main",
+            "sql": "SELECT order_id, customer_id, region, amount, refunded FROM orders WHERE paid_at >= :since",
+            "rows": "all",
+        },
+        {"bind": {"since": now}},
+    )
+
+    # step counted, line 43
+    counted_: list[Sale] = distinct_by(
+        lambda sale: sale["order_id"],
+        (sale for sale in sales if not sale["refunded"] and sale["region"] in regions),
+    )
+
+    # step totals, line 50
+    items = [sale for sale in counted_]
+    totals: Record = {
+        "orders": len(items),
+        "revenue": sum((each["amount"] for each in items), D_0),
+    }
+
+    # step by_region, line 58
+    by_region: list[Record_] = [
+        {"region": sale["region"], "revenue": sale["revenue"], "orders": sale["orders"], "share": D_0 if totals["revenue"] == D_0 else decimal_div(sale["revenue"], totals["revenue"], 4, "half_even")}
+        for sale in sorted([{"region": sale__["key"], "revenue": sum((each["amount"] for each in sale__["items"]), D_0), "orders": len(sale__["items"])} for sale__ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale___: sale___["region"], counted_))]], key=lambda sale_: sale_["revenue"], reverse=True)
+    ]
+
+    # step best, line 74
+    best: list[Record__] = array_take(
+        array_drop(sorted(array_flatten([[{"name": customer["name"], "revenue": sale_["revenue"]} for customer in customers if customer["customer_id"] == sale_["customer_id"]] for sale_ in [{"customer_id": sale__["key"], "revenue": sum((each["amount"] for each in sale__["items"]), D_0)} for sale__ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale___: sale___["customer_id"], counted_))]]]), key=lambda sale: sale["revenue"], reverse=True), 0),
+        top,
+    )
+
+    # step longest_name, line 88
+    longest = ""
+    for one in best:
+        longest = one["name"] if len(one["name"]) > len(longest) else longest
+    longest_name = longest
+
+    # postcondition, line 33: length(best) <= top
+    if not len(best) <= top:
+        raise ContractBroken("postcondition", 0, {"best": best, "top": top})
+
+    # postcondition, line 34: SUM(each.orders FOR each IN by_region) == totals.orders
+    if not checked_sum(each["orders"] for each in by_region) == totals["orders"]:
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"by_region": by_region, "totals": totals},
+        )
+
+    return {
+        "by_region": by_region,
+        "best": best,
+        "totals": totals,
+        "longest_name": longest_name,
+    }

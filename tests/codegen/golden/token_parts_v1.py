@@ -1,0 +1,164 @@
+# AUTO-GENERATED - DO NOT EDIT
+# token_parts_v1, from nodes/security/token_parts_v1.vsp
+# semantic hash 7c6d786a3f5beb4cdaa165be95c90b724409f54e85873f2d7ef9d144b9b3a1a5
+"""Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
+
+from datetime import datetime
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import at as array_at
+from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
+from vesper.kernels.bytes import parse_utf8 as bytes_parse_utf8
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import mod as integer_mod
+from vesper.kernels.integer import rem as integer_rem
+from vesper.kernels.json import cast as json_cast
+from vesper.kernels.json import field as json_field
+from vesper.kernels.json import from_value as json_from_value
+from vesper.kernels.json import get as json_get
+from vesper.kernels.json import has as json_has
+from vesper.kernels.json import kind as json_kind
+from vesper.kernels.json import parse as json_parse
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.set import contains as set_contains
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import repeat as text_repeat
+from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import split as text_split
+from vesper.kernels.timestamp import from_epoch_seconds as timestamp_from_epoch_seconds
+
+
+class Claims(TypedDict):
+    sub: str
+    exp: int
+    name: str | None
+    scope: list[str] | None
+
+
+class Success(TypedDict):
+    algorithm: str
+    claims: Claims
+    expires: datetime
+    is_expired: bool
+    is_usable: bool
+    can_write: bool
+    unknown: bool
+    signature_length: int
+    claim_kind: Literal["null", "boolean", "number", "string", "array", "object"]
+
+
+REFUSED: Final[frozenset[str]] = frozenset({"NONE", "none"})
+
+
+@exact_decimals
+def token_parts_v1(token: str, at: datetime) -> Success:
+    """Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
+
+    # constraint, line 14: matches(token, "^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$")
+    if not regex_matches(token, "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*$"):
+        raise ContractBroken("constraint", 0, {"token": token})
+
+    # constraint, line 14: length(token) <= 8000
+    if not len(token) <= 8000:
+        raise ContractBroken("constraint", 1, {"token": token})
+
+    # precondition, line 34: FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1
+    if not all(integer_rem(len(part), 4) != 1 for part in text_split(token, ".")):
+        raise ContractBroken("precondition", 0, {"token": token})
+
+    # step parts, line 44
+    parts = [
+        text_replace(text_replace(part, "-", "+"), "_", "/")
+        for part in text_split(token, ".")
+    ]
+
+    # step padded, line 45
+    padded = [
+        text_concat(part, text_repeat("=", integer_mod(-len(part), 4)))
+        for part in parts
+    ]
+
+    # step header, line 46
+    header = json_parse(bytes_parse_utf8(bytes_parse_base64(array_at(padded, 0))))
+
+    # step payload, line 47
+    payload = json_parse(bytes_parse_utf8(bytes_parse_base64(array_at(padded, 1))))
+
+    # step algorithm, line 48
+    algorithm = json_cast(json_field(header, "alg"), "string")
+
+    # step claims, line 49
+    claims: Claims = json_cast(
+        payload,
+        "{sub: string, exp: integer, name: optional<string>, scope: optional<array<string>>}",
+    )
+
+    # step expires, line 50
+    expires = timestamp_from_epoch_seconds(claims["exp"])
+
+    # step scopes, line 51
+    scopes = frozenset([] if claims["scope"] is None else claims["scope"])
+
+    # step known_type, line 52
+    value = json_get(header, "/typ")
+    known_type = json_parse('"JWT"') if value is None else value
+
+    # output is_expired, line 59
+    is_expired = expires <= at
+
+    # output is_usable, line 60
+    is_usable = (
+        expires > at
+        and not algorithm in REFUSED
+        and len(array_at(padded, 2)) > 0
+    )
+
+    # output can_write, line 61
+    can_write = set_contains(scopes, "write")
+
+    # output unknown, line 62
+    unknown = (
+        json_has(header, "/crit")
+        or known_type != json_from_value("JWT", "string")
+    )
+
+    # output signature_length, line 63
+    signature_length = len(bytes_parse_base64(array_at(padded, 2)))
+
+    # output claim_kind, line 64
+    claim_kind: Literal["null", "boolean", "number", "string", "array", "object"] = json_kind(
+        payload,
+    )
+
+    # postcondition, line 36: is_usable => algorithm NOT IN refused AND expires > at
+    if not (not is_usable or not algorithm in REFUSED and expires > at):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"is_usable": is_usable, "algorithm": algorithm, "expires": expires, "at": at},
+        )
+
+    # postcondition, line 37: is_usable => NOT is_expired
+    if not (not is_usable or not is_expired):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"is_usable": is_usable, "is_expired": is_expired},
+        )
+
+    # postcondition, line 38: claim_kind == object
+    if not claim_kind == "object":
+        raise ContractBroken("postcondition", 2, {"claim_kind": claim_kind})
+
+    return {
+        "algorithm": algorithm,
+        "claims": claims,
+        "expires": expires,
+        "is_expired": is_expired,
+        "is_usable": is_usable,
+        "can_write": can_write,
+        "unknown": unknown,
+        "signature_length": signature_length,
+        "claim_kind": claim_kind,
+    }
