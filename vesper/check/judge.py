@@ -162,10 +162,12 @@ class Judge:
         inner: Facts | None = facts
         if expression.where is not None:
             inner, _ = self.branch(expression.where, facts)
-        others = (expression.over, expression.where)
-        parts = [part for part in ir.children(expression) if not any(part is other for other in others)]
-        values = [None if inner is None else self.value(part, inner) for part in parts]
-        item = values[-1] if values and parts[-1] is expression.value else None
+        # What a fold starts with and the order of a sort are evaluated once, whatever the items are.
+        if expression.with_ is not None and self.value(expression.with_, facts) is None:
+            return None
+        if expression.key is not None and inner is not None:
+            self.value(expression.key, inner)
+        item = None if inner is None else self.value(expression.value, inner)
         never_empty = expression.where is None and length.low is not None and length.low > 0
         match expression.kind:
             case "forall" | "exists":

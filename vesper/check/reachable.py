@@ -7,6 +7,7 @@ the author meant something else. INVARIANT: what is said here is true of every e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vesper.check.intervals import Known
@@ -38,11 +39,15 @@ class Finding:
     holds: bool
 
 
-def report_constants(node: ir.Node, bag: DiagnosticBag) -> tuple[Finding, ...]:
-    """Say which clauses, branches and comparisons of a checked node are constant."""
+def report_constants(node: ir.Node, bag: DiagnosticBag, functions: Sequence[Span] = ()) -> tuple[Finding, ...]:
+    """Say which clauses, branches and comparisons of a checked node are constant.
+
+    `functions` are the values of the node's own functions. Those are put in where they are called, and what is constant
+    with the arguments of one call is no mistake of the function.
+    """
     if _is_deep(node):
         return ()
-    reporter = _Reporter(node, bag)
+    reporter = _Reporter(node, bag, functions)
     reporter.run()
     return tuple(reporter.findings)
 
@@ -66,8 +71,9 @@ class _Given:
 
 
 class _Reporter:
-    def __init__(self, node: ir.Node, bag: DiagnosticBag) -> None:
+    def __init__(self, node: ir.Node, bag: DiagnosticBag, functions: Sequence[Span]) -> None:
         self._node = node
+        self._functions = functions
         self._bag = bag
         self._judge = Judge(node)
         self._said: set[tuple[Code, Span]] = set()
@@ -243,8 +249,10 @@ class _Reporter:
         owner = constant.owner
         code = Code.CONSTANT_COMPARISON if owner is None else Code.UNREACHABLE_BRANCH
         self.findings.append(Finding(code, constant.expression, constant.holds))
+        span = self._span(constant.expression.place)
+        if any(each.start <= span.start and span.end <= each.end for each in self._functions):
+            return
         if owner is None:
-            span = self._span(constant.expression.place)
             always = "true" if constant.holds else "false"
             text = self._slice(span)
             self._warn(Code.CONSTANT_COMPARISON, span, f"always {always}", (), None, text=text, always=always)

@@ -105,16 +105,14 @@ class LoopWriter:
         if expression.kind == "avg" or (expression.kind == "sum" and expression.type not in (INTEGER, DECIMAL)):
             op = f"{expression.value.type}.{expression.kind}"
             self.kernels.add(op)
-            return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(items)])
+            return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(_alone(items))])
         if expression.kind == "sum" and expression.type == DECIMAL:
             zero = cst.Arg(self.literal(DECIMAL, Decimal(0)).node)
             return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
         name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
         if isinstance(expression.type, Enum):
             return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(members_of(expression.type))])
-        if isinstance(items, cst.GeneratorExp):
-            items = items.with_changes(lpar=[], rpar=[])
-        return cst.Call(cst.Name(name), [cst.Arg(items)])
+        return cst.Call(cst.Name(name), [cst.Arg(_alone(items))])
 
     def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
         """A map of keys and values; `index_by` is one of its values and the items."""
@@ -278,6 +276,11 @@ def loop_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tupl
         return names[0]
     marks: dict[str, list[cst.LeftParen] | list[cst.RightParen]] = {} if parentheses else {"lpar": [], "rpar": []}
     return cst.Tuple([cst.Element(name) for name in names], **marks)  # type: ignore[arg-type]
+
+
+def _alone(items: cst.BaseExpression) -> cst.BaseExpression:
+    """The only argument of a call: a generator needs no parentheses of its own there."""
+    return items.with_changes(lpar=[], rpar=[]) if isinstance(items, cst.GeneratorExp) else items
 
 
 def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:

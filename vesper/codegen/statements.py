@@ -204,6 +204,13 @@ class BlockWriter:
         is_composed = isinstance(type_, OptionalOf | ArrayOf | MapOf | SetOf)
         return self._types.annotation(type_) if is_composed or needs_annotation(type_) else None
 
+    def _state_annotation(self, value: ir.Expression) -> cst.BaseExpression | None:
+        """The same for what a loop starts with: of nothing a type checker cannot see what it will hold."""
+        is_empty = isinstance(value, ir.Array) and not value.items
+        if is_empty or (isinstance(value, ir.Literal) and value.value == {}):
+            return self._types.annotation(value.type)
+        return self._annotation(value.type)
+
     # -- branches ---------------------------------------------------------------------------------
 
     def _branch(self, branch: ir.Branch, depth: int) -> Lines:
@@ -265,7 +272,7 @@ class BlockWriter:
         for each in loop.state:
             lines.append(
                 self.assign(
-                    states[each.local], each.value, depth, heading, annotation=self._annotation(each.value.type)
+                    states[each.local], each.value, depth, heading, annotation=self._state_annotation(each.value)
                 )
             )
             heading = []
@@ -485,7 +492,7 @@ class BlockWriter:
 def _starts_at_once(fold: ir.For) -> bool:
     """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
     initial = fold.with_
-    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
+    return isinstance(initial, ir.Literal | ir.Ref | ir.Local) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

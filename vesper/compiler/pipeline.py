@@ -58,8 +58,8 @@ def _compile(
             collection = Collection(collection_of(Path(source.path)))
             neighbours = Neighbours(collection, (document.node_id.text,))
         checked = None if document is None else check_document(document, bag, neighbours or NoCallees())
-        if checked is not None and judge_contracts:
-            report_constants(checked.node, bag)
+        if document is not None and checked is not None and judge_contracts:
+            report_constants(checked.node, bag, [each.value.span for each in document.functions])
     except CheckingStopped:
         return None
     if document is None or checked is None or bag.has_errors:

@@ -51,7 +51,7 @@ def test_every_day_of_the_calendar_in_a_row() -> None:
             assert dates.add_days(FIRST, number) == first
             assert dates.days_in_month(first) == days
             assert dates.end_of_month(first) == dates.from_parts(year, month, days)
-            assert result(dates.from_parts, year, month, days + 1) is INVALID
+            assert result(dates.from_parts, year, month, days + 1) == INVALID
             assert dates.day_of_year(first) == of_year + 1
             assert dates.weekday_number(first) == number % 7 + 1
             number += days
@@ -61,7 +61,7 @@ def test_every_day_of_the_calendar_in_a_row() -> None:
 
 @pytest.mark.parametrize("parts", [(0, 1, 1), (10_000, 1, 1), (2024, 0, 1), (2024, 13, 1), (2024, 1, 0), (-1, 1, 1)])
 def test_there_is_no_such_day(parts: tuple[int, int, int]) -> None:
-    assert result(dates.from_parts, *parts) is INVALID
+    assert result(dates.from_parts, *parts) == INVALID
 
 
 def test_months_between_is_the_greatest_count_that_is_not_past_the_end() -> None:
@@ -71,7 +71,7 @@ def test_months_between_is_the_greatest_count_that_is_not_past_the_end() -> None
         months = dates.months_between(start, end)
         assert dates.add_months(start, months) <= end
         after = result(dates.add_months, start, months + 1)
-        assert after is OVERFLOW or (isinstance(after, date) and after > end)
+        assert after == OVERFLOW or (isinstance(after, date) and after > end)
         assert dates.months_between(end, start) == -months
         assert dates.years_between(end, start) == -dates.years_between(start, end) == -(months // 12)
 
@@ -79,8 +79,8 @@ def test_months_between_is_the_greatest_count_that_is_not_past_the_end() -> None
 @pytest.mark.parametrize("count", [MIN_INTEGER, MAX_INTEGER, 10**6 * 4, -(10**6) * 4])
 def test_counts_past_the_years_overflow(count: int) -> None:
     for function in (dates.add_days, dates.add_months, dates.add_years):
-        assert result(function, date(2024, 2, 29), count) is OVERFLOW
-    assert result(dates.add_business_days, date(2024, 2, 29), count, frozenset(), WEEKEND) is OVERFLOW
+        assert result(function, date(2024, 2, 29), count) == OVERFLOW
+    assert result(dates.add_business_days, date(2024, 2, 29), count, frozenset(), WEEKEND) == OVERFLOW
 
 
 def walked(value: date, count: int, holidays: frozenset[date], weekend: frozenset[str]) -> object:
@@ -122,8 +122,8 @@ def test_business_days_of_ten_thousand_years_take_no_walk() -> None:
 
 def test_a_week_without_business_days() -> None:
     for count in (0, 1, MAX_INTEGER):
-        assert result(dates.add_business_days, LAST, count, frozenset(), EVERY_DAY) is INVALID
-    assert result(dates.business_days_between, LAST, LAST, frozenset(), EVERY_DAY) is INVALID
+        assert result(dates.add_business_days, LAST, count, frozenset(), EVERY_DAY) == INVALID
+    assert result(dates.business_days_between, LAST, LAST, frozenset(), EVERY_DAY) == INVALID
     assert not dates.is_business_day(LAST, frozenset(), EVERY_DAY)
 
 
@@ -135,7 +135,7 @@ def test_a_week_without_business_days() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_date(text: str) -> None:
-    assert result(dates.parse, text) is BAD
+    assert result(dates.parse, text) == BAD
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_is_no_date(text: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_timestamp(text: str) -> None:
-    assert result(timestamps.parse, text) is BAD
+    assert result(timestamps.parse, text) == BAD
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_durations_are_exact() -> None:
 def test_sums_go_from_the_left() -> None:
     longest = timedelta(days=DAYS)
     assert durations.sum([longest, -longest, longest]) == longest
-    assert result(durations.sum, [longest, timedelta(microseconds=1), -longest]) is OVERFLOW
+    assert result(durations.sum, [longest, timedelta(microseconds=1), -longest]) == OVERFLOW
 
 
 def test_moments_from_counts() -> None:
     for count in (-62135596800, 253402300799):
         assert timestamps.epoch_seconds(timestamps.from_epoch_seconds(count)) == count
     for count in (-62135596801, 253402300800, MIN_INTEGER, MAX_INTEGER):
-        assert result(timestamps.from_epoch_seconds, count) is OVERFLOW
-        assert result(timestamps.from_epoch_microseconds, count * 1_000_000) is OVERFLOW
+        assert result(timestamps.from_epoch_seconds, count) == OVERFLOW
+        assert result(timestamps.from_epoch_microseconds, count * 1_000_000) == OVERFLOW
     moment = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
     assert timestamps.epoch_seconds(moment) == timestamps.epoch_microseconds(moment) == -1
 
@@ -226,6 +226,6 @@ def test_moments_and_lengths() -> None:
     assert timestamps.add(first, whole) == last
     assert timestamps.subtract(last, whole) == first
     assert timestamps.since(first, last) == -whole
-    assert result(timestamps.add, last, timedelta(microseconds=1)) is OVERFLOW
-    assert result(timestamps.subtract, first, timedelta(days=DAYS)) is OVERFLOW
+    assert result(timestamps.add, last, timedelta(microseconds=1)) == OVERFLOW
+    assert result(timestamps.subtract, first, timedelta(days=DAYS)) == OVERFLOW
     assert timestamps.truncate(last, "day") == dates.to_timestamp(timestamps.to_date(last))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{CallError, FailureCode, ErrorCode, MAX_ARITY, SortOrder, Value, dispatch};
+use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};

@@ -228,12 +228,12 @@ fn averages_are_exact() {
         "every partial sum is within the limits"
     );
     assert_eq!(of(&[]), "failed empty_collection at 2");
-    // A sum over the limit is a failure before the next item is looked at.
+    // All values are computed before any are added.
     let one = call("decimal.divide", &[local(0), local(0)]);
     let sum = call("decimal.multiply", &[local(0), one]);
     assert_eq!(
         outcome(&xs, &ty, &each("avg", sum), decimals(&["9E+999", "9E+999", "0"])),
-        "failed decimal_overflow at 6"
+        "failed division_by_zero at 4"
     );
 }
 

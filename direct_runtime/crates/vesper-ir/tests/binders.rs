@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 fn document(xs: &Value, expressions: &Value, ty: &Value, locals: usize) -> Vec<u8> {
     let count = expressions.as_array().unwrap().len();
     let semantics = json!({
-        "node_id": "small_v1", "type": "function", "inputs": [{"name": "xs", "type": xs}],
-        "outputs": {"success": [{"name": "result", "type": ty}]}, "constants": [],
+        "node_id": "small_v1", "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
+        "capabilities": {"denied": [], "required": []}, "invariants": [], "inputs": [{"name": "xs", "type": xs}],
+        "outputs": {"error": [], "success": [{"name": "result", "type": ty}]}, "constants": [],
         "expressions": expressions, "constraints": [], "preconditions": [], "postconditions": [],
         "body": [{"return": {"success": [{"name": "result", "value": count - 1}]}}],
     });
@@ -22,7 +23,7 @@ fn document(xs: &Value, expressions: &Value, ty: &Value, locals: usize) -> Vec<u
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; count],
         "steps": {}, "clauses": {}, "locals": vec!["it"; locals],
     });
-    json!({"ir_version": 1, "semantics": semantics, "source": source})
+    json!({"ir_version": 2, "semantics": semantics, "source": source})
         .to_string()
         .into_bytes()
 }
@@ -133,8 +134,8 @@ fn each_kind_has_its_type() {
 #[test]
 fn values_are_what_the_kind_takes() {
     let records = || json!({"array": {"record": [{"name": "a", "type": "integer"}]}});
-    let ordered = "is string, integer, decimal, boolean or an enum, not record{a: integer}";
-    let key = "is string, integer, boolean or an enum, not record{a: integer}";
+    let ordered = "is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not record{a: integer}";
+    let key = "is string, integer, boolean, bytes, date, timestamp or an enum, not record{a: integer}";
     let boolean = "is boolean, not record{a: integer}";
     for (kind, wants) in [
         ("min", ordered),
@@ -168,7 +169,7 @@ fn values_are_what_the_kind_takes() {
             of_items("group_by"),
             json!("integer")
         ),
-        "expression 2: the value of `group_by` is string, integer, boolean or an enum, not decimal"
+        "expression 2: the value of `group_by` is string, integer, boolean, bytes, date, timestamp or an enum, not decimal"
     );
     // Any type tells items apart.
     assert_eq!(

@@ -349,11 +349,11 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
     let kind = "/expressions/8/for/kind";
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("min"))],
-        "the value of `min` is string, integer, decimal, boolean or an enum, not optional<string>",
+        "the value of `min` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not optional<string>",
     );
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("max"))],
-        "the value of `max` is string, integer, decimal, boolean or an enum, not optional<string>",
+        "the value of `max` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not optional<string>",
     );
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("sum"))],

@@ -1,0 +1,212 @@
+# AUTO-GENERATED - DO NOT EDIT
+# types_in_forms_v1, from tests/differential/nodes/types_in_forms_v1.vsp
+# semantic hash b3f0178a9061d336d553094ababb787f94092eb4312966c6ea268ed7e754a568
+"""Use the forms of collections, functions and named types with floats, times, bytes and json."""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.array import smallest
+from vesper.kernels.array import equal as array_equal
+from vesper.kernels.array import first as array_first
+from vesper.kernels.array import index_of as array_index_of
+from vesper.kernels.array import is_item as array_is_item
+from vesper.kernels.array import sort as array_sort
+from vesper.kernels.date import add_days as date_add_days
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.float import avg as float_avg
+from vesper.kernels.float import sum as float_sum
+from vesper.kernels.float import text as float_text
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    greatest_by,
+    grouped_by,
+    sorted_by,
+)
+from vesper.kernels.json import Json
+from vesper.kernels.map import map_of
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.text import upper as text_upper
+
+D_0: Final = Decimal("0")
+D_1_5: Final = Decimal("1.5")
+
+
+class Reading(TypedDict):
+    at: datetime
+    day: date
+    took: timedelta
+    score: float
+    raw: bytes
+    payload: Json
+    note: date | None
+
+
+class Success(TypedDict):
+    total: timedelta
+    sum: float
+    mean: float | None
+    latest: Reading | None
+    first_day: date | None
+    by_score: list[float]
+    turned: list[float]
+    by_day: dict[date, list[Reading]]
+    days_known: dict[date, int]
+    kinds: list[Json]
+    same: bool
+    pairs_same: bool
+    found: int | None
+    is_in: bool
+    longest: timedelta
+    kept: list[date]
+    shouted: str
+    score: Decimal
+    order: list[datetime]
+    within: bool
+    labels: dict[date, str]
+    smallest: float | None
+
+
+@exact_decimals
+def types_in_forms_v1(
+    readings: list[Reading],
+    floats: list[float],
+    other: list[float],
+    days: list[date],
+    holidays: frozenset[date],
+    code: str,
+    document: Json,
+    limit: timedelta | None = None,
+) -> Success:
+    """Use the forms of collections, functions and named types with floats, times, bytes and json."""
+
+    # constraint, line 6: score >= 0.0
+    if not all(item["score"] >= 0.0 for item in readings):
+        raise ContractBroken("constraint", 0, {"readings": readings})
+
+    # constraint, line 10: took >= duration('0s')
+    if not all(item["took"] >= timedelta(days=0) for item in readings):
+        raise ContractBroken("constraint", 1, {"readings": readings})
+
+    # constraint, line 18: matches(code, "^[a-z]{0,6}$")
+    if not regex_matches(code, "^[a-z]{0,6}$"):
+        raise ContractBroken("constraint", 2, {"code": code})
+
+    # precondition, line 59: COUNT(readings) <= 20
+    if not len(readings) <= 20:
+        raise ContractBroken("precondition", 0, {"readings": readings})
+
+    # precondition, line 60: FORALL day IN days SATISFIES day < date('9999-12-31')
+    if not all(day < date(9999, 12, 31) for day in days):
+        raise ContractBroken("precondition", 1, {"days": days})
+
+    # precondition, line 61: FORALL reading IN readings SATISFIES reading.took < duration('36500d')
+    if not all(reading["took"] < timedelta(days=36500) for reading in readings):
+        raise ContractBroken("precondition", 2, {"readings": readings})
+
+    # step total, line 64
+    total = duration_sum(
+        r["took"] for r in readings if not (limit is not None and r["took"] > limit)
+    )
+
+    # step longest, line 67
+    so_far = timedelta(days=0)
+    for r in readings:
+        so_far = r["took"] if r["took"] > so_far else so_far
+    longest = so_far
+
+    # step sum, line 72
+    sum_ = float_sum(floats)
+
+    # step mean, line 73
+    mean = None if len(floats) == 0 else float_avg(floats)
+
+    # step latest, line 74
+    latest: Reading | None = greatest_by(lambda r_: r_["at"], readings)
+
+    # step first_day, line 75
+    first_day = array_first(array_sort(days, "ascending"))
+
+    # step by_score, line 76
+    by_score = sorted_by(lambda f: f, floats, "ascending")
+
+    # step turned, line 77
+    turned = sorted_by(lambda f: f, floats, "descending")
+
+    # step by_day, line 78
+    by_day: dict[date, list[Reading]] = grouped_by(lambda r_: r_["day"], readings)
+
+    # step days_known, line 79
+    days_known = counted_by(lambda day: day, days)
+
+    # step kinds, line 80
+    kinds = distinct_by(lambda j: j, [r_["payload"] for r_ in readings])
+
+    # step same, line 81
+    same = array_equal(floats, other)
+
+    # step pairs_same, line 82
+    pairs_same = array_equal(
+        [{"a": f, "b": float_text(f)} for f in floats],
+        [{"a": f_, "b": float_text(f_)} for f_ in floats],
+    )
+
+    # step found, line 83
+    found = array_index_of(floats, 0.0)
+
+    # step is_in, line 84
+    is_in = array_is_item(1.5, floats)
+
+    # step kept, line 85
+    kept = [
+        date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays
+    ]
+
+    # step shouted, line 86
+    shouted = text_upper(code)
+
+    # step score, line 87
+    score = D_1_5 if regex_matches(code, "^a") else D_0
+
+    # step order, line 88
+    order = [
+        r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)
+    ]
+
+    # step within, line 89
+    within = any(r_["note"] >= r_["day"] for r_ in readings if r_["note"] is not None)
+
+    # step labels, line 90
+    labels = map_of([(date(2024, 2, 29), "leap"), (date(2024, 1, 1), "first")])
+
+    # step smallest, line 91
+    smallest_ = smallest(floats) if len(floats) > 0 else None
+
+    return {
+        "total": total,
+        "sum": sum_,
+        "mean": mean,
+        "latest": latest,
+        "first_day": first_day,
+        "by_score": by_score,
+        "turned": turned,
+        "by_day": by_day,
+        "days_known": days_known,
+        "kinds": kinds,
+        "same": same,
+        "pairs_same": pairs_same,
+        "found": found,
+        "is_in": is_in,
+        "longest": longest,
+        "kept": kept,
+        "shouted": shouted,
+        "score": score,
+        "order": order,
+        "within": within,
+        "labels": labels,
+        "smallest": smallest_,
+    }
