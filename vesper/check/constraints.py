@@ -39,7 +39,7 @@ _TEXT = {
     "max_length": _Meaning("less_or_equal", of_length=True),
     "non_empty": _Meaning("greater", of_length=True, fixed_bound=0),
 }
-_BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
+BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
 PATTERN = "pattern"
 """The one constraint that is no comparison: on a string, that a pattern matches somewhere in it."""
 _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
@@ -52,7 +52,7 @@ def constraint_clause(
     type_ = subject.type
     if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
         return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)
-    known = _BY_TYPE.get(type_, {})
+    known = BY_TYPE.get(type_, {})
     meaning = known.get(constraint.name.text)
     has_bound = constraint.bound is not None
     if meaning is None or has_bound != (meaning.fixed_bound is None):
@@ -83,7 +83,7 @@ def _pattern_clause(
 
 
 def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:
-    known = [*_BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
+    known = [*BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
     if meaning is None and name not in known:
         return did_you_mean(name, known)
     takes_no_bound = meaning is not None and meaning.fixed_bound is not None

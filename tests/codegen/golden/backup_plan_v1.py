@@ -1,12 +1,12 @@
 # AUTO-GENERATED - DO NOT EDIT
 # backup_plan_v1, from nodes/calendar/backup_plan_v1.vsp
-# semantic hash 5768e1609ba460d4a3283533d57bcc5efaeac7698aca6711fd2289257f640628
+# semantic hash 7cdf97ed88ad3c97c9e1d3ce713e76d1fedd66fae499f0ceee330ddd40d1fee2
 """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
 
 from datetime import date, datetime, timedelta
 from typing import Literal, TypedDict
 
-from vesper.kernels.array import smallest
+from vesper.kernels.array import min as array_min
 from vesper.kernels.date import add_months as date_add_months
 from vesper.kernels.date import day as date_day
 from vesper.kernels.date import from_parts as date_from_parts
@@ -159,7 +159,7 @@ def backup_plan_v1(
     warn_at = timestamp_subtract(ends_by, duration_divide(budget, 4))
 
     # output fastest, line 79
-    fastest = 0 if len(took_ms) == 0 else smallest(took_ms)
+    fastest = 0 if len(took_ms) == 0 else array_min(took_ms)
 
     # output delete_before, line 80
     delete_before = date_to_timestamp(kept_from)

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_rules_v1, from nodes/shop/basket_rules_v1.vsp
-# semantic hash 7d2bea2df0b1fee66e03e4a86ac09787cac9ac633a5fb8fdf6e913b96b8074cd
+# semantic hash d271e04281d856bfc49bc3026f923a5adfdb0e8d7b3795541320bf3ad17738db
 """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
 
 from typing import Final, Literal, TypedDict
@@ -12,11 +12,13 @@ from vesper.kernels.array import contains as array_contains
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import index_of as array_index_of
+from vesper.kernels.array import max as array_max
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import sort as array_sort
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import sum as integer_sum
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import at as map_at
 from vesper.kernels.map import contains as map_contains
@@ -161,13 +163,13 @@ def basket_rules_v1(
     )
 
     # step pieces, line 71
-    pieces = checked_sum(map_values(new_basket))
+    pieces = integer_sum(map_values(new_basket))
 
     # step most, line 72
     most = [
         sku
         for sku, qty in entries_of(new_basket)
-        if qty == largest(map_values(new_basket))
+        if qty == array_max(map_values(new_basket))
     ]
 
     # step lines, line 73

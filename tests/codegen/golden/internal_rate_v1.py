@@ -1,0 +1,181 @@
+# AUTO-GENERATED - DO NOT EDIT
+# internal_rate_v1, from nodes/finance/internal_rate_v1.vsp
+# semantic hash 89d03f5d4db13a915f5bd52abb2c61b76594f09288fc224d08aadd1ae1308fb4
+"""Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
+
+from decimal import Decimal
+from typing import Final, TypedDict
+
+from vesper.kernels.array import append as array_append
+from vesper.kernels.array import at as array_at
+from vesper.kernels.array import last as array_last
+from vesper.kernels.array import reverse as array_reverse
+from vesper.kernels.decimal import abs as decimal_abs
+from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import sum as decimal_sum
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.flow import FAILURES, code_of, counted
+from vesper.kernels.forms import fold, taken_while
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+
+D_MINUS_0_9: Final = Decimal("-0.9")
+D_0: Final = Decimal("0")
+D_0_000001: Final = Decimal("0.000001")
+D_0_1: Final = Decimal("0.1")
+D_1: Final = Decimal("1")
+D_2: Final = Decimal("2")
+D_10: Final = Decimal("10")
+D_1000000000: Final = Decimal("1000000000")
+
+
+class Record(TypedDict):
+    low: Decimal
+    high: Decimal
+    rounds: int
+
+
+class Success(TypedDict):
+    rate: Decimal
+    rounds: int
+    left_over: Decimal
+    paid_back: int | None
+    total: Decimal
+
+
+LOWEST: Final[Decimal] = D_MINUS_0_9
+HIGHEST: Final[Decimal] = D_10
+
+
+@exact_decimals
+def internal_rate_v1(
+    flows: list[Decimal],
+    precision: Decimal = D_0_000001,
+) -> Success:
+    """Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
+
+    # constraint, line 7: precision > 0
+    if not precision > D_0:
+        raise ContractBroken("constraint", 0, {"precision": precision})
+
+    # constraint, line 7: precision <= 0.1
+    if not precision <= D_0_1:
+        raise ContractBroken("constraint", 1, {"precision": precision})
+
+    # precondition, line 33: length(flows) >= 2 AND length(flows) <= 60
+    if not (len(flows) >= 2 and len(flows) <= 60):
+        raise ContractBroken("precondition", 0, {"flows": flows})
+
+    # precondition, line 34: flows[0] < 0
+    if not array_at(flows, 0) < D_0:
+        raise ContractBroken("precondition", 1, {"flows": flows})
+
+    # precondition, line 35: FORALL flow IN flows SATISFIES abs(flow) <= 1000000000
+    if not all(decimal_abs(flow) <= D_1000000000 for flow in flows):
+        raise ContractBroken("precondition", 2, {"flows": flows})
+
+    try:
+        if not (fold(lambda worth, flow: decimal_divide(worth, D_1 + LOWEST) + flow, array_reverse(flows), D_0) > D_0 and fold(lambda worth_, flow_: decimal_divide(worth_, D_1 + HIGHEST) + flow_, array_reverse(flows), D_0) < D_0):
+            message = text_concat(
+                text_concat(text_concat(text_concat(text_concat(text_concat("no rate between ", decimal_text(LOWEST)), " and "), decimal_text(HIGHEST)), " fits "), integer_text(len(flows))),
+                " flows",
+            )
+
+            raise DeclaredError({"error_code": "no_rate", "message": message})
+
+        # step search, line 47
+        try:
+            low = LOWEST
+            high = HIGHEST
+            rounds = 0
+            iterations = 0
+            while high - low > precision:
+                iterations = counted(iterations, 64)
+
+                # step middle, line 56
+                middle = decimal_divide(low + high, D_2)
+
+                # step worth, line 57
+                worth = D_0
+                for flow in array_reverse(flows):
+                    worth = decimal_divide(worth, D_1 + middle) + flow
+                worth_ = worth
+                low, high, rounds = (
+                    middle if worth_ >= D_0 else low,
+                    high if worth_ >= D_0 else middle,
+                    checked(rounds + 1),
+                )
+            search: Record = {"low": low, "high": high, "rounds": rounds}
+        except FAILURES as failure:
+            if code_of(failure) == "loop_limit":
+                message_ = text_concat(
+                    text_concat("not within ", decimal_text(precision)),
+                    " after 64 rounds",
+                )
+
+                raise DeclaredError({"error_code": "loop_limit", "message": message_})
+            else:
+                raise
+
+        # step balances, line 67
+        sums: list[Decimal] = []
+        for flow_ in flows:
+            sums = array_append(
+                sums,
+                [D_0 if value is None else value for value in [array_last(sums)]][0] + flow_,
+            )
+        balances = sums
+
+        # step rate, line 74
+        rate = decimal_round(search["low"], 30, "floor")
+
+        # step under, line 75
+        under = len(taken_while(lambda balance: balance < D_0, balances))
+        rounds = search["rounds"]
+        left_over = decimal_round(
+            fold(lambda worth__, flow__: decimal_divide(worth__, D_1 + rate) + flow__, array_reverse(flows), D_0),
+            6,
+            "half_even",
+        )
+        paid_back = None if under == len(flows) else under
+        total = decimal_sum(flows)
+
+        # postcondition, line 37: rate >= lowest AND rate <= highest
+        if not (rate >= LOWEST and rate <= HIGHEST):
+            raise ContractBroken(
+                "postcondition",
+                0,
+                {"rate": rate, "lowest": LOWEST, "highest": HIGHEST},
+            )
+
+        # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))
+        if not decimal_abs(left_over) <= decimal_abs([fold(lambda worth__, flow__: decimal_divide(worth__, D_1 + rate_) + flow__, array_reverse(flows), D_0) for rate_ in [rate - precision]][0]) + decimal_abs([fold(lambda worth___, flow___: decimal_divide(worth___, D_1 + rate__) + flow___, array_reverse(flows), D_0) for rate__ in [rate + precision]][0]):
+            raise ContractBroken(
+                "postcondition",
+                1,
+                {"left_over": left_over, "rate": rate, "precision": precision, "flows": flows},
+            )
+
+        # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
+        if not (paid_back is None or paid_back < len(flows)):
+            raise ContractBroken(
+                "postcondition",
+                2,
+                {"paid_back": paid_back, "flows": flows},
+            )
+
+        return {
+            "rate": rate,
+            "rounds": rounds,
+            "left_over": left_over,
+            "paid_back": paid_back,
+            "total": total,
+        }
+    except FAILURES as failure:
+        if code_of(failure) not in ("decimal_overflow",):
+            raise
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

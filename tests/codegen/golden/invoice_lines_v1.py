@@ -1,0 +1,289 @@
+# AUTO-GENERATED - DO NOT EDIT
+# invoice_lines_v1, from nodes/orders/invoice_lines_v1.vsp
+# semantic hash e7b67edf6a2fed44c5d1ead1cfae7acf6518a0db226632adc5ef00145ce68bd9
+"""Compare what was ordered with what was delivered and invoice only that, line by line."""
+
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import at as array_at
+from vesper.kernels.array import enumerate as array_enumerate
+from vesper.kernels.array import first as array_first
+from vesper.kernels.array import zip as array_zip
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import keep
+from vesper.kernels.forms import distinct_by
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import contains as map_contains
+from vesper.kernels.map import keys as map_keys
+from vesper.kernels.map import map_of
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.set import difference as set_difference
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import trim as text_trim
+from vesper.kernels.value import min as value_min
+
+D_0: Final = Decimal("0")
+D_0_00: Final = Decimal("0.00")
+D_0_07: Final = Decimal("0.07")
+D_0_19: Final = Decimal("0.19")
+
+
+class Billed(TypedDict):
+    position: int
+    sku: str
+    qty: int
+    net: Decimal
+    status: Literal["complete", "short", "missing"]
+
+
+class Line(TypedDict):
+    sku: str
+    qty: int
+    price: Decimal
+
+
+class Record(TypedDict):
+    position: int
+    sku: str
+    qty: int
+    net: Decimal
+    status: Literal["complete", "short", "missing"]
+
+
+class Record_(TypedDict):
+    net: Decimal
+    collected: list[Record]
+
+
+class Success(TypedDict):
+    lines: list[Billed]
+    net: Decimal
+    tax: Decimal
+    gross: Decimal
+    letter: str
+    is_exact: bool
+    is_repeat: bool
+    unasked: frozenset[str]
+    ends_alike: bool
+
+
+@exact_decimals
+def invoice_lines_v1(
+    ordered: list[Line],
+    delivered: list[Line],
+    vat: Literal["standard", "reduced", "none"] = "standard",
+    customer: str = "",
+    previous: dict[str, int] | None = None,
+    last_sku: str | None = None,
+) -> Success:
+    """Compare what was ordered with what was delivered and invoice only that, line by line."""
+
+    # constraint, line 6: qty >= 0
+    if not all(item["qty"] >= 0 for item in ordered):
+        raise ContractBroken("constraint", 0, {"ordered": ordered})
+
+    # constraint, line 6: qty <= 10000
+    if not all(item["qty"] <= 10000 for item in ordered):
+        raise ContractBroken("constraint", 1, {"ordered": ordered})
+
+    # constraint, line 12: price >= 0
+    if not all(item["price"] >= D_0 for item in ordered):
+        raise ContractBroken("constraint", 2, {"ordered": ordered})
+
+    # constraint, line 12: length(sku) > 0
+    if not all(len(item["sku"]) > 0 for item in ordered):
+        raise ContractBroken("constraint", 3, {"ordered": ordered})
+
+    # constraint, line 6: qty >= 0
+    if not all(item["qty"] >= 0 for item in delivered):
+        raise ContractBroken("constraint", 4, {"delivered": delivered})
+
+    # constraint, line 6: qty <= 10000
+    if not all(item["qty"] <= 10000 for item in delivered):
+        raise ContractBroken("constraint", 5, {"delivered": delivered})
+
+    # constraint, line 12: price >= 0
+    if not all(item["price"] >= D_0 for item in delivered):
+        raise ContractBroken("constraint", 6, {"delivered": delivered})
+
+    # constraint, line 12: length(sku) > 0
+    if not all(len(item["sku"]) > 0 for item in delivered):
+        raise ContractBroken("constraint", 7, {"delivered": delivered})
+
+    # constraint, line 25: length(customer) <= 80
+    if not len(customer) <= 80:
+        raise ContractBroken("constraint", 8, {"customer": customer})
+
+    # precondition, line 47: length(ordered) > 0
+    if not len(ordered) > 0:
+        raise ContractBroken("precondition", 0, {"ordered": ordered})
+
+    # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])
+    if not frozenset([line["sku"] for line in ordered]) == frozenset([line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]):
+        raise ContractBroken("precondition", 1, {"ordered": ordered})
+
+    # precondition, line 49: length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)
+    if not len(distinct_by(lambda line: line["sku"], ordered)) == len(ordered):
+        raise ContractBroken("precondition", 2, {"ordered": ordered})
+
+    # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)
+    if not len(distinct_by(lambda line: line["sku"], delivered)) == len(delivered):
+        raise ContractBroken("precondition", 3, {"delivered": delivered})
+
+    # step arrived, line 58
+    arrived: dict[str, Line] = map_of(
+        (line["sku"], line) for line in delivered if line["qty"] > 0
+    )
+
+    # raise_1, line 62
+    if len(arrived) == 0:
+        message = text_concat(
+            text_concat("nothing of ", integer_text(len(ordered))),
+            " lines was delivered",
+        )
+
+        raise DeclaredError({
+            "error_code": "nothing_delivered",
+            "message": message,
+            "sku": None,
+        })
+
+    # step changed, line 66
+    changed = array_first(
+        [line["sku"] for line in ordered if map_contains(arrived, line["sku"]) and map_at(arrived, line["sku"])["price"] != line["price"]],
+    )
+
+    # return_2, line 70
+    if changed is not None:
+        message_ = text_concat(text_concat("the price of ", changed), " is another one")
+        sku = changed
+
+        raise DeclaredError({
+            "error_code": "price_changed",
+            "message": message_,
+            "sku": sku,
+        })
+
+    # step billed, line 74
+    items = array_enumerate(ordered)
+    net = D_0_00
+    collected: list[Record] = []
+    for place in items:
+
+        # step here, line 80
+        here: Line = (
+            map_at(arrived, place["value"]["sku"])
+            if map_contains(arrived, place["value"]["sku"])
+            else {"sku": place["value"]["sku"], "qty": 0, "price": place["value"]["price"]}
+        )
+
+        # step counted, line 83
+        counted_ = value_min(here["qty"], place["value"]["qty"])
+
+        # step status, line 86
+        status: Literal["complete", "short", "missing"]
+        if here == place["value"]:
+            status = "complete"
+        else:
+            status = (
+                "missing"
+                if counted_ == 0 and place["value"]["qty"] > 0
+                else "short" if counted_ < place["value"]["qty"] else "complete"
+            )
+
+        # step amount, line 92
+        amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
+        keep(
+            collected,
+            {"position": checked(place["index"] + 1), "sku": place["value"]["sku"], "qty": counted_, "net": amount, "status": status},
+        )
+        net = net + amount
+    billed: Record_ = {"net": net, "collected": collected}
+
+    # step rate, line 104
+    if vat == "standard":
+        rate = D_0_19
+    else:
+        rate = D_0_07 if vat == "reduced" else D_0
+
+    # step lines, line 114
+    lines: list[Record] = billed["collected"]
+
+    # step net, line 115
+    net = billed["net"]
+
+    # step tax, line 116
+    tax = decimal_round(unsigned_zero(net * rate), 2, "half_up")
+
+    # step gross, line 117
+    gross = net + tax
+
+    # step quantities, line 118
+    quantities = map_of((line["sku"], line["qty"]) for line in lines)
+
+    # step greeting, line 120
+    if text_trim(customer) != "":
+        greeting = text_concat(text_concat("Dear ", text_trim(customer)), ",")
+    else:
+        # step nobody, line 126
+        nobody = "Dear customer"
+        greeting = text_concat(nobody, ",")
+
+    # step letter, line 129
+    letter = text_concat(
+        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(greeting, " your "), integer_text(len(lines))), " lines come to "), decimal_text(gross)), " with "), decimal_text(tax)), " tax ("), enum_text(vat)),
+        ").",
+    )
+
+    # output is_exact, line 140
+    is_exact = ordered == delivered
+
+    # output is_repeat, line 141
+    is_repeat = previous is not None and previous == quantities
+
+    # output unasked, line 142
+    unasked = set_difference(
+        frozenset(map_keys(arrived)),
+        frozenset(map_keys(quantities)),
+    )
+
+    # output ends_alike, line 143
+    ends_alike = (None if len(ordered) == 0 else array_at(ordered, len(ordered) - 1)["sku"]) == last_sku
+
+    # postcondition, line 52: gross == net + tax
+    if not gross == net + tax:
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"gross": gross, "net": net, "tax": tax},
+        )
+
+    # postcondition, line 53: length(lines) == length(ordered)
+    if not len(lines) == len(ordered):
+        raise ContractBroken("postcondition", 1, {"lines": lines, "ordered": ordered})
+
+    # postcondition, line 54: is_exact => FORALL line IN lines SATISFIES line.status == complete
+    if not (not is_exact or all(line["status"] == "complete" for line in lines)):
+        raise ContractBroken("postcondition", 2, {"is_exact": is_exact, "lines": lines})
+
+    # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty
+    if not all(pair["first"]["sku"] == pair["second"]["sku"] and pair["second"]["qty"] <= pair["first"]["qty"] for pair in array_zip(ordered, lines)):
+        raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
+
+    return {
+        "lines": lines,
+        "net": net,
+        "tax": tax,
+        "gross": gross,
+        "letter": letter,
+        "is_exact": is_exact,
+        "is_repeat": is_repeat,
+        "unasked": unasked,
+        "ends_alike": ends_alike,
+    }

@@ -1,0 +1,271 @@
+# AUTO-GENERATED - DO NOT EDIT
+# loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
+# semantic hash b012dfb60ca9bfb02201a7eb8c77a7369c51befc7822a371823e1feac964f34f
+"""Write out how a loan is repaid month by month, the last payment closing it to the cent."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import last as array_last
+from vesper.kernels.array import range as array_range
+from vesper.kernels.date import add_months as date_add_months
+from vesper.kernels.date import text as date_text
+from vesper.kernels.date import year as date_year
+from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.flow import FAILURES, called, code_of, keep
+from vesper.kernels.integer import checked
+from vesper.kernels.optional import require as optional_require
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.value import clamp as value_clamp
+
+D_0: Final = Decimal("0")
+D_1: Final = Decimal("1")
+D_12: Final = Decimal("12")
+D_100000000: Final = Decimal("100000000")
+
+
+class Row(TypedDict):
+    number: int
+    due: date
+    interest: Decimal
+    repaid: Decimal
+    paid: Decimal
+    balance: Decimal
+
+
+class Record(TypedDict):
+    payment: Decimal
+    total: Decimal
+    interest: Decimal
+    first_interest: Decimal
+
+
+class Record_(TypedDict):
+    number: int
+    due: date
+    interest: Decimal
+    repaid: Decimal
+    paid: Decimal
+    balance: Decimal
+
+
+class Record__(TypedDict):
+    balance: Decimal
+    interest: Decimal
+    collected: list[Record_]
+
+
+class Success(TypedDict):
+    rows: list[Row]
+    payment: Decimal
+    interest_paid: Decimal
+    last_payment: Decimal
+    ends_on: date
+    months_saved: int
+
+
+@exact_decimals
+def loan_schedule_v1(
+    principal: Decimal,
+    annual_rate: Decimal,
+    months: int,
+    first_due: date,
+    extra: Decimal = D_0,
+) -> Success:
+    """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
+
+    # constraint, line 8: principal >= 0
+    if not principal >= D_0:
+        raise ContractBroken("constraint", 0, {"principal": principal})
+
+    # constraint, line 8: value <= 100000000
+    if not principal <= D_100000000:
+        raise ContractBroken("constraint", 1, {"principal": principal})
+
+    # constraint, line 9: annual_rate >= 0
+    if not annual_rate >= D_0:
+        raise ContractBroken("constraint", 2, {"annual_rate": annual_rate})
+
+    # constraint, line 9: annual_rate <= 1
+    if not annual_rate <= D_1:
+        raise ContractBroken("constraint", 3, {"annual_rate": annual_rate})
+
+    # constraint, line 23: months >= 1
+    if not months >= 1:
+        raise ContractBroken("constraint", 4, {"months": months})
+
+    # constraint, line 23: months <= 480
+    if not months <= 480:
+        raise ContractBroken("constraint", 5, {"months": months})
+
+    # constraint, line 25: extra >= 0
+    if not extra >= D_0:
+        raise ContractBroken("constraint", 6, {"extra": extra})
+
+    # constraint, line 25: extra <= 100000000
+    if not extra <= D_100000000:
+        raise ContractBroken("constraint", 7, {"extra": extra})
+
+    # precondition, line 47: round(principal, 2) == principal AND round(extra, 2) == extra
+    if not (decimal_round(principal, 2, "half_even") == principal and decimal_round(extra, 2, "half_even") == extra):
+        raise ContractBroken(
+            "precondition",
+            0,
+            {"principal": principal, "extra": extra},
+        )
+
+    try:
+        if not principal > D_0:
+            error_code: Literal["nothing_lent", "too_far", "time_overflow"] = "nothing_lent"
+            message = "nothing was lent"
+
+            # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
+            if not (error_code is None or None is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code, "payment": None},
+                )
+
+            raise DeclaredError({"error_code": error_code, "message": message})
+
+        # validation_2, line 63
+        if not date_year(first_due) < 9900:
+            error_code_: Literal["nothing_lent", "too_far", "time_overflow"] = "too_far"
+            message_ = text_concat(
+                text_concat("the first payment on ", date_text(first_due)),
+                " is too far away",
+            )
+
+            # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
+            if not (error_code_ is None or None is None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code_, "payment": None},
+                )
+
+            raise DeclaredError({"error_code": error_code_, "message": message_})
+
+        # step quote, line 66
+        quote: Record = called(
+            loan_payment_v1,
+            principal=principal,
+            annual_rate=annual_rate,
+            months=months,
+        )
+
+        # step plan, line 71
+        items = array_range(1, checked(months + 1), 1)
+        balance = principal
+        interest = D_0
+        collected: list[Record_] = []
+        for number in items:
+
+            # step due_now, line 80
+            due_now = decimal_round(
+                decimal_divide(unsigned_zero(balance * annual_rate), D_12),
+                2,
+                "half_up",
+            )
+
+            # step wanted, line 82
+            wanted = quote["payment"] + extra - due_now
+
+            # step repaid, line 83
+            repaid = balance if number == months else value_clamp(wanted, D_0, balance)
+
+            # step left, line 84
+            left = balance - repaid
+            keep(
+                collected,
+                {"number": number, "due": date_add_months(first_due, checked(number - 1)), "interest": due_now, "repaid": repaid, "paid": due_now + repaid, "balance": left},
+            )
+            balance, interest = left, interest + due_now
+            if balance == D_0:
+                break
+        plan: Record__ = {
+            "balance": balance,
+            "interest": interest,
+            "collected": collected,
+        }
+
+        # step final, line 97
+        final: Record_ = optional_require(array_last(plan["collected"]))
+        rows: list[Record_] = plan["collected"]
+        payment = quote["payment"]
+        interest_paid = plan["interest"]
+        last_payment = final["paid"]
+        ends_on = final["due"]
+        months_saved = checked(months - len(plan["collected"]))
+
+        # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
+        if not sum((row["repaid"] for row in rows), D_0) == principal:
+            raise ContractBroken(
+                "postcondition",
+                0,
+                {"rows": rows, "principal": principal},
+            )
+
+        # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
+        if not sum((row["interest"] for row in rows), D_0) == interest_paid:
+            raise ContractBroken(
+                "postcondition",
+                1,
+                {"rows": rows, "interest_paid": interest_paid},
+            )
+
+        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on
+        if not (optional_require(array_last(rows))["balance"] == D_0 and optional_require(array_last(rows))["due"] == ends_on):
+            raise ContractBroken("postcondition", 2, {"rows": rows, "ends_on": ends_on})
+
+        # postcondition, line 52: length(rows) + months_saved == months
+        if not checked(len(rows) + months_saved) == months:
+            raise ContractBroken(
+                "postcondition",
+                3,
+                {"rows": rows, "months_saved": months_saved, "months": months},
+            )
+
+        # postcondition, line 53: old(first_due) <= ends_on
+        if not first_due <= ends_on:
+            raise ContractBroken(
+                "postcondition",
+                4,
+                {"first_due": first_due, "ends_on": ends_on},
+            )
+
+        # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
+        if not (None is None or payment is None):
+            raise ContractBroken(
+                "invariant",
+                0,
+                {"error_code": None, "payment": payment},
+            )
+
+        return {
+            "rows": rows,
+            "payment": payment,
+            "interest_paid": interest_paid,
+            "last_payment": last_payment,
+            "ends_on": ends_on,
+            "months_saved": months_saved,
+        }
+    except FAILURES as failure:
+        if code_of(failure) not in ("time_overflow",):
+            raise
+        error_code__ = code_of(failure)
+        message__ = code_of(failure)
+
+        # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
+        if not (error_code__ is None or None is None):
+            raise ContractBroken(
+                "invariant",
+                0,
+                {"error_code": error_code__, "payment": None},
+            )
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

@@ -1,0 +1,87 @@
+# AUTO-GENERATED - DO NOT EDIT
+# numeric_loop_v1, from nodes/numbers/numeric_loop_v1.vsp
+# semantic hash 3f2a08c0b9a9bbf2c1c1dc8d444f4587cbd34ad1433c8d7e59b0976a8889d94e
+"""Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the benchmarks."""
+
+from typing import TypedDict
+
+from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.float import divide as float_divide
+from vesper.kernels.integer import bit_and as integer_bit_and
+from vesper.kernels.integer import checked
+from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.raised import ContractBroken
+
+
+class Record(TypedDict):
+    random: int
+    sum: float
+    found: int
+
+
+class Success(TypedDict):
+    score: float
+    hits: int
+    state: int
+
+
+@exact_decimals
+def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
+    """Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the benchmarks."""
+
+    # constraint, line 6: seed >= 0
+    if not seed >= 0:
+        raise ContractBroken("constraint", 0, {"seed": seed})
+
+    # constraint, line 6: seed <= 2147483647
+    if not seed <= 2147483647:
+        raise ContractBroken("constraint", 1, {"seed": seed})
+
+    # constraint, line 7: n <= 100000
+    if not n <= 100000:
+        raise ContractBroken("constraint", 2, {"n": n})
+
+    # precondition, line 17: n >= 0
+    if not n >= 0:
+        raise ContractBroken("precondition", 0, {"n": n})
+
+    # step run, line 22
+    items = array_range(0, n, 1)
+    random = seed
+    sum_ = 0.0
+    found = 0
+    for i in items:
+
+        # step drawn, line 33
+        drawn = integer_bit_and(
+            checked(checked(random * 1103515245) + 12345),
+            2147483647,
+        )
+
+        # step x, line 34
+        x = float_divide(integer_to_float(drawn), 2147483648.0)
+
+        # step y, line 35
+        y = ((0.5 * x - 1.25) * x + 0.75) * x + 0.1
+        random, sum_, found = (
+            drawn,
+            sum_ + y if y > 0.2 else sum_ - 0.5 * x,
+            checked(found + 1) if y > 0.2 else found,
+        )
+    run: Record = {"random": random, "sum": sum_, "found": found}
+
+    # output score, line 42
+    score = run["sum"]
+
+    # output hits, line 42
+    hits = run["found"]
+
+    # output state, line 42
+    state = run["random"]
+
+    # postcondition, line 19: hits >= 0 AND hits <= n
+    if not (hits >= 0 and hits <= n):
+        raise ContractBroken("postcondition", 0, {"hits": hits, "n": n})
+
+    return {"score": score, "hits": hits, "state": state}

@@ -1,0 +1,241 @@
+# AUTO-GENERATED - DO NOT EDIT
+# quantity_text_v1, from nodes/text/quantity_text_v1.vsp
+# semantic hash 72235ecf4dbb9c5e520b5db68fdf23a3b5669e6b41f53c55b433ac78b524fa4d
+"""Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
+
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import at as array_at
+from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import normalize as decimal_normalize
+from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import FAILURES, code_of
+from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.regex import groups as regex_groups
+from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import lower as text_lower
+from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import trim as text_trim
+
+D_0: Final = Decimal("0")
+D_1_0: Final = Decimal("1.0")
+D_1: Final = Decimal("1")
+D_25: Final = Decimal("25")
+D_100: Final = Decimal("100")
+D_236_6: Final = Decimal("236.6")
+D_1000_0: Final = Decimal("1000.0")
+D_1000: Final = Decimal("1000")
+
+
+class Record(TypedDict):
+    factor: Decimal
+    unit: str
+
+
+class Success(TypedDict):
+    amount: Decimal
+    unit: Literal["g", "ml", "piece"]
+    text: str
+    was_guess: bool
+
+
+@exact_decimals
+def quantity_text_v1(
+    written: str,
+    density: Decimal | None = None,
+    wanted: Literal["any", "mass", "volume"] = "any",
+) -> Success:
+    """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
+
+    # constraint, line 6: length(written) >= 1
+    if not len(written) >= 1:
+        raise ContractBroken("constraint", 0, {"written": written})
+
+    # constraint, line 6: length(written) <= 100
+    if not len(written) <= 100:
+        raise ContractBroken("constraint", 1, {"written": written})
+
+    # precondition, line 22: density IS NULL OR (density > 0 AND density <= 25)
+    if not (density is None or density > D_0 and density <= D_25):
+        raise ContractBroken("precondition", 0, {"density": density})
+
+    try:
+        parts = regex_groups(
+            text_lower(text_trim(written)),
+            "^([0-9]+(?:[.,][0-9]+)?)(?:/([0-9]+))? *([a-z]*)$",
+        )
+
+        # raise_1, line 34
+        if parts is None:
+            error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
+            message = text_concat(
+                text_concat("cannot read an amount in '", written),
+                "'",
+            )
+
+            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+            if not (error_code is not None or None is not None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code, "amount": None},
+                )
+
+            raise DeclaredError({"error_code": error_code, "message": message})
+
+        # step number, line 38
+        try:
+            number = decimal_divide(
+                decimal_parse(text_replace(["" if value is None else value for value in [array_at(parts, 1)]][0], ",", ".")),
+                decimal_parse(["1" if value_ is None else value_ for value_ in [array_at(parts, 2)]][0]),
+            )
+        except FAILURES as failure:
+            if code_of(failure) == "decimal_overflow":
+                error_code_: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
+                message_ = text_concat(
+                    text_concat("the amount in '", written),
+                    "' is too long",
+                )
+
+                # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+                if not (error_code_ is not None or None is not None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"error_code": error_code_, "amount": None},
+                    )
+
+                raise DeclaredError({"error_code": error_code_, "message": message_})
+            else:
+                raise
+
+        # step word, line 45
+        value = array_at(parts, 3)
+        word = "" if value is None else value
+
+        # step read, line 49
+        read: Record
+        if word == "g" or word == "gram" or word == "grams":
+            read = {"factor": D_1_0, "unit": "g"}
+        elif word == "kg":
+            read = {"factor": D_1000_0, "unit": "g"}
+        elif word == "ml":
+            read = {"factor": D_1_0, "unit": "ml"}
+        elif word == "l" or word == "litre" or word == "liter":
+            read = {"factor": D_1000_0, "unit": "ml"}
+        elif word == "cup":
+            read = {"factor": D_236_6, "unit": "ml"}
+        elif word == "":
+            read = {"factor": D_1_0, "unit": "piece"}
+        else:
+            error_code__: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unknown_unit"
+            message__ = text_concat("nobody here knows the unit ", word)
+
+            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+            if not (error_code__ is not None or None is not None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code__, "amount": None},
+                )
+
+            raise DeclaredError({"error_code": error_code__, "message": message__})
+
+        # step factor, line 64
+        if wanted == "mass" and read["unit"] == "ml" or wanted == "volume" and read["unit"] == "g":
+            # validation_2, line 72
+            if not density is not None:
+                error_code___: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "no_density"
+                message___ = "how heavy is a litre of it?"
+
+                # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+                if not (error_code___ is not None or None is not None):
+                    raise ContractBroken(
+                        "invariant",
+                        0,
+                        {"error_code": error_code___, "amount": None},
+                    )
+
+                raise DeclaredError({
+                    "error_code": error_code___,
+                    "message": message___,
+                })
+            factor = density if wanted == "mass" else decimal_divide(D_1, density)
+        else:
+            factor = D_1
+
+        # step guessed, line 77
+        guessed = number > D_100 if word == "" and number <= D_1000 else None
+
+        # step unit, line 84
+        unit: Literal["g", "ml", "piece"]
+        if read["unit"] == "piece":
+            unit = "piece"
+        elif read["unit"] == "g" and wanted != "volume" or wanted == "mass":
+            unit = "g"
+        else:
+            unit = "ml"
+
+        # step amount, line 92
+        try:
+            amount = decimal_round(
+                unsigned_zero(number * read["factor"] * factor),
+                2,
+                "half_up",
+            )
+        except FAILURES as failure:
+            # step hint, line 99
+            hint = text_concat("written: ", written)
+            error_code____: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
+            message____ = text_concat(text_concat("too much (", hint), ")")
+
+            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+            if not (error_code____ is not None or None is not None):
+                raise ContractBroken(
+                    "invariant",
+                    0,
+                    {"error_code": error_code____, "amount": None},
+                )
+
+            raise DeclaredError({
+                "error_code": error_code____,
+                "message": message____,
+            })
+        text = text_concat(
+            text_concat(decimal_text(decimal_normalize(amount)), " "),
+            enum_text(unit),
+        )
+        was_guess = False if guessed is None else guessed
+
+        # postcondition, line 24: amount >= 0
+        if not amount >= D_0:
+            raise ContractBroken("postcondition", 0, {"amount": amount})
+
+        # postcondition, line 25: wanted == volume => unit != g
+        if not (not wanted == "volume" or unit != "g"):
+            raise ContractBroken("postcondition", 1, {"wanted": wanted, "unit": unit})
+
+        # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+        if not (None is not None or amount is not None):
+            raise ContractBroken("invariant", 0, {"error_code": None, "amount": amount})
+
+        return {"amount": amount, "unit": unit, "text": text, "was_guess": was_guess}
+    except FAILURES as failure:
+        if code_of(failure) not in ("division_by_zero",):
+            raise
+        error_code_____ = code_of(failure)
+        message_____ = code_of(failure)
+
+        # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+        if not (error_code_____ is not None or None is not None):
+            raise ContractBroken(
+                "invariant",
+                0,
+                {"error_code": error_code_____, "amount": None},
+            )
+        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

@@ -1,0 +1,137 @@
+# AUTO-GENERATED - DO NOT EDIT
+# record_changes_v1, from nodes/data/record_changes_v1.vsp
+# semantic hash 0464b70909e9454d8241db44550d55999938d231f8ef648f165768d2a66607cb
+"""List what changed between two versions of a customer, and whether somebody must look at it."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import sort as array_sort
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.json import Json
+from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import get as map_get
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.set import difference as set_difference
+from vesper.kernels.set import is_subset as set_is_subset
+from vesper.kernels.text import concat as text_concat
+
+D_0: Final = Decimal("0")
+
+
+class Record(TypedDict):
+    name: str
+    differs: bool
+
+
+class Address(TypedDict):
+    street: str
+    city: str
+
+
+class Customer(TypedDict):
+    name: str
+    address: Address
+    billing: Address | None
+    phones: list[str]
+    tags: frozenset[str]
+    limits: dict[str, Decimal]
+    note: str | None
+    birthday: date | None
+    is_company: bool
+    level: Literal["basic", "plus", "pro"]
+    extra: Json
+
+
+class Success(TypedDict):
+    changed: list[str]
+    is_same: bool
+    needs_look: bool
+    raised: dict[str, Decimal]
+    dropped_tags: frozenset[str]
+    moved_to: str | None
+    summary: str
+
+
+@exact_decimals
+def record_changes_v1(
+    before: Customer,
+    after: Customer,
+    quiet: frozenset[str] = frozenset({"note", "tags"}),
+) -> Success:
+    """List what changed between two versions of a customer, and whether somebody must look at it."""
+
+    # step checks, line 46
+    checks: list[Record] = [{"name": "name", "differs": before["name"] != after["name"]}, {"name": "address", "differs": before["address"] != after["address"]}, {"name": "billing", "differs": before["billing"] != after["billing"]}, {"name": "phones", "differs": before["phones"] != after["phones"]}, {"name": "tags", "differs": before["tags"] != after["tags"]}, {"name": "limits", "differs": before["limits"] != after["limits"]}, {"name": "note", "differs": not before["note"] == after["note"]}, {"name": "birthday", "differs": before["birthday"] != after["birthday"]}, {"name": "is_company", "differs": before["is_company"] != after["is_company"]}, {"name": "level", "differs": before["level"] != after["level"]}, {"name": "extra", "differs": before["extra"] != after["extra"]}]
+
+    # step changed, line 58
+    changed = [check["name"] for check in checks if check["differs"]]
+
+    # step raised, line 59
+    raised = map_of(
+        (name, limit - [D_0 if value_ is None else value_ for value_ in [map_get(before["limits"], name)]][0]) for name, limit in entries_of(after["limits"]) if limit > [D_0 if value is None else value for value in [map_get(before["limits"], name)]][0]
+    )
+
+    # step loud, line 60
+    loud = [name for name in changed if not name in quiet]
+
+    # step same_phones, line 62
+    same_phones = array_sort(before["phones"], "ascending") == array_sort(after["phones"], "ascending")
+
+    # step needs_look, line 63
+    needs_look = len(loud) > 0 and not (loud == ["phones"] and same_phones)
+
+    # step moved_to, line 65
+    moved_to: str | None
+    if before["address"]["city"] != after["address"]["city"]:
+        moved_to = after["address"]["city"]
+    else:
+        moved_to = None
+
+    # step summary, line 70
+    summary = text_concat(
+        text_concat(text_concat(text_concat(after["name"], ": "), integer_text(len(changed))), " changed"),
+        ", look at it" if needs_look else "",
+    )
+
+    # output is_same, line 77
+    is_same = before == after
+
+    # output dropped_tags, line 80
+    dropped_tags = set_difference(before["tags"], after["tags"])
+
+    # postcondition, line 39: is_same == (length(changed) == 0)
+    if not is_same == (len(changed) == 0):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"is_same": is_same, "changed": changed},
+        )
+
+    # postcondition, line 40: needs_look => before != after
+    if not (not needs_look or before != after):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"needs_look": needs_look, "before": before, "after": after},
+        )
+
+    # postcondition, line 41: is_subset(dropped_tags, input.before.tags)
+    if not set_is_subset(dropped_tags, before["tags"]):
+        raise ContractBroken(
+            "postcondition",
+            2,
+            {"dropped_tags": dropped_tags, "before": before},
+        )
+
+    return {
+        "changed": changed,
+        "is_same": is_same,
+        "needs_look": needs_look,
+        "raised": raised,
+        "dropped_tags": dropped_tags,
+        "moved_to": moved_to,
+        "summary": summary,
+    }

@@ -1,0 +1,320 @@
+# AUTO-GENERATED - DO NOT EDIT
+# sales_report_v1, from nodes/sales/sales_report_v1.vsp
+# semantic hash a65b6b594bae35659058ae2509b7f9c4ee8819afdeadf4f6815c9d314521549b
+"""Report a quarter of sales by region and seller, with the best, the worst and what changed."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final, Literal, TypedDict
+
+from vesper.kernels.array import smallest
+from vesper.kernels.array import append as array_append
+from vesper.kernels.array import enumerate as array_enumerate
+from vesper.kernels.array import get as array_get
+from vesper.kernels.array import last as array_last
+from vesper.kernels.array import zip as array_zip
+from vesper.kernels.decimal import avg as decimal_avg
+from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    dropped_while,
+    greatest_by,
+    grouped_by,
+    least_by,
+    taken_while,
+)
+from vesper.kernels.integer import avg as integer_avg
+from vesper.kernels.integer import checked, checked_sum
+from vesper.kernels.integer import quot as integer_quot
+from vesper.kernels.integer import text as integer_text
+from vesper.kernels.map import at as map_at
+from vesper.kernels.map import contains as map_contains
+from vesper.kernels.map import entries as map_entries
+from vesper.kernels.map import entries_of, map_of, map_of_members
+from vesper.kernels.map import from_entries as map_from_entries
+from vesper.kernels.map import get as map_get
+from vesper.kernels.map import values as map_values
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.text import concat as text_concat
+
+D_0: Final = Decimal("0")
+D_100: Final = Decimal("100")
+D_10000000: Final = Decimal("10000000")
+
+
+class Line(TypedDict):
+    region: Literal["north", "south", "east", "west"]
+    revenue: Decimal
+    sales: int
+    mean: Decimal
+
+
+class Sale(TypedDict):
+    id: str
+    seller: str
+    region: Literal["north", "south", "east", "west"]
+    amount: Decimal
+    on: date
+
+
+class Record(TypedDict):
+    region: Literal["north", "south", "east", "west"]
+    revenue: Decimal
+    sales: int
+    mean: Decimal
+
+
+class Record_(TypedDict):
+    key: str
+    value: int
+
+
+class Record__(TypedDict):
+    key: Literal["north", "south", "east", "west"]
+    value: Decimal
+
+
+class Record___(TypedDict):
+    first: str
+    second: int
+
+
+class Success(TypedDict):
+    lines: list[Line]
+    best: Sale | None
+    worst: Sale | None
+    ranking: list[str]
+    sold: dict[str, int]
+    by_id: dict[str, Sale]
+    first_each: list[str]
+    running: list[Decimal]
+    until_target: int
+    quiet_start: int
+    missed: frozenset[Literal["north", "south", "east", "west"]]
+    change: dict[Literal["north", "south", "east", "west"], Decimal]
+    unchanged: bool
+    idle: list[str]
+    average: Decimal
+    median_rank: int | None
+    first_day: date | None
+
+
+@exact_decimals
+def sales_report_v1(
+    sales: list[Sale],
+    targets: dict[Literal["north", "south", "east", "west"], Decimal],
+    previous: dict[Literal["north", "south", "east", "west"], Decimal],
+    sellers: list[str],
+    *,
+    now: datetime,
+) -> Success:
+    """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
+
+    # constraint, line 6: length(id) > 0
+    if not all(len(item["id"]) > 0 for item in sales):
+        raise ContractBroken("constraint", 0, {"sales": sales})
+
+    # constraint, line 6: length(id) <= 12
+    if not all(len(item["id"]) <= 12 for item in sales):
+        raise ContractBroken("constraint", 1, {"sales": sales})
+
+    # constraint, line 6: length(seller) > 0
+    if not all(len(item["seller"]) > 0 for item in sales):
+        raise ContractBroken("constraint", 2, {"sales": sales})
+
+    # constraint, line 6: length(seller) <= 12
+    if not all(len(item["seller"]) <= 12 for item in sales):
+        raise ContractBroken("constraint", 3, {"sales": sales})
+
+    # constraint, line 14: amount > 0
+    if not all(item["amount"] > D_0 for item in sales):
+        raise ContractBroken("constraint", 4, {"sales": sales})
+
+    # constraint, line 14: amount <= 10000000
+    if not all(item["amount"] <= D_10000000 for item in sales):
+        raise ContractBroken("constraint", 5, {"sales": sales})
+
+    # constraint, line 6: length(item) > 0
+    if not all(len(item) > 0 for item in sellers):
+        raise ContractBroken("constraint", 6, {"sellers": sellers})
+
+    # constraint, line 6: length(item) <= 12
+    if not all(len(item) <= 12 for item in sellers):
+        raise ContractBroken("constraint", 7, {"sellers": sellers})
+
+    # precondition, line 56: length(distinct_by(sale.id FOR sale IN sales)) == length(sales)
+    if not len(distinct_by(lambda sale: sale["id"], sales)) == len(sales):
+        raise ContractBroken("precondition", 0, {"sales": sales})
+
+    # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
+    if not all(sale["seller"] in sellers for sale in sales):
+        raise ContractBroken("precondition", 1, {"sales": sales, "sellers": sellers})
+
+    # step groups, line 68
+    groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
+        lambda sale: sale["region"],
+        sales,
+        ("north", "south", "east", "west"),
+    )
+
+    # step revenue, line 69
+    revenue: dict[Literal["north", "south", "east", "west"], Decimal] = map_of_members(
+        ("north", "south", "east", "west"),
+        ((group["key"], sum((sale["amount"] for sale in group["value"]), D_0)) for group in map_entries(groups)),
+    )
+
+    # step unsorted, line 70
+    unsorted: list[Record] = [
+        {"region": group["key"], "revenue": map_at(revenue, group["key"]), "sales": len(group["value"]), "mean": decimal_round(decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even")}
+        for group in map_entries(groups)
+    ]
+
+    # step lines, line 71
+    lines: list[Record] = sorted(
+        unsorted,
+        key=lambda line: line["revenue"],
+        reverse=True,
+    )
+
+    # step sold, line 72
+    sold = counted_by(lambda sale: sale["seller"], sales)
+
+    # step ranked, line 74
+    ranked: list[Record_] = sorted(
+        map_entries(sold),
+        key=lambda entry: entry["value"],
+        reverse=True,
+    )
+
+    # step ranking, line 75
+    ranking = [
+        text_concat(text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"])
+        for place in array_enumerate(ranked)
+    ]
+
+    # step by_id, line 76
+    by_id: dict[str, Sale] = map_of((sale["id"], sale) for sale in sales)
+
+    # step in_time, line 77
+    in_time: list[Sale] = sorted(sales, key=lambda sale: sale["on"])
+
+    # step first_each, line 78
+    first_each = [
+        sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)
+    ]
+
+    # step running, line 79
+    sums: list[Decimal] = []
+    for sale in in_time:
+        sums = array_append(
+            sums,
+            [D_0 if value is None else value for value in [array_last(sums)]][0] + sale["amount"],
+        )
+    running = sums
+
+    # step goal, line 80
+    goal = sum((target for region, target in entries_of(targets)), D_0)
+
+    # step until_target, line 81
+    until_target = len(taken_while(lambda sum_: sum_ < goal, running))
+
+    # step quiet_start, line 82
+    quiet_start = (
+        len(sales)
+        - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
+    )
+
+    # step missed, line 83
+    missed: frozenset[Literal["north", "south", "east", "west"]] = frozenset(
+        region for region, target in entries_of(targets) if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
+    )
+
+    # step both, line 84
+    both: list[Record__] = [
+        {"key": region, "value": [D_0 if before == D_0 else decimal_div(part, before, 4, "half_up") for part in [map_at(revenue, region) - before]][0]}
+        for region, before in entries_of(previous)
+        if map_contains(revenue, region)
+    ]
+
+    # step change, line 85
+    change: dict[Literal["north", "south", "east", "west"], Decimal] = map_from_entries(
+        both,
+        ("north", "south", "east", "west"),
+    )
+
+    # step idle, line 86
+    idle = [seller for seller in sellers if not map_contains(sold, seller)]
+
+    # step pairs, line 87
+    pairs: list[Record___] = array_zip(
+        [entry["key"] for entry in ranked],
+        [entry_["value"] for entry_ in ranked],
+    )
+
+    # step middle, line 88
+    middle: Record___ | None = array_get(pairs, integer_quot(len(pairs), 2))
+
+    # output best, line 93
+    best: Sale | None = greatest_by(lambda sale_: sale_["amount"], sales)
+
+    # output worst, line 94
+    worst: Sale | None = least_by(lambda sale_: sale_["amount"], sales)
+
+    # output unchanged, line 104
+    unchanged = revenue == previous
+
+    # output average, line 106
+    average = D_0 if len(sold) == 0 else integer_avg(map_values(sold))
+
+    # output median_rank, line 107
+    median_rank = None if middle is None else middle["second"]
+
+    # output first_day, line 108
+    first_day = None if len(sales) == 0 else smallest(sale_["on"] for sale_ in sales)
+
+    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
+    if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):
+        raise ContractBroken("postcondition", 0, {"lines": lines, "sales": sales})
+
+    # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
+    if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
+        raise ContractBroken("postcondition", 1, {"sold": sold, "sales": sales})
+
+    # postcondition, line 61: best IS NULL => worst == null
+    if not (best is not None or worst is None):
+        raise ContractBroken("postcondition", 2, {"best": best, "worst": worst})
+
+    # postcondition, line 62: worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount
+    if not (not (worst is not None and best is not None) or worst["amount"] <= best["amount"]):
+        raise ContractBroken("postcondition", 3, {"worst": worst, "best": best})
+
+    # postcondition, line 63: unchanged => FORALL region, part IN change SATISFIES part == 0
+    if not (not unchanged or all(part == D_0 for region, part in entries_of(change))):
+        raise ContractBroken(
+            "postcondition",
+            4,
+            {"unchanged": unchanged, "change": change},
+        )
+
+    return {
+        "lines": lines,
+        "best": best,
+        "worst": worst,
+        "ranking": ranking,
+        "sold": sold,
+        "by_id": by_id,
+        "first_each": first_each,
+        "running": running,
+        "until_target": until_target,
+        "quiet_start": quiet_start,
+        "missed": missed,
+        "change": change,
+        "unchanged": unchanged,
+        "idle": idle,
+        "average": average,
+        "median_rank": median_rank,
+        "first_day": first_day,
+    }

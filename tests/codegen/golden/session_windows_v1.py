@@ -1,0 +1,227 @@
+# AUTO-GENERATED - DO NOT EDIT
+# session_windows_v1, from nodes/logs/session_windows_v1.vsp
+# semantic hash 8218e8197f73876d2d646475e5d04ae10a73fdb7092dbab605c77a67955ad41a
+"""Cut the visits of a web site into sessions, each ended by half an hour of silence."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TypedDict
+
+from vesper.kernels.array import largest
+from vesper.kernels.array import append as array_append
+from vesper.kernels.array import at as array_at
+from vesper.kernels.array import concat as array_concat
+from vesper.kernels.array import flatten as array_flatten
+from vesper.kernels.array import last as array_last
+from vesper.kernels.array import replace_at as array_replace_at
+from vesper.kernels.array import take as array_take
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.duration import add as duration_add
+from vesper.kernels.duration import from_days as duration_from_days
+from vesper.kernels.duration import from_seconds as duration_from_seconds
+from vesper.kernels.forms import (
+    counted_by,
+    distinct_by,
+    fold,
+    greatest_by,
+    grouped_by,
+    sorted_by,
+)
+from vesper.kernels.integer import avg as integer_avg
+from vesper.kernels.integer import checked_sum
+from vesper.kernels.map import entries as map_entries
+from vesper.kernels.map import entries_of
+from vesper.kernels.raised import ContractBroken
+from vesper.kernels.timestamp import hour as timestamp_hour
+
+
+class Session(TypedDict):
+    user: str
+    begin: datetime
+    end: datetime
+    pages: list[str]
+
+
+class Top(TypedDict):
+    page: str
+    visits: int
+
+
+class Visit(TypedDict):
+    user: str
+    at: datetime
+    page: str
+
+
+class Record(TypedDict):
+    key: str
+    items: list[Visit]
+
+
+class Record_(TypedDict):
+    sessions: list[Session]
+
+
+class Record__(TypedDict):
+    page: str
+    visits: int
+
+
+class Record____(TypedDict):
+    key: int
+    value: int
+
+
+class Record___(TypedDict):
+    bounces: int
+    mean: Decimal | None
+    busiest: Record____ | None
+
+
+class Success(TypedDict):
+    sessions: list[Session]
+    longest: timedelta | None
+    total: timedelta
+    pages: list[Top]
+    entry_pages: dict[str, int]
+    people: list[str]
+    bounces: int
+    mean_pages: Decimal | None
+    busiest: int | None
+
+
+@exact_decimals
+def session_windows_v1(
+    *,
+    visits: list[Visit],
+    gap: timedelta = timedelta(seconds=1800),
+    ignored: frozenset[str] = frozenset({"/health"}),
+    names: dict[str, str],
+    top: int = 3,
+    now: datetime,
+) -> Success:
+    """Cut the visits of a web site into sessions, each ended by half an hour of silence."""
+
+    # constraint, line 11: length(user) > 0
+    if not all(len(item["user"]) > 0 for item in visits):
+        raise ContractBroken("constraint", 0, {"visits": visits})
+
+    # constraint, line 26: top >= 1
+    if not top >= 1:
+        raise ContractBroken("constraint", 1, {"top": top})
+
+    # constraint, line 26: top <= 50
+    if not top <= 50:
+        raise ContractBroken("constraint", 2, {"top": top})
+
+    # precondition, line 42: gap > seconds(0) AND gap <= days(1)
+    if not (gap > duration_from_seconds(0) and gap <= duration_from_days(1)):
+        raise ContractBroken("precondition", 0, {"gap": gap})
+
+    # step by_user, line 50
+    by_user: list[Record] = [
+        {"key": _key, "items": _items}
+        for _key, _items in entries_of(grouped_by(lambda visit: visit["user"], sorted_by(lambda visit_: visit_["at"], (visit_ for visit_ in visits if not visit_["page"] in ignored), "ascending")))
+    ]
+
+    # step cut, line 58
+    sessions: list[Session] = []
+    for group in by_user:
+
+        # step own, line 64
+        done: list[Session] = []
+        for visit in group["items"]:
+            done = [array_replace_at(done, len(done) - 1, [{"user": record["user"], "begin": record["begin"], "end": visit["at"], "pages": array_append(open["pages"], visit["page"])} for record in [open]][0]) if open is not None and visit["at"] - open["end"] <= gap else array_append(done, {"user": group["key"], "begin": visit["at"], "end": visit["at"], "pages": [visit["page"]]}) for open in [array_last(done)]][0]
+        own: list[Session] = done
+        sessions = array_concat(sessions, own)
+    cut: Record_ = {"sessions": sessions}
+
+    # step pages, line 77
+    pages: list[Record__] = array_take(
+        sorted([{"page": page_["key"], "visits": len(page_["items"])} for page_ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda page__: page__, array_flatten([session["pages"] for session in cut["sessions"]])))]], key=lambda page: page["visits"], reverse=True),
+        top,
+    )
+
+    # step people, line 86
+    people = array_flatten(
+        [[entry["value"] for entry in map_entries(names) if entry["key"] == session["user"]] for session in distinct_by(lambda session_: session_["user"], cut["sessions"])],
+    )
+
+    # step total, line 96
+    total = fold(
+        lambda sum_, session: duration_add(sum_, session),
+        [session_["end"] - session_["begin"] for session_ in cut["sessions"]],
+        duration_from_seconds(0),
+    )
+
+    # step shape, line 103
+    items = [
+        {"length": len(session["pages"]), "hour": timestamp_hour(session["begin"])}
+        for session in cut["sessions"]
+    ]
+    shape: Record___ = {
+        "bounces": len([each for each in items if each["length"] == 1]),
+        "mean": None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
+        "busiest": greatest_by(lambda entry: entry["value"], map_entries(counted_by(lambda each__: each__["hour"], items))),
+    }
+
+    # output sessions, line 115
+    sessions: list[Session] = cut["sessions"]
+
+    # output longest, line 116
+    longest = (
+        None
+        if len(cut["sessions"]) == 0
+        else largest(session["end"] - session["begin"] for session in cut["sessions"])
+    )
+
+    # output entry_pages, line 119
+    entry_pages = counted_by(
+        lambda session: array_at(session["pages"], 0),
+        cut["sessions"],
+    )
+
+    # output bounces, line 121
+    bounces = shape["bounces"]
+
+    # output mean_pages, line 122
+    mean_pages = shape["mean"]
+
+    # output busiest, line 123
+    busiest = None if shape["busiest"] is None else shape["busiest"]["key"]
+
+    # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0
+    if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions):
+        raise ContractBroken("postcondition", 0, {"sessions": sessions})
+
+    # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
+    if not checked_sum(len(session["pages"]) for session in sessions) <= len(visits):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"sessions": sessions, "visits": visits},
+        )
+
+    # postcondition, line 46: bounces <= length(sessions)
+    if not bounces <= len(sessions):
+        raise ContractBroken(
+            "postcondition",
+            2,
+            {"bounces": bounces, "sessions": sessions},
+        )
+
+    # postcondition, line 47: length(pages) <= top
+    if not len(pages) <= top:
+        raise ContractBroken("postcondition", 3, {"pages": pages, "top": top})
+
+    return {
+        "sessions": sessions,
+        "longest": longest,
+        "total": total,
+        "pages": pages,
+        "entry_pages": entry_pages,
+        "people": people,
+        "bounces": bounces,
+        "mean_pages": mean_pages,
+        "busiest": busiest,
+    }
