@@ -143,7 +143,7 @@ class Forms:
             parts += [", " if number else "", f"{name} = ", *_without_in(value)]
         return Term(type_, (*parts, " IN ", self.expression(type_, scope, depth, hint)), LOOSEST)
 
-    def _binding(self, scope: Scope, depth: int, over: Type | None = None) -> tuple[tuple[str | Term, ...], Scope]:
+    def binding(self, scope: Scope, depth: int, over: Type | None = None) -> tuple[tuple[str | Term, ...], Scope]:
         """`x IN xs WHERE …` and what is known inside."""
         if scope.loops >= _MAX_LOOPS:
             raise NoWay
@@ -173,7 +173,7 @@ class Forms:
         return self.random.choice(found) if found and self.random.random() < 0.8 else ArrayOf(self.any_type())
 
     def _quantifier(self, scope: Scope, depth: int) -> Term:
-        binding, inner = self._binding(scope, depth)
+        binding, inner = self.binding(scope, depth)
         word = self.random.choice(("FORALL ", "EXISTS "))
         says = self.random.choice((" SATISFIES ", ": "))
         return Term(BOOLEAN, (word, *binding, says, self.expression(BOOLEAN, inner, depth, BOOLEAN)), LOOSEST)
@@ -183,7 +183,7 @@ class Forms:
         if self.random.random() < 0.4:
             over = self._collection() if type_ is None else self._collection_of(type_)
             return Term(returned, (f"{word}(", self.expression(over, scope, depth), ")"))
-        binding, inner = self._binding(scope, depth)
+        binding, inner = self.binding(scope, depth)
         value = self.expression(type_ or self.any_type(), inner, depth)
         return Term(returned, (f"{word}(", value, " FOR ", *binding, ")"))
 
@@ -195,7 +195,7 @@ class Forms:
         return self.random.choice(choices)
 
     def _comprehension(self, type_: ArrayOf | SetOf | MapOf, scope: Scope, depth: int, hint: Type | None) -> Term:
-        binding, inner = self._binding(scope, depth)
+        binding, inner = self.binding(scope, depth)
         element = type_.value if isinstance(type_, MapOf) else type_.element
         if isinstance(type_, MapOf):
             key = self.expression(type_.key, inner, depth)
