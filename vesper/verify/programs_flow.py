@@ -291,7 +291,7 @@ class Flow:
         return _Drawn(fields, after.declare("step", str(fields["step"]), outside))
 
     def _match(self, scope: Scope) -> _Drawn:
-        enums = [each for each in self._draw.pool if isinstance(each, Enum)]
+        enums: list[Type] = [each for each in self._draw.pool if isinstance(each, Enum)]
         on_type = self.random.choice([STRING, INTEGER, BOOLEAN, *enums[:3], *enums[:3]])
         on = self._draw.expression(on_type, scope, 2)
         literals = self._literals(on_type)
