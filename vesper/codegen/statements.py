@@ -430,7 +430,7 @@ class BlockWriter:
         """What came of it, under the name of the step; where nobody can ask for it, the request alone."""
         heading = self._heading(statement.name, statement.place)
         self._expressions.sites[asked] = statement.result.index
-        skipped = self._skipped_values.pop(statement.name, None)
+        skipped = self._skipped_values.get(statement.name)
         if self._expressions.traced:
             if isinstance(asked, cst.Yield):
                 in_parentheses = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -483,7 +483,11 @@ class BlockWriter:
         if handler.value is not None:
             assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
             target = self._naming.name("step", statement.name)
-            value = [self.assign(target, handler.value, depth, mark_as=handler.value)]
+            written = self._expressions.marked(handler.value, self._expressions.stored(handler.value))
+            skipped = self._skipped_values.get(statement.name)
+            if skipped is not None:
+                written = self._expressions.marked(skipped, written)
+            value = [self._assigned(target, written.node, depth)]
         elif not leaves(handler.body):
             value = [cst.SimpleStatementLine([cst.Raise()])]
         return self._inner(handler.body, depth, value)
