@@ -14,7 +14,6 @@ from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import SourceFile
-from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.ir import nodes as ir
@@ -22,6 +21,7 @@ from vesper.ir.encode import encode, semantic_hash
 from vesper.spec.types import BOOLEAN
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.programs import draw_program
+from vesper.verify.responses import GeneratedResponses, run_with
 
 PROGRAMS = int(os.environ.get("VESPER_CONSTANT_PROGRAMS", "40"))
 INPUTS = 20
@@ -55,14 +55,6 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
     def clause(of: ir.Clause) -> ir.Clause:
         return replace(of, holds=wrapped(of.holds))
 
-    def statement(of: ir.Statement) -> ir.Statement:
-        """Only expressions of plain steps and returns are judged."""
-        if isinstance(of, ir.Step):
-            return replace(of, value=wrapped(of.value))
-        return (
-            ir.Return(tuple((name, wrapped(value)) for name, value in of.values)) if isinstance(of, ir.Return) else of
-        )
-
     node = compiled.node
     watched = ir.numbered(
         replace(
@@ -70,7 +62,7 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
             constraints=tuple(clause(each) for each in node.constraints),
             preconditions=tuple(clause(each) for each in node.preconditions),
             postconditions=tuple(clause(each) for each in node.postconditions),
-            body=tuple(statement(each) for each in node.body),
+            body=tuple(_mapped(each, wrapped) for each in node.body),  # type: ignore[misc]
         )
     )
     found = {
@@ -86,6 +78,9 @@ def _mapped(value: object, change: object) -> object:
         return change(value)  # type: ignore[operator]
     if isinstance(value, tuple):
         return tuple(_mapped(each, change) for each in value)
+    if isinstance(value, ir.Statement | ir.Arm | ir.Handler | ir.State | ir.Clause):
+        parts = {each.name: _mapped(getattr(value, each.name), change) for each in fields(value)}
+        return replace(value, **parts)  # type: ignore[arg-type]
     return value
 
 
@@ -100,9 +95,10 @@ def _examine(compiled: Compiled, seed: int) -> Counter[Code]:
     program = ENGINES[REFERENCE].load(watched)
     generator = InputGenerator(watched.node, seed, seeks_boundaries=False)
     phases = [clause.holds.index for clause in (*watched.node.constraints, *watched.node.preconditions)]
-    for _ in range(INPUTS):
+    responses = GeneratedResponses(watched)
+    for number in range(INPUTS):
         inputs = generator.draw()
-        done = run_observed(program, inputs)
+        done = run_with(program, inputs, responses.now(str(number)), responses.responder(str(number)))
         held = {index for index, value in done.marks if value is True}
         for index, value in done.marks:
             finding = by_index.get(index)

@@ -9,7 +9,7 @@ about what it is part of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
 from typing import Protocol
@@ -113,13 +113,13 @@ class FlowChecker:
         facts = self._facts(step)
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
-            # Without a condition it is always asked, and what it says is known in all that follows.
-            with self._expressions.assuming(facts) if step.conditions else nullcontext():
+            with self._under(step, facts):
                 checks = self._validation(step.action)
             return None if len(known) < len(conditions) else self._guarded(step, known, tuple(checks))
-        with self._expressions.assuming(facts):
+        outer, self._before = self._before, []  # a step in a block of this one must not take what this one needs
+        with self._under(step, facts):
             statement = self._statement(step)
-        before, self._before = self._before, []
+        before, self._before = self._before, outer
         if not step.conditions:
             self._expressions.know(self._known_after(step))
         type_ = None if statement is None else value_type(statement)
@@ -138,6 +138,10 @@ class FlowChecker:
         if statement is None or len(known) < len(conditions):
             return None
         return self._skippable(step, known, before, statement) if is_skippable else [*before, statement]
+
+    def _under(self, step: ast.Step, facts: Facts) -> AbstractContextManager[None]:
+        """Where a step is checked. What one without conditions says (a validation, a way that leaves) holds below."""
+        return self._expressions.assuming(facts) if step.conditions else nullcontext()
 
     def _skippable(
         self, step: ast.Step, conditions: list[ir.Expression], before: list[ir.Statement], statement: ir.Statement

@@ -81,13 +81,23 @@ class Judge:
         self._base: Facts | None = None
         """What the contracts say, while constants are noted; None while they are not."""
 
-    def value_aloud(self, expression: ir.Expression, base: Facts) -> Known | None:
-        """The value, noting constants. A comparison is one only if the contracts alone make it so: rows that repeat
-        what the rows above have ruled out are good style."""
+    def value_aloud(self, expression: ir.Expression, facts: Facts, base: Facts) -> Known | None:
+        """The value, noting constants. A comparison is one only if `base`, the contracts and the steps above, makes it
+        so: rows that repeat what the rows above have ruled out are good style."""
         self._base = base
-        value = self.value(expression, base)
+        value = self.value(expression, facts)
         self._base = None
         return value
+
+    def condition_aloud(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
+        """The branches of a condition, noting constants in it where it is none as a whole."""
+        before = len(self.found)
+        self._base = base
+        holds, fails = self.branch(expression, facts)
+        self._base = None
+        if (holds is None) != (fails is None):
+            del self.found[before:]
+        return holds, fails
 
     # -- values -----------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vesper.check.intervals import Known
 from vesper.check.judge import Constant, Judge
+from vesper.check.reachable_flow import FlowWalk, Way
 from vesper.check.terms import Facts
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
@@ -204,46 +204,42 @@ class _Reporter:
 
     def _body(self, facts: Facts) -> Facts | None:
         """What is known of the outputs when the steps are done; None where they never are."""
-        judge = self._judge
-        returned: Facts | None = None
-        is_straight = True
-        for statement in self._node.body:
-            match statement:
-                case ir.Step(value=expression, handlers=()):
-                    number = judge.terms.add_step(statement)
-                    value = self._aloud(expression, facts)
-                    if value is None:
-                        break
-                    facts = judge.terms.learn(facts, number, value) or facts
-                case ir.Require(clause):
-                    judge.terms.add(clause.holds)
-                    holds, _ = judge.branch(clause.holds, facts)
-                    if holds is None:
-                        break
-                    facts = holds
-                case ir.Return(values):
-                    returned = self._returned(values, facts) if is_straight else None
-                case _:
-                    # What has statements inside, or takes failures, is one value of which only the type is known; and
-                    # the node may return in there.
-                    is_straight = False
-        for constant in judge.found:
+        flow = FlowWalk(self._judge)
+        returned = flow.body(self._node.body, facts)
+        for constant in self._judge.found:
             self._constant(constant)
+        for way in flow.ways:
+            self._way(way)
         return returned
 
-    def _aloud(self, expression: ir.Expression, facts: Facts) -> Known | None:
-        return self._judge.value_aloud(expression, facts)
-
-    def _returned(self, values: tuple[tuple[str, ir.Expression], ...], facts: Facts) -> Facts | None:
-        """The facts and what each output can be."""
-        terms = self._judge.terms
-        returned: Facts | None = facts
-        for name, expression in values:
-            terms.add(expression)
-            value = self._aloud(expression, facts)
-            output = terms.output(name, expression.type)
-            returned = None if value is None or returned is None else terms.learn(returned, output, value)
-        return returned
+    def _way(self, way: Way) -> None:
+        """A condition of the flow. A loop or a step that always runs says too much, one that never runs is no step."""
+        is_negated = isinstance(way.condition, ir.Call) and way.condition.op == "boolean.not"
+        shown, holds = way.condition, way.holds
+        if is_negated and way.condition.place == ir.children(way.condition)[0].place:  # a validation with an error
+            shown, holds = ir.children(way.condition)[0], not way.holds
+            way = Way(shown, holds, "validation")
+        span = self._span(shown.place)
+        always = "true" if holds else "false"
+        if way.kind == "validation" and holds:
+            self.findings.append(Finding(Code.ALWAYS_HOLDS, shown, True))
+            text, help_ = self._slice(span), "take it out, or say what was meant"
+            why = "follows from the contracts and the steps above"
+            self._warn(Code.ALWAYS_HOLDS, span, why, (), help_, what="validation", clause=text)
+        elif way.kind == "arm" and holds and way.is_last:
+            self.findings.append(Finding(Code.CONSTANT_COMPARISON, shown, True))
+            text = self._slice(span)
+            self._warn(Code.CONSTANT_COMPARISON, span, f"always {always}", (), None, text=text, always=always)
+        else:
+            self.findings.append(Finding(Code.UNREACHABLE_BRANCH, shown, holds))
+            what = {
+                ("validation", False): "what comes after this validation",
+                ("loop", False): "the inside of this loop",
+                ("arm", False): "what this condition leads to",
+            }.get((way.kind, holds), "the other way of this step")
+            label = f"always {always} here"
+            help_ = "the contracts and what stands above decide it; take it out, or say what was meant"
+            self._warn(Code.UNREACHABLE_BRANCH, span, label, (), help_, what=what)
 
     def _constant(self, constant: Constant) -> None:
         owner = constant.owner
@@ -258,7 +254,12 @@ class _Reporter:
             self._warn(Code.CONSTANT_COMPARISON, span, f"always {always}", (), None, text=text, always=always)
             return
         span = self._span(owner.condition.place)
-        if owner.place == owner.condition.place:
+        if owner.place == owner.condition.place and _is_when(owner):
+            always = "true" if constant.holds else "false"
+            what = "the null of this step" if constant.holds else "what this condition leads to"
+            help_ = "the contracts and what stands above decide it; take it out, or say what was meant"
+            self._warn(Code.UNREACHABLE_BRANCH, span, f"always {always} here", (), help_, what=what)
+        elif owner.place == owner.condition.place:
             self._row(owner, constant.holds, span)
         elif not _is_default(owner):
             branch, always = ("ELSE", "true") if constant.holds else ("THEN", "false")
@@ -310,6 +311,12 @@ class _Reporter:
 
     def _text(self, given: _Given) -> str:
         return " ".join(given.clause.text.split())
+
+
+def _is_when(owner: ir.If) -> bool:
+    """True for a step that is skipped where its `when` is false: the null stands where the condition stands."""
+    last = owner.otherwise
+    return isinstance(last, ir.Literal) and last.value is None and last.place == owner.place
 
 
 def _is_default(owner: ir.If) -> bool:

@@ -9,6 +9,7 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
+from vesper.codegen.contract_functions import ContractFunction
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
@@ -17,6 +18,7 @@ from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
+from vesper.ir.statements import all_statements
 from vesper.spec.types import OptionalOf, Type
 from vesper.spec.values import Value
 
@@ -37,6 +39,20 @@ class FunctionWriter:
         self.expressions = ExpressionWriter(naming, traced)
         self._types = types
         self._blocks = BlockWriter(node, naming, self.expressions, types, self._end)
+        for callee in node.calls:
+            naming.reserve(callee.node)
+        returns = sum(isinstance(each, ir.Return) for each in all_statements(node.body))
+        self._shared: dict[str, ContractFunction] = {}
+        self._own_names: dict[tuple[str, str], str] = {}
+        """Identifiers of outputs and fields of errors that are computed at an end."""
+        if returns > 1 and node.postconditions:
+            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, traced)
+        if node.invariants and (returns > 1 or node.errors):
+            self._shared["invariant"] = ContractFunction("invariant", node.invariants, traced)
+
+    def contract_functions(self) -> list[cst.FunctionDef]:
+        """The functions for clauses that several ends share."""
+        return [each.definition(self._blocks, self._naming, self._types) for each in self._shared.values()]
 
     def function(self) -> cst.FunctionDef:
         node = self._node
@@ -95,16 +111,22 @@ class FunctionWriter:
     def _clauses(self, phase: str, clauses: Sequence[ir.Clause], depth: int) -> list[cst.BaseStatement]:
         return [self._blocks.clause(phase, index, clause, depth) for index, clause in enumerate(clauses)]
 
+    def _checks(self, phase: str, clauses: Sequence[ir.Clause], depth: int) -> list[cst.BaseStatement]:
+        """What must hold at an end: the clauses themselves, or a call of the function that has them."""
+        if phase in self._shared:
+            return [self._shared[phase].call(self._naming)]
+        return self._clauses(phase, clauses, depth)
+
     def _end(self, statement: ir.Return | ir.Raise, depth: int) -> list[cst.BaseStatement]:
         """How the node ends here: the values, what must hold of them, and the return or raise itself."""
         kind = "output" if isinstance(statement, ir.Return) else "error"
         lines, entries = self._ending_values(kind, statement.values, depth)
         if isinstance(statement, ir.Return):
             self._absent("error", self._node.errors)
-            lines += self._clauses("postcondition", self._node.postconditions, depth)
+            lines += self._checks("postcondition", self._node.postconditions, depth)
         else:
             self._absent("output", self._node.outputs)
-        lines += self._clauses("invariant", self._node.invariants, depth)
+        lines += self._checks("invariant", self._node.invariants, depth)
         result = self.expressions.record(entries)
         word = "return " if isinstance(statement, ir.Return) else "raise DeclaredError()"
         if not fits(result, depth * _INDENT + len(word)):
@@ -128,16 +150,24 @@ class FunctionWriter:
             if isinstance(value, ir.Ref):
                 self._naming.alias(kind, name, self._naming.name(value.kind, value.name))
             elif is_named or not isinstance(value, ir.Literal):
-                self._naming.forget(kind, name)
-                target = self._naming.name(kind, name)
+                target, is_new = self._own_name(kind, name)
                 heading = [_BLANK, comment(f"{kind} {name}, line {value.place.line}")] if depth == 1 else []
-                annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+                annotation = self._types.annotation(value.type) if is_new and needs_annotation(value.type) else None
                 lines.append(self._blocks.assign(target, value, depth, heading, annotation=annotation))
             else:
                 entries.append((name, self.expressions.stored(value)))
                 continue
             entries.append((name, Written(cst.Name(self._naming.name(kind, name)), ATOM)))
         return lines, entries
+
+    def _own_name(self, kind: str, name: str) -> tuple[str, bool]:
+        """The identifier for a value at an end, and whether this is its first use: ends exclude each other."""
+        is_new = (kind, name) not in self._own_names
+        if is_new:
+            self._naming.forget(kind, name)
+            self._own_names[kind, name] = self._naming.name(kind, name)
+        self._naming.alias(kind, name, self._own_names[kind, name])
+        return self._own_names[kind, name], is_new
 
     def _absent(self, kind: str, declared: Sequence[ir.Output]) -> None:
         """What there is none of at this end is null in invariants."""
@@ -163,15 +193,13 @@ class FunctionWriter:
         if self._node.invariants:
             self._absent("output", self._node.outputs)
             for name, written in entries:
-                self._naming.forget("error", name)
-                target = self._naming.name("error", name)
+                target, _ = self._own_name("error", name)
                 if code_of(written.node) == "None":
                     self._naming.alias("error", name, "None")
                 else:
-                    lines.append(
-                        cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(target))], written.node)])
-                    )
-            lines += self._clauses("invariant", self._node.invariants, 2)
+                    assigned = cst.Assign([cst.AssignTarget(cst.Name(target))], written.node)
+                    lines.append(cst.SimpleStatementLine([assigned]))
+            lines += self._checks("invariant", self._node.invariants, 2)
         raised = cst.Raise(
             cst.Call(cst.Name("DeclaredError"), [cst.Arg(self.expressions.record(entries))]),
             cause=cst.From(cst.Name("failure")),
@@ -182,12 +210,6 @@ class FunctionWriter:
         )
         first = body[0].with_changes(leading_lines=[])
         return [cst.Try(body=cst.IndentedBlock([first, *body[1:]]), handlers=[caught], leading_lines=[_BLANK])]
-
-
-def _starts_at_once(fold: ir.For) -> bool:
-    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
-    initial = fold.with_
-    return isinstance(initial, ir.Literal | ir.Ref) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 def docstring(text: str) -> str:

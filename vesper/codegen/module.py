@@ -56,6 +56,7 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     writer = FunctionWriter(node, naming, types, traced)
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
+    checks = writer.contract_functions()
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
         for c in node.constants
@@ -68,10 +69,11 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
         *_separated(decimals, 1),
         *(statement for each in (*types.classes, success) for statement in _separated([each], 2)),
         *_separated(constants, 2 if node.constants else 0),
+        *(statement for each in checks for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED})
+    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     sites = {}
     for expression, index in writer.expressions.sites.items():
@@ -100,7 +102,9 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = _names_in(body)
     imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
+    called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])
+    imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
     header = [
         HEADER,
         f"# {node.node_id}, from {_shown(node.source.path)}",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import keyword
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
 from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.values import decimal_text
 
 _MAX_DECIMAL_NAME = 24
+_OF_THE_MODULE = ("decimal", "constant", "type")
 # What generated code mentions besides the node's own names; a step called `len` becomes `len_`.
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
@@ -19,6 +22,7 @@ RESERVED = frozenset({
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
+    "check_postconditions", "check_invariants",
 })  # fmt: skip
 
 
@@ -77,6 +81,23 @@ class Naming:
         if ("type", repr(type_)) not in self._given:
             self._given["type", repr(type_)] = self._fresh(wanted)
         return self._given["type", repr(type_)]
+
+    def reserve(self, identifier: str) -> None:
+        """Keep an identifier for what generated code calls so."""
+        self._taken.add(identifier)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """A function of its own: its names are free of those around it; what belongs to the module is shared."""
+        given, taken = self._given, self._taken
+        shared = {key: identifier for key, identifier in given.items() if key[0] in _OF_THE_MODULE}
+        self._given = dict(shared)
+        self._taken = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED} | set(shared.values())
+        try:
+            yield
+        finally:
+            added = {key: each for key, each in self._given.items() if key[0] in _OF_THE_MODULE and key not in given}
+            self._given, self._taken = given | added, taken | set(added.values())
 
     def forget(self, kind: str, name: str) -> None:
         """Let the next use of a name have an identifier of its own."""

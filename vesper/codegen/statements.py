@@ -9,6 +9,7 @@ from itertools import chain
 import libcst as cst
 
 from vesper.codegen.expressions import ExpressionWriter
+from vesper.codegen.handler_codes import taken_when, takes_the_rest
 from vesper.codegen.layout import break_arguments, break_long, code_of, fit_dict, fits
 from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
@@ -16,7 +17,7 @@ from vesper.codegen.types import TypeWriter, needs_annotation
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
-from vesper.spec.types import OptionalOf, Primitive, Type
+from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
 
 _INDENT = 4
 _BLANK = cst.EmptyLine(indent=False)
@@ -46,6 +47,8 @@ class BlockWriter:
         self._counters: list[str] = []
         """Of the loops around, those that count: their iterations are part of the path of a request."""
         self._requires = 0
+        self._failures: list[str] = []
+        """The names of the failures whose handlers are being written, outermost first."""
         self._skipped_values: dict[str, ir.Expression] = {}
         """Of requests that may be skipped: what their value becomes outside."""
 
@@ -198,7 +201,8 @@ class BlockWriter:
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
     def _annotation(self, type_: Type) -> cst.BaseExpression | None:
-        return self._types.annotation(type_) if needs_annotation(type_) or isinstance(type_, OptionalOf) else None
+        is_composed = isinstance(type_, OptionalOf | ArrayOf | MapOf | SetOf)
+        return self._types.annotation(type_) if is_composed or needs_annotation(type_) else None
 
     def _state_annotation(self, value: ir.Expression) -> cst.BaseExpression | None:
         """The same for what a loop starts with: of nothing a type checker cannot see what it will hold."""
@@ -426,7 +430,7 @@ class BlockWriter:
         """What came of it, under the name of the step; where nobody can ask for it, the request alone."""
         heading = self._heading(statement.name, statement.place)
         self._expressions.sites[asked] = statement.result.index
-        skipped = self._skipped_values.pop(statement.name, None)
+        skipped = self._skipped_values.get(statement.name)
         if self._expressions.traced:
             if isinstance(asked, cst.Yield):
                 in_parentheses = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -455,36 +459,35 @@ class BlockWriter:
         first = lines[0]
         heading = list(getattr(first, "leading_lines", ()))
         lines[0] = first.with_changes(leading_lines=[])
-        rows = sorted(
-            ((_precedence(code), code, handler) for handler in handlers for code in handler.codes),
-            key=lambda row: row[0],
-        )
-        merged: list[tuple[list[str], ir.Handler]] = []
-        for _, code, handler in rows:
-            if merged and merged[-1][1] is handler and _precedence(merged[-1][0][0]) == _precedence(code) == 0:
-                merged[-1][0].append(code)
-            else:
-                merged.append(([code], handler))
+        failure = self._failure_name()
+        self._failures.append(failure)
+        rest = next((handler for handler in handlers if takes_the_rest(handler)), None)
         again = cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])])
-        orelse: cst.If | cst.Else | None = None
-        if merged[-1][0] == ["any"]:
-            codes, handler = merged.pop()
-            orelse = cst.Else(self._handler(handler, statement, depth + 2))
-        else:
-            orelse = cst.Else(again)
-        for codes, handler in reversed(merged):
-            body = self._handler(handler, statement, depth + 2)
-            orelse = cst.If(test=_is_one_of(codes), body=body, orelse=orelse)
+        named = [handler for handler in handlers if handler is not rest]
+        # In written order, so that names are given out in the order in which a reader meets them.
+        bodies = [self._handler(handler, statement, depth + 2) for handler in named]
+        orelse: cst.If | cst.Else = cst.Else(again if rest is None else self._handler(rest, statement, depth + 2))
+        for handler, body in reversed(list(zip(named, bodies, strict=True))):
+            orelse = cst.If(test=taken_when(handler, handlers, failure), body=body, orelse=orelse)
+        self._failures.pop()
         inside = orelse.body if isinstance(orelse, cst.Else) else cst.IndentedBlock([orelse])
-        caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=cst.AsName(cst.Name("failure")))
+        caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=cst.AsName(cst.Name(failure)))
         return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
+
+    def _failure_name(self) -> str:
+        """What a failure is called: Python forgets the name at the end of its handler, so one inside has another."""
+        return "failure" if not self._failures else self._naming.fresh("failure")
 
     def _handler(self, handler: ir.Handler, statement: ir.Statement, depth: int) -> cst.IndentedBlock:
         value: Lines = []
         if handler.value is not None:
             assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
             target = self._naming.name("step", statement.name)
-            value = [self.assign(target, handler.value, depth, mark_as=handler.value)]
+            written = self._expressions.marked(handler.value, self._expressions.stored(handler.value))
+            skipped = self._skipped_values.get(statement.name)
+            if skipped is not None:
+                written = self._expressions.marked(skipped, written)
+            value = [self._assigned(target, written.node, depth)]
         elif not leaves(handler.body):
             value = [cst.SimpleStatementLine([cst.Raise()])]
         return self._inner(handler.body, depth, value)
@@ -497,26 +500,6 @@ def _starts_at_once(fold: ir.For) -> bool:
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-
-
-def _precedence(code: str) -> int:
-    """An exact code comes before a class of statuses, that before every status, that before anything."""
-    return {"any": 3, "http_error": 2, "http_4xx": 1, "http_5xx": 1}.get(code, 0)
-
-
-def _is_one_of(codes: list[str]) -> cst.BaseExpression:
-    code: cst.BaseExpression = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
-    literals: list[cst.BaseExpression] = [cst.SimpleString(string_literal(each)) for each in codes]
-    if codes[0] in ("http_4xx", "http_5xx"):
-        code = cst.Call(cst.Name("http_class"), [cst.Arg(code)])
-    elif codes[0] == "http_error":
-        status = cst.Call(cst.Name("http_class"), [cst.Arg(code)])
-        is_status = cst.Comparison(status, [cst.ComparisonTarget(cst.NotEqual(), cst.SimpleString(string_literal("")))])
-        plain = cst.Comparison(code, [cst.ComparisonTarget(cst.Equal(), literals[0])])
-        return cst.BooleanOperation(is_status, cst.Or(), plain)
-    if len(literals) == 1:
-        return cst.Comparison(code, [cst.ComparisonTarget(cst.Equal(), literals[0])])
-    return cst.Comparison(code, [cst.ComparisonTarget(cst.In(), cst.Tuple([cst.Element(each) for each in literals]))])
 
 
 def _asks(block: ir.Block) -> bool:

@@ -7,6 +7,7 @@ that: it parses what was written and refuses every form that is not on the list.
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 _FORMS: tuple[type[ast.AST], ...] = (
     ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.FunctionDef, ast.arguments, ast.arg,
@@ -23,8 +24,10 @@ _CALLS = frozenset({
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
     "fold_entries", "mark", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
+    "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
+_KEPT = ("keep", "mark", "check_postconditions", "check_invariants")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 
@@ -32,7 +35,8 @@ class VocabularyError(Exception):
     """Generated code has a form that no writer should produce. This is a bug in Vesper."""
 
 
-def check_vocabulary(text: str, kernels: set[str]) -> None:
+def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:
+    """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
     calls = _CALLS | kernels
     everything = list(ast.walk(ast.parse(text)))
     given = {
@@ -48,7 +52,7 @@ def check_vocabulary(text: str, kernels: set[str]) -> None:
             raise VocabularyError(f"line {node.lineno}: a function that no call is given")
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in calls):
             raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
-        if isinstance(node, ast.ImportFrom) and not _may_import(node.module or ""):
+        if isinstance(node, ast.ImportFrom) and not (_may_import(node) or _is_callee(node, callees)):
             raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
         if isinstance(node, ast.Expr) and not (isinstance(node.value, ast.Constant) or _is_kept(node.value)):
             raise VocabularyError(f"line {node.lineno}: a statement that only computes")
@@ -56,9 +60,14 @@ def check_vocabulary(text: str, kernels: set[str]) -> None:
 
 def _is_kept(value: ast.expr) -> bool:
     """Statements that are there for what they do: a request whose answer nobody needs, and `keep(collected, …)`."""
-    is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("keep", "mark")
+    is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _KEPT
     return is_keep or isinstance(value, ast.Yield | ast.YieldFrom)
 
 
-def _may_import(module: str) -> bool:
-    return module in _MODULES or module.startswith("vesper.kernels.")
+def _may_import(node: ast.ImportFrom) -> bool:
+    module = node.module or ""
+    return node.level == 0 and (module in _MODULES or module.startswith("vesper.kernels."))
+
+
+def _is_callee(node: ast.ImportFrom, callees: Collection[str]) -> bool:
+    return node.level == 1 and node.module in callees and [each.name for each in node.names] == [node.module]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from decimal import DecimalException
 from functools import partial
-from types import CodeType, TracebackType
+from types import CodeType, SimpleNamespace, TracebackType
 from typing import Any, cast
 
 from vesper.codegen.function import takes_now
@@ -50,8 +51,10 @@ class _LoadedFunction:
         self.module: GeneratedModule = generate_module(node, traced)
         self.filename = f"<vesper {node.node_id}{' traced' if traced else ''}>"
         self._lines = self.module.text.splitlines()
-        # The called nodes' functions are given, not imported: they belong to this program and no other.
-        namespace: dict[str, Any] = {"__name__": f"vesper.generated.{node.node_id}", **callees}
+        namespace: dict[str, Any] = {
+            "__name__": f"vesper.generated.{node.node_id}",
+            "__builtins__": {**vars(builtins), "__import__": _importer(callees)},
+        }
         # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py.
         exec(compile(self.module.text, self.filename, "exec"), namespace)  # noqa: S102
         self.function: Callable[..., Any] = namespace[self.module.function]
@@ -82,6 +85,17 @@ class _LoadedFunction:
     def _characters(self, line: int, column: int) -> int:
         """Python counts columns in bytes of UTF-8, the map in characters."""
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
+
+
+def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """How generated code imports: the called nodes are those of this program, and no others."""
+
+    def import_(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
+        if level == 1:
+            return SimpleNamespace(**{name: callees[name]})
+        return builtins.__import__(name, globals_, locals_, names, level)
+
+    return import_
 
 
 class PythonProgram:

@@ -14,7 +14,6 @@ from vesper.spec.errors import ErrorCode
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-_Value = TypeVar("_Value")
 MAX_COLLECTED = 1_000_000
 
 FAILURES = (Raised, DecimalException)
@@ -86,7 +85,7 @@ def counted(iterations: int, most: int) -> int:
     return iterations + 1
 
 
-def keep(collected: list[_Value], value: _Value) -> None:
+def keep(collected: list[Any], value: object) -> None:
     """Add what an iteration collects."""
     if len(collected) >= MAX_COLLECTED:
         raise Raised(ErrorCode.TOO_LARGE)

@@ -2,8 +2,8 @@
 
 `draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
 layers below: types and literals, terms and scopes, forms, operations (`programs_types`, `programs_terms`,
-`programs_forms`, `programs_expressions`); the text (`programs_text`); running and reducing (`programs_run`,
-`programs_reduce`).
+`programs_forms`, `programs_expressions`); the steps of a flow (`programs_flow`, `programs_effects`); the text
+(`programs_text`); running and reducing (`programs_run`, `programs_reduce`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from vesper.spec.types import (
     SetOf,
     Type,
     is_key,
+    optional,
 )
 from vesper.verify.programs_expressions import Expressions
+from vesper.verify.programs_flow import Flow
 from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
 from vesper.verify.programs_text import (
     Draft,
     DrawnCompute,
     DrawnConstant,
+    DrawnFlow,
     DrawnFunction,
     DrawnInput,
     DrawnNamed,
@@ -47,6 +50,7 @@ _NAMES = (
     "none", "sorted", "k", "v", "x", "y", "z", "text_length", "range", "raise", "result", "node", "outputs", "inputs",
     "float", "bytes", "date", "json", "timedelta", "json_cast",
 )  # fmt: skip
+_WITH_EFFECTS = ("event_handler", "http_handler", "scheduled_job")
 _ALSO_MEMBERS = ("status", "kind", "open")
 """Names that are members of enums too; only for types that never stand where an enum is expected."""
 _FIELDS = ("a", "b", "qty", "price", "tags", "note", "kind", "of", "keys", "items", "get", "def", "self_")
@@ -76,6 +80,9 @@ class _Program:
         self._scope = Scope()
         self._unused = [*_NAMES]
         self._random.shuffle(self._unused)
+        # Half of the nodes have steps that are no expressions, and half of those may ask for effects.
+        self._type = self._random.choice(("function", "function", *_WITH_EFFECTS))
+        self._has_flow = self._type != "function" or self._random.random() < 0.3
 
     def draft(self) -> Draft:
         named = tuple(self._named(name) for name in _NAMED_TYPES[: self._few(0, 0, 1, 2)])
@@ -84,11 +91,19 @@ class _Program:
         for _ in range(self._few(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
+        if self._type == "event_handler":
+            self._scope = self._scope.declare("input", "event_id", STRING)
+            inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
         outputs = self._outputs(inputs)
         functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
+        flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
         preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
-        steps, returned = self._flow(outputs)
+        steps, returned = self._flow(outputs, flow)
         postconditions = self._clauses(self._after(inputs, outputs), self._few(0, 0, 1, 2))
+        invariants: tuple[Term, ...] = ()
+        if flow is not None:
+            seen = self._always_seen(inputs, outputs, is_optional=bool(flow.raised))
+            invariants = self._clauses(seen, self._few(0, 0, 1))
         return Draft(
             node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
             records=records,
@@ -103,6 +118,10 @@ class _Program:
             postconditions=postconditions,
             named=named,
             functions=functions,
+            type=self._type,
+            error_codes=() if flow is None else tuple(sorted(flow.raised)),
+            invariants=invariants,
+            capabilities=() if flow is None or flow.effects is None else tuple(sorted(flow.effects.capabilities)),
         )
 
     def _few(self, *counts: int) -> int:
@@ -184,7 +203,8 @@ class _Program:
             self._remember(type_)
             name = self._name()
             self._scope = self._scope.declare("input", name, type_)
-            return DrawnInput(name, type_, (), None, written)
+            default = self._types.yaml(type_) if self._type == "scheduled_job" else None  # it runs without a caller
+            return DrawnInput(name, type_, (), default, written)
         type_ = self._new_type()
         known = _CONSTRAINTS.get(type_, ())
         name = self._name()
@@ -193,6 +213,8 @@ class _Program:
             name = self._random.choice(free) if free else name
         constraints = self._random.sample(known, self._few(0, 0, 0, 1, 1, 2)) if known else []
         default = self._types.yaml(type_) if self._random.random() < 0.2 else None
+        if self._type == "scheduled_job" and default is None:  # it runs without a caller
+            default = self._types.yaml(type_)
         self._scope = self._scope.declare("input", name, type_)
         return DrawnInput(name, type_, tuple(constraints), default)
 
@@ -235,10 +257,23 @@ class _Program:
                 scope = scope.declare("input", each.name, each.type)
         return scope
 
+    def _always_seen(
+        self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...], is_optional: bool
+    ) -> Scope:
+        """What invariants see: outputs by their full names, missing where the node ends with an error."""
+        scope = Scope()
+        for each in inputs:
+            scope = scope.declare("input", each.name, each.type)
+        found = [
+            Known(f"output {name}", f"output.{name}", optional(type_) if is_optional else type_)
+            for name, type_ in outputs
+        ]
+        return replace(scope, names=(*scope.names, *found))
+
     # -- flow -------------------------------------------------------------------------------------
 
     def _flow(
-        self, outputs: tuple[tuple[str, Type], ...]
+        self, outputs: tuple[tuple[str, Type], ...], flow: Flow | None
     ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
         """Steps of their own and steps that have an output's name, then what is returned."""
         wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._few(0, 1, 1, 2, 3))]
@@ -252,6 +287,10 @@ class _Program:
         held = dict(outputs)
         steps: list[DrawnStep] = []
         done: set[str] = set()
+        if flow is not None:
+            if self._type == "http_handler":  # it declares errors
+                steps.append(DrawnFlow(flow.raising(self._scope)))
+            steps += self._flow_steps(flow, self._few(1, 2, 3))
         while wanted:
             size = min(len(wanted), self._few(1, 1, 1, 2, 3))
             now, wanted = wanted[:size], wanted[size:]
@@ -261,11 +300,22 @@ class _Program:
                 is_block = size > 1 or self._random.random() < 0.3
                 steps.append(DrawnCompute(tuple((name, self._computed(name, type_)) for name, type_ in now), is_block))
             done |= {name for name, type_ in now if type_ is not None}
+            steps += [] if flow is None else self._flow_steps(flow, self._few(0, 0, 1))
         returned = tuple(
             (name, None if name in done else self._expressions.fitting(held[name], self._scope, self._depth()))
             for name, _ in outputs
         )
         return tuple(steps), returned
+
+    def _flow_steps(self, flow: Flow, count: int) -> list[DrawnStep]:
+        found: list[DrawnStep] = []
+        for _ in range(count):
+            try:
+                fields, self._scope = flow.step(self._scope)
+            except NoWay:
+                continue
+            found.append(DrawnFlow(fields))
+        return found
 
     def _declare_step(self, name: str, type_: Type) -> None:
         self._remember(type_)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from vesper.spec.types import BOOLEAN, BYTES, DECIMAL, FLOAT, INTEGER, JSON, STRING, OptionalOf, Type
 from vesper.verify.programs_terms import TIGHTEST, Term
-from vesper.verify.programs_text import Draft, DrawnCompute, DrawnStep, DrawnTable, Written
+from vesper.verify.programs_text import Draft, DrawnCompute, DrawnFlow, DrawnStep, DrawnTable, Tree, Written
 
 MAX_TRIES = 400
 _Item = TypeVar("_Item")
@@ -59,6 +59,10 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, preconditions=clauses)
     for clauses in _without_one(draft.postconditions):
         yield replace(draft, postconditions=clauses)
+    for clauses in _without_one(draft.invariants):
+        yield replace(draft, invariants=clauses)
+    for codes in _without_one(draft.error_codes):
+        yield replace(draft, error_codes=codes)
     for constants in _without_one(draft.constants):
         yield replace(draft, constants=constants)
     for inputs in _without_one(draft.inputs):
@@ -88,6 +92,10 @@ def _simpler_steps(step: DrawnStep) -> Iterator[DrawnStep]:
             yield DrawnCompute(((step.name, then),), is_block=False)
         for rows in _without_one(step.rows):
             yield replace(step, rows=rows)
+    elif isinstance(step, DrawnFlow):
+        for fields in _smaller_trees(dict(step.fields)):
+            assert isinstance(fields, dict)
+            yield DrawnFlow(fields)
     elif len(step.values) > 1:
         for values in _without_one(step.values):
             yield replace(step, values=values)
@@ -123,6 +131,11 @@ def _simpler_in_step(step: DrawnStep) -> Iterator[DrawnStep]:
             for simpler in _simpler_values(value):
                 yield replace(step, values=_put(step.values, index, (name, simpler)))
         return
+    if isinstance(step, DrawnFlow):
+        for fields in _simpler_trees(dict(step.fields)):
+            assert isinstance(fields, dict)
+            yield DrawnFlow(fields)
+        return
     for index, (when, then) in enumerate(step.rows):
         for term in _simpler_terms(when):
             yield replace(step, rows=_put(step.rows, index, (term, then)))
@@ -130,6 +143,30 @@ def _simpler_in_step(step: DrawnStep) -> Iterator[DrawnStep]:
             yield replace(step, rows=_put(step.rows, index, (when, term)))
     for term in _simpler_terms(step.otherwise):
         yield replace(step, otherwise=term)
+
+
+def _smaller_trees(tree: Tree) -> Iterator[Tree]:
+    """The tree without one field or entry, at any depth; what has no sense the checker refuses."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield {name: each for name, each in tree.items() if name != key}
+            yield from ({**tree, key: smaller} for smaller in _smaller_trees(value))
+    elif isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield tree[:index] + tree[index + 1 :]
+            yield from ([*tree[:index], smaller, *tree[index + 1 :]] for smaller in _smaller_trees(item))
+
+
+def _simpler_trees(tree: Tree) -> Iterator[Tree]:
+    """The tree with one expression simpler."""
+    if isinstance(tree, Term):
+        yield from _simpler_terms(tree)
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from ({**tree, key: simpler} for simpler in _simpler_trees(value))
+    elif isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield from ([*tree[:index], simpler, *tree[index + 1 :]] for simpler in _simpler_trees(item))
 
 
 def _simpler_values(value: Written) -> Iterator[Written]:

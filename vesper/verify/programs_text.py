@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -76,8 +76,17 @@ class DrawnTable:
     otherwise: Term
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnFlow:
+    """Any other step, field by field."""
+
+    fields: Mapping[str, Tree]
+
+
 Written: TypeAlias = "Term | list[Term] | dict[str, Term]"
-DrawnStep: TypeAlias = DrawnCompute | DrawnTable
+Tree: TypeAlias = "Term | str | list[Tree] | dict[str, Tree]"
+"""YAML: an expression or a template, text that is written as it stands, a list, a mapping."""
+DrawnStep: TypeAlias = DrawnCompute | DrawnTable | DrawnFlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,11 @@ class Draft:
     postconditions: tuple[Term, ...]
     named: tuple[DrawnNamed, ...] = ()
     functions: tuple[DrawnFunction, ...] = ()
+    type: str = "function"
+    error_codes: tuple[str, ...] = ()
+    """The members of `error_code`; a node without declares no errors."""
+    invariants: tuple[Term, ...] = ()
+    capabilities: tuple[str, ...] = ()
 
     def text(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -150,7 +164,7 @@ def _folded(text: str) -> list[str]:
 
 def _lines(draft: Draft) -> Iterator[str]:
     yield f"node_id: {draft.node_id}"
-    yield "type: function"
+    yield f"type: {draft.type}"
     yield "intent: A random program"
     if draft.records or draft.named:
         yield "types:"
@@ -168,6 +182,10 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield "outputs:"
     yield "  success:"
     yield from (f"    {name}: {scalar(type_text(type_))}" for name, type_ in draft.outputs)
+    if draft.error_codes:
+        yield "  error:"
+        yield f"    error_code: enum[{', '.join(draft.error_codes)}]"
+        yield "    message: string"
     if draft.constants:
         yield "constants:"
         for constant in draft.constants:
@@ -177,14 +195,28 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield "functions:"
         for function in draft.functions:
             yield from _function(function)
-    if draft.preconditions or draft.postconditions:
+    if draft.preconditions or draft.postconditions or draft.invariants:
         yield "contracts:"
         yield from _clauses("  ", "preconditions", draft.preconditions)
         yield from _clauses("  ", "postconditions", draft.postconditions)
+        yield from _clauses("  ", "invariants", draft.invariants)
     yield "flow:"
     for step in draft.steps:
-        yield from _table(step) if isinstance(step, DrawnTable) else _compute(step)
+        yield from _step(step)
     yield from _return(draft)
+    if draft.capabilities:
+        yield "security:"
+        yield f"  capabilities_required: [{', '.join(draft.capabilities)}]"
+
+
+def _step(step: DrawnStep) -> Iterator[str]:
+    match step:
+        case DrawnTable():
+            yield from _table(step)
+        case DrawnCompute():
+            yield from _compute(step)
+        case DrawnFlow(fields):
+            yield from _item("  ", dict(fields))
 
 
 def _function(each: DrawnFunction) -> Iterator[str]:
@@ -241,6 +273,35 @@ def _value(margin: str, key: str, value: Written) -> Iterator[str]:
             yield f"{margin}{key}:"
             for name, each in value.items():
                 yield from _entry(f"{margin}  ", name, str(each))
+
+
+def _tree(margin: str, key: str, value: Tree) -> Iterator[str]:
+    match value:
+        case Term():
+            yield from _entry(margin, key, str(value))
+        case str():
+            yield f"{margin}{key}: {value}"
+        case list() if not value:
+            yield f"{margin}{key}: []"
+        case list():
+            yield f"{margin}{key}:"
+            for each in value:
+                yield from _item(f"{margin}  ", each)
+        case _:
+            yield f"{margin}{key}:"
+            for name, each in value.items():
+                yield from _tree(f"{margin}  ", name, each)
+
+
+def _item(margin: str, value: Tree) -> Iterator[str]:
+    """One entry of a list."""
+    assert not isinstance(value, list), "no field has lists of lists"
+    if not isinstance(value, dict):
+        yield f"{margin}- {scalar(str(value)) if isinstance(value, Term) else value}"
+        return
+    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)]
+    yield f"{margin}- {lines[0].removeprefix(margin + '  ')}"
+    yield from lines[1:]
 
 
 def _table(step: DrawnTable) -> Iterator[str]:

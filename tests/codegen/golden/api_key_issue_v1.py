@@ -160,23 +160,7 @@ def api_key_issue_v1(
                 key=key_id,
             )
         except FAILURES as failure:
-            if code_of(failure) in ("timeout", "unavailable"):
-                # step forget, line 82
-                forget: int = yield Request(
-                    "forget",
-                    "database_write",
-                    "txn",
-                    {
-                        "database": "accounts",
-                        "sql": "DELETE FROM api_keys WHERE key_id = :key_id",
-                    },
-                    {"bind": {"key_id": key_id}},
-                )
-                raise DeclaredError({
-                    "error_code": "gateway_refused",
-                    "message": "the gateway does not take the key; nothing was issued",
-                })
-            elif http_class(code_of(failure)) == "http_4xx":
+            if code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_4xx":
                 # step forget, line 82
                 forget: int = yield Request(
                     "forget",

@@ -25,6 +25,12 @@ from vesper.kernels.map import put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
 
+from .order_pricing_v1 import order_pricing_v1
+from .payment_decision_v1 import payment_decision_v1
+from .payment_handler_v1 import payment_handler_v1
+from .stock_release_v1 import stock_release_v1
+from .stock_reservation_v1 import stock_reservation_v1
+
 D_0: Final = Decimal("0")
 
 
@@ -77,6 +83,16 @@ class Success(TypedDict):
     total: Decimal
     transaction_id: str | None
     reserved: dict[str, int]
+
+
+def check_postconditions(*, outcome: Literal["paid", "review"], transaction_id: str | None) -> None:
+    # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
+    if not (not outcome == "paid" or transaction_id is not None):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"outcome": outcome, "transaction_id": transaction_id},
+        )
 
 
 @exact_steps
@@ -235,14 +251,7 @@ def checkout_v1(
         outcome: Literal["paid", "review"] = "review"
         transaction_id = None
         reserved_ = reserved["pieces"]
-
-        # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
-        if not (not outcome == "paid" or transaction_id is not None):
-            raise ContractBroken(
-                "postcondition",
-                0,
-                {"outcome": outcome, "transaction_id": transaction_id},
-            )
+        check_postconditions(outcome=outcome, transaction_id=transaction_id)
 
         return {
             "outcome": outcome,
@@ -277,38 +286,31 @@ def checkout_v1(
                 "message": "the card was declined; nothing is reserved any more",
             })
         elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
-            message_ = text_concat(
+            message = text_concat(
                 decimal_text(total),
                 " could not be paid; the basket waits",
             )
 
-            raise DeclaredError({"error_code": "payment_failed", "message": message_})
+            raise DeclaredError({"error_code": "payment_failed", "message": message})
         else:
             raise
 
     # output outcome, line 113
-    outcome_: Literal["paid", "review"] = "paid"
+    outcome = "paid"
 
     # output total, line 113
     total_ = paid["amount_charged"]
 
     # output transaction_id, line 113
-    transaction_id_ = paid["transaction_id"]
+    transaction_id = paid["transaction_id"]
 
     # output reserved, line 113
-    reserved__ = reserved["pieces"]
-
-    # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
-    if not (not outcome_ == "paid" or transaction_id_ is not None):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"outcome": outcome_, "transaction_id": transaction_id_},
-        )
+    reserved_ = reserved["pieces"]
+    check_postconditions(outcome=outcome, transaction_id=transaction_id)
 
     return {
-        "outcome": outcome_,
+        "outcome": outcome,
         "total": total_,
-        "transaction_id": transaction_id_,
-        "reserved": reserved__,
+        "transaction_id": transaction_id,
+        "reserved": reserved_,
     }

@@ -43,6 +43,24 @@ DAYS_PER_LEVEL: Final[int] = 14
 FIRST_FEE: Final[Decimal] = D_5_00
 
 
+def check_postconditions(*, due: Decimal, amount: Decimal, fee: Decimal, level: int, sent: Literal["nothing", "mail", "letter", "agency"], sent_at: datetime | None) -> None:
+    # postcondition, line 32: due == old(amount) + fee
+    if not due == amount + fee:
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"due": due, "amount": amount, "fee": fee},
+        )
+
+    # postcondition, line 33: level <= 4
+    if not level <= 4:
+        raise ContractBroken("postcondition", 1, {"level": level})
+
+    # postcondition, line 34: sent == nothing => sent_at IS NULL
+    if not (not sent == "nothing" or sent_at is None):
+        raise ContractBroken("postcondition", 2, {"sent": sent, "sent_at": sent_at})
+
+
 @exact_steps
 def dunning_v1(
     event_id: str,
@@ -108,26 +126,7 @@ def dunning_v1(
             fee = D_0
             sent: Literal["nothing", "mail", "letter", "agency"] = "nothing"
             sent_at = None
-
-            # postcondition, line 32: due == old(amount) + fee
-            if not amount == amount + fee:
-                raise ContractBroken(
-                    "postcondition",
-                    0,
-                    {"due": amount, "amount": amount, "fee": fee},
-                )
-
-            # postcondition, line 33: level <= 4
-            if not level <= 4:
-                raise ContractBroken("postcondition", 1, {"level": level})
-
-            # postcondition, line 34: sent == nothing => sent_at IS NULL
-            if not (not sent == "nothing" or sent_at is None):
-                raise ContractBroken(
-                    "postcondition",
-                    2,
-                    {"sent": sent, "sent_at": sent_at},
-                )
+            check_postconditions(due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at)
 
             return {
                 "level": level,
@@ -206,36 +205,17 @@ def dunning_v1(
                         raise
                 choice = "agency"
             sent_ = choice
-        level_ = climb["level"]
-        fee_ = climb["fee"]
-        sent_at_ = asked_at
-
-        # postcondition, line 32: due == old(amount) + fee
-        if not due == amount + fee_:
-            raise ContractBroken(
-                "postcondition",
-                0,
-                {"due": due, "amount": amount, "fee": fee_},
-            )
-
-        # postcondition, line 33: level <= 4
-        if not level_ <= 4:
-            raise ContractBroken("postcondition", 1, {"level": level_})
-
-        # postcondition, line 34: sent == nothing => sent_at IS NULL
-        if not (not sent_ == "nothing" or sent_at_ is None):
-            raise ContractBroken(
-                "postcondition",
-                2,
-                {"sent": sent_, "sent_at": sent_at_},
-            )
+        level = climb["level"]
+        fee = climb["fee"]
+        sent_at = asked_at
+        check_postconditions(due=due, amount=amount, fee=fee, level=level, sent=sent_, sent_at=sent_at)
 
         return {
-            "level": level_,
-            "fee": fee_,
+            "level": level,
+            "fee": fee,
             "due": due,
             "sent": sent_,
-            "sent_at": sent_at_,
+            "sent_at": sent_at,
         }
     except FAILURES as failure:
         if code_of(failure) not in ("loop_limit",):

@@ -88,10 +88,10 @@ def exchange_rates_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "http_404":
-            message__ = text_concat("the bank has no rate for ", pair)
+            message = text_concat("the bank has no rate for ", pair)
 
-            raise DeclaredError({"error_code": "no_rate", "message": message__})
-        elif code_of(failure) in ("timeout", "unavailable"):
+            raise DeclaredError({"error_code": "no_rate", "message": message})
+        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
             # step noted, line 61
             try:
                 noted: Decimal = yield Request(
@@ -105,37 +105,8 @@ def exchange_rates_v1(
                     },
                     {"bind": {"pair": pair}},
                 )
-            except FAILURES as failure:
-                if code_of(failure) == "not_found":
-                    message_ = text_concat(
-                        "the bank is away, and there never was a rate for ",
-                        pair,
-                    )
-
-                    raise DeclaredError({"error_code": "no_rate", "message": message_})
-                else:
-                    raise
-            converted__ = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
-
-            return {"rate": noted, "converted": converted__, "source": "last_known"}
-        elif code_of(failure) == "bad_response":
-            answer = {"rate": D_MINUS_1}
-        elif http_class(code_of(failure)) == "http_5xx":
-            # step noted, line 61
-            try:
-                noted: Decimal = yield Request(
-                    "noted",
-                    "database_query",
-                    "read",
-                    {
-                        "database": "main",
-                        "sql": "SELECT rate FROM last_rates WHERE pair = :pair ORDER BY noted_at DESC LIMIT 1",
-                        "rows": "one",
-                    },
-                    {"bind": {"pair": pair}},
-                )
-            except FAILURES as failure:
-                if code_of(failure) == "not_found":
+            except FAILURES as failure_:
+                if code_of(failure_) == "not_found":
                     message = text_concat(
                         "the bank is away, and there never was a rate for ",
                         pair,
@@ -144,20 +115,22 @@ def exchange_rates_v1(
                     raise DeclaredError({"error_code": "no_rate", "message": message})
                 else:
                     raise
-            converted_ = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
+            converted = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
 
-            return {"rate": noted, "converted": converted_, "source": "last_known"}
+            return {"rate": noted, "converted": converted, "source": "last_known"}
+        elif code_of(failure) == "bad_response":
+            answer = {"rate": D_MINUS_1}
         else:
             raise
 
     # validation_3, line 75
     if not answer["rate"] > D_0:
-        message___ = text_concat(
+        message = text_concat(
             text_concat(text_concat("the bank's rate for ", pair), " is "),
             decimal_text(answer["rate"]),
         )
 
-        raise DeclaredError({"error_code": "bad_rate", "message": message___})
+        raise DeclaredError({"error_code": "bad_rate", "message": message})
 
     # step remember, line 78
     try:
@@ -188,9 +161,9 @@ def exchange_rates_v1(
         write_down = None
 
     # output rate, line 96
-    rate_ = answer["rate"]
+    rate = answer["rate"]
 
     # output converted, line 96
-    converted___ = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
+    converted = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
 
-    return {"rate": rate_, "converted": converted___, "source": "bank"}
+    return {"rate": rate, "converted": converted, "source": "bank"}

@@ -25,6 +25,12 @@ RETURN_DAYS: Final[int] = 30
 STAFF: Final[frozenset[str]] = frozenset({"support", "warehouse"})
 
 
+def check_invariants(*, error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] | None, after: Literal["paid", "shipped", "cancelled", "delivered", "returned"] | None) -> None:
+    # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
+    if not (error_code is None or after is None):
+        raise ContractBroken("invariant", 0, {"error_code": error_code, "after": after})
+
+
 @exact_steps
 def order_lifecycle_v1(
     order_id: str,
@@ -71,14 +77,7 @@ def order_lifecycle_v1(
                 error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_allowed"
                 message = "customers do not ship"
                 state = enum_text(now_in)
-
-                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-                if not (error_code is None or None is None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"error_code": error_code, "after": None},
-                    )
+                check_invariants(error_code=error_code, after=None)
 
                 raise DeclaredError({
                     "error_code": error_code,
@@ -88,25 +87,18 @@ def order_lifecycle_v1(
 
             # raise_2, line 63
             if tracking is None:
-                error_code_: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "no_tracking"
-                message_ = text_concat(
+                error_code = "no_tracking"
+                message = text_concat(
                     text_concat("a shipment of ", order_id),
                     " needs its tracking number",
                 )
-                state_ = None
-
-                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-                if not (error_code_ is None or None is None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"error_code": error_code_, "after": None},
-                    )
+                state = None
+                check_invariants(error_code=error_code, after=None)
 
                 raise DeclaredError({
-                    "error_code": error_code_,
-                    "message": message_,
-                    "state": state_,
+                    "error_code": error_code,
+                    "message": message,
+                    "state": state,
                 })
 
             # step ship_order, line 66
@@ -140,25 +132,18 @@ def order_lifecycle_v1(
                 )
             except FAILURES as failure:
                 if code_of(failure) == "invalid_transition":
-                    error_code__: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_possible"
-                    message__ = text_concat(
+                    error_code = "not_possible"
+                    message = text_concat(
                         text_concat(text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)),
                         ": what has left the house is sent back, not cancelled",
                     )
-                    state__ = enum_text(now_in)
-
-                    # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-                    if not (error_code__ is None or None is None):
-                        raise ContractBroken(
-                            "invariant",
-                            0,
-                            {"error_code": error_code__, "after": None},
-                        )
+                    state = enum_text(now_in)
+                    check_invariants(error_code=error_code, after=None)
 
                     raise DeclaredError({
-                        "error_code": error_code__,
-                        "message": message__,
-                        "state": state__,
+                        "error_code": error_code,
+                        "message": message,
+                        "state": state,
                     })
                 else:
                     raise
@@ -166,25 +151,18 @@ def order_lifecycle_v1(
         else:
             # conditional_3, line 97
             if now_in == "delivered" and days_since_delivery > RETURN_DAYS and not enum_text(actor) in STAFF:
-                error_code___: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "too_late"
-                message___ = text_concat(
+                error_code = "too_late"
+                message = text_concat(
                     text_concat(integer_text(days_since_delivery), " days are more than "),
                     integer_text(RETURN_DAYS),
                 )
-                state___ = enum_text(now_in)
-
-                # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-                if not (error_code___ is None or None is None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"error_code": error_code___, "after": None},
-                    )
+                state = enum_text(now_in)
+                check_invariants(error_code=error_code, after=None)
 
                 raise DeclaredError({
-                    "error_code": error_code___,
-                    "message": message___,
-                    "state": state___,
+                    "error_code": error_code,
+                    "message": message,
+                    "state": state,
                 })
 
             # step return_order, line 102
@@ -198,25 +176,18 @@ def order_lifecycle_v1(
             after = "returned"
     except FAILURES as failure:
         if code_of(failure) == "invalid_transition":
-            error_code____: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_possible"
-            message____ = text_concat(
+            error_code = "not_possible"
+            message = text_concat(
                 text_concat(enum_text(action), " is not possible for an order that is "),
                 enum_text(now_in),
             )
-            state____ = enum_text(now_in)
-
-            # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-            if not (error_code____ is None or None is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code____, "after": None},
-                )
+            state = enum_text(now_in)
+            check_invariants(error_code=error_code, after=None)
 
             raise DeclaredError({
-                "error_code": error_code____,
-                "message": message____,
-                "state": state____,
+                "error_code": error_code,
+                "message": message,
+                "state": state,
             })
         else:
             raise
@@ -248,10 +219,7 @@ def order_lifecycle_v1(
             1,
             {"refund_due": refund_due, "after": after},
         )
-
-    # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
-    if not (None is None or after is None):
-        raise ContractBroken("invariant", 0, {"error_code": None, "after": after})
+    check_invariants(error_code=None, after=after)
 
     return {
         "before": now_in,

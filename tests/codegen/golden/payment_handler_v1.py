@@ -48,6 +48,16 @@ class Success(TypedDict):
     at: datetime
 
 
+def check_postconditions(*, amount_charged: Decimal, amount: Decimal) -> None:
+    # postcondition, line 47: amount_charged == amount
+    if not amount_charged == amount:
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"amount_charged": amount_charged, "amount": amount},
+        )
+
+
 @exact_steps
 def payment_handler_v1(
     order_id: str,
@@ -126,14 +136,7 @@ def payment_handler_v1(
         )
         is_repeat = True
         at = now
-
-        # postcondition, line 47: amount_charged == amount
-        if not amount == amount:
-            raise ContractBroken(
-                "postcondition",
-                0,
-                {"amount_charged": amount, "amount": amount},
-            )
+        check_postconditions(amount_charged=amount, amount=amount)
 
         return {
             "transaction_id": transaction_id,
@@ -158,15 +161,9 @@ def payment_handler_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "invalid_transition":
-            message_ = text_concat(
-                text_concat("order ", order_id),
-                " is not to be paid",
-            )
+            message = text_concat(text_concat("order ", order_id), " is not to be paid")
 
-            raise DeclaredError({
-                "error_code": "order_not_pending",
-                "message": message_,
-            })
+            raise DeclaredError({"error_code": "order_not_pending", "message": message})
         else:
             raise
 
@@ -201,24 +198,7 @@ def payment_handler_v1(
                 "error_code": "card_declined",
                 "message": "the card was declined",
             })
-        elif code_of(failure) in ("timeout", "unavailable"):
-            # step mark_unavailable, line 107
-            mark_unavailable: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
-                "mark_unavailable",
-                "state_transition",
-                "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
-                {"entity": order_id},
-            )
-            raise DeclaredError({
-                "error_code": "provider_unavailable",
-                "message": "the provider did not answer",
-            })
-        elif http_class(code_of(failure)) == "http_5xx":
+        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
             # step mark_unavailable, line 107
             mark_unavailable: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
                 "mark_unavailable",
@@ -262,15 +242,12 @@ def payment_handler_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "conflict":
-            message__ = text_concat(
+            message = text_concat(
                 text_concat("charge ", call_stripe_api["id"]),
                 " is recorded already",
             )
 
-            raise DeclaredError({
-                "error_code": "already_recorded",
-                "message": message__,
-            })
+            raise DeclaredError({"error_code": "already_recorded", "message": message})
         else:
             # step refund, line 127
             refund: Json = yield Request(
@@ -309,33 +286,22 @@ def payment_handler_v1(
     )
 
     # output transaction_id, line 146
-    transaction_id_ = call_stripe_api["id"]
+    transaction_id = call_stripe_api["id"]
 
     # output status, line 147
-    status_: Literal["completed", "pending"] = (
-        "completed"
-        if call_stripe_api["status"] == "succeeded"
-        else "pending"
-    )
+    status = "completed" if call_stripe_api["status"] == "succeeded" else "pending"
 
     # output is_repeat, line 149
-    is_repeat_ = False
+    is_repeat = False
 
     # output at, line 150
-    at_ = now
-
-    # postcondition, line 47: amount_charged == amount
-    if not amount == amount:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"amount_charged": amount, "amount": amount},
-        )
+    at = now
+    check_postconditions(amount_charged=amount, amount=amount)
 
     return {
-        "transaction_id": transaction_id_,
-        "status": status_,
+        "transaction_id": transaction_id,
+        "status": status,
         "amount_charged": amount,
-        "is_repeat": is_repeat_,
-        "at": at_,
+        "is_repeat": is_repeat,
+        "at": at,
     }

@@ -53,6 +53,30 @@ class Success(TypedDict):
 SMALLEST: Final[Decimal] = D_0_01
 
 
+def check_postconditions(*, refunded: Decimal, left: Decimal, amount: Decimal | None) -> None:
+    # postcondition, line 52: refunded > 0 AND left >= 0
+    if not (refunded > D_0 and left >= D_0):
+        raise ContractBroken("postcondition", 0, {"refunded": refunded, "left": left})
+
+    # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
+    if not (amount is None or refunded == amount):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"amount": amount, "refunded": refunded},
+        )
+
+
+def check_invariants(*, refunded: Decimal | None, error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] | None) -> None:
+    # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
+    if not (refunded is None or error_code is None):
+        raise ContractBroken(
+            "invariant",
+            0,
+            {"refunded": refunded, "error_code": error_code},
+        )
+
+
 @exact_steps
 def refund_v1(
     *,
@@ -114,14 +138,7 @@ def refund_v1(
             if code_of(failure) == "not_found":
                 error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "unknown_transaction"
                 message = text_concat("there is no transaction ", transaction_id)
-
-                # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-                if not (None is None or error_code is None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"refunded": None, "error_code": error_code},
-                    )
+                check_invariants(refunded=None, error_code=error_code)
 
                 raise DeclaredError({"error_code": error_code, "message": message})
             else:
@@ -137,68 +154,32 @@ def refund_v1(
         if earlier is not None and earlier["amount"] > D_0 and open >= D_0:
             refund_id = earlier["refund_id"]
             refunded = earlier["amount"] if amount is None else amount
-
-            # postcondition, line 52: refunded > 0 AND left >= 0
-            if not (refunded > D_0 and open >= D_0):
-                raise ContractBroken(
-                    "postcondition",
-                    0,
-                    {"refunded": refunded, "left": open},
-                )
-
-            # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
-            if not (amount is None or refunded == amount):
-                raise ContractBroken(
-                    "postcondition",
-                    1,
-                    {"amount": amount, "refunded": refunded},
-                )
-
-            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-            if not (refunded is None or None is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"refunded": refunded, "error_code": None},
-                )
+            check_postconditions(refunded=refunded, left=open, amount=amount)
+            check_invariants(refunded=refunded, error_code=None)
 
             return {"refund_id": refund_id, "refunded": refunded, "left": open}
 
         # validation_2, line 93
         if not open >= SMALLEST:
-            error_code_: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "nothing_left"
-            message_ = text_concat(
+            error_code = "nothing_left"
+            message = text_concat(
                 text_concat("all of ", decimal_text(payment["amount"])),
                 " was given back already",
             )
+            check_invariants(refunded=None, error_code=error_code)
 
-            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-            if not (None is None or error_code_ is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"refunded": None, "error_code": error_code_},
-                )
-
-            raise DeclaredError({"error_code": error_code_, "message": message_})
+            raise DeclaredError({"error_code": error_code, "message": message})
 
         # validation_3, line 95
         if not wanted <= open:
-            error_code__: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "too_much"
-            message__ = text_concat(
+            error_code = "too_much"
+            message = text_concat(
                 text_concat(text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)),
                 " that is left",
             )
+            check_invariants(refunded=None, error_code=error_code)
 
-            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-            if not (None is None or error_code__ is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"refunded": None, "error_code": error_code__},
-                )
-
-            raise DeclaredError({"error_code": error_code__, "message": message__})
+            raise DeclaredError({"error_code": error_code, "message": message})
 
         # step state, line 98
         state: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
@@ -211,21 +192,14 @@ def refund_v1(
 
         # raise_4, line 103
         if state != "paid":
-            error_code___: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "order_not_paid"
-            message___ = text_concat(
+            error_code = "order_not_paid"
+            message = text_concat(
                 text_concat(text_concat("order ", payment["order_id"]), " is "),
                 enum_text(state),
             )
+            check_invariants(refunded=None, error_code=error_code)
 
-            # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-            if not (None is None or error_code___ is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"refunded": None, "error_code": error_code___},
-                )
-
-            raise DeclaredError({"error_code": error_code___, "message": message___})
+            raise DeclaredError({"error_code": error_code, "message": message})
 
         # step call_stripe_api, line 107
         try:
@@ -247,24 +221,14 @@ def refund_v1(
             )
         except FAILURES as failure:
             if http_class(code_of(failure)) == "http_4xx":
-                error_code____: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "refused"
-                message____ = text_concat(
+                error_code = "refused"
+                message = text_concat(
                     "stripe refuses to give back ",
                     decimal_text(wanted),
                 )
+                check_invariants(refunded=None, error_code=error_code)
 
-                # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-                if not (None is None or error_code____ is None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"refunded": None, "error_code": error_code____},
-                    )
-
-                raise DeclaredError({
-                    "error_code": error_code____,
-                    "message": message____,
-                })
+                raise DeclaredError({"error_code": error_code, "message": message})
             else:
                 raise
 
@@ -312,41 +276,16 @@ def refund_v1(
                     raise
         else:
             close_order = None
-        refund_id_ = call_stripe_api["id"]
+        refund_id = call_stripe_api["id"]
         left = open - wanted
+        check_postconditions(refunded=wanted, left=left, amount=amount)
+        check_invariants(refunded=wanted, error_code=None)
 
-        # postcondition, line 52: refunded > 0 AND left >= 0
-        if not (wanted > D_0 and left >= D_0):
-            raise ContractBroken("postcondition", 0, {"refunded": wanted, "left": left})
-
-        # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
-        if not (amount is None or wanted == amount):
-            raise ContractBroken(
-                "postcondition",
-                1,
-                {"amount": amount, "refunded": wanted},
-            )
-
-        # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-        if not (wanted is None or None is None):
-            raise ContractBroken(
-                "invariant",
-                0,
-                {"refunded": wanted, "error_code": None},
-            )
-
-        return {"refund_id": refund_id_, "refunded": wanted, "left": left}
+        return {"refund_id": refund_id, "refunded": wanted, "left": left}
     except FAILURES as failure:
         if code_of(failure) not in ("timeout",):
             raise
-        error_code_____ = code_of(failure)
-        message_____ = code_of(failure)
-
-        # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
-        if not (None is None or error_code_____ is None):
-            raise ContractBroken(
-                "invariant",
-                0,
-                {"refunded": None, "error_code": error_code_____},
-            )
+        error_code = code_of(failure)
+        message = code_of(failure)
+        check_invariants(refunded=None, error_code=error_code)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

@@ -19,6 +19,20 @@ class Success(TypedDict):
     is_repeat: bool
 
 
+def check_postconditions(*, reserved: int, pieces: int, left: int) -> None:
+    # postcondition, line 25: reserved > 0 AND reserved <= pieces
+    if not (reserved > 0 and reserved <= pieces):
+        raise ContractBroken(
+            "postcondition",
+            0,
+            {"reserved": reserved, "pieces": pieces},
+        )
+
+    # postcondition, line 26: left >= 0
+    if not left >= 0:
+        raise ContractBroken("postcondition", 1, {"left": left})
+
+
 @exact_steps
 def stock_reservation_v1(
     sku: str,
@@ -79,7 +93,7 @@ def stock_reservation_v1(
     else:
         # raise_2, line 45
         if not (False if allow_part is None else allow_part) or stock < 1:
-            message_ = text_concat(
+            message = text_concat(
                 text_concat(text_concat(integer_text(stock), " of "), sku),
                 " are left",
             )
@@ -87,7 +101,7 @@ def stock_reservation_v1(
 
             raise DeclaredError({
                 "error_code": "out_of_stock",
-                "message": message_,
+                "message": message,
                 "available": available,
             })
         wanted = stock
@@ -113,14 +127,14 @@ def stock_reservation_v1(
 
     # raise_3, line 59
     if reserve == 0:
-        message__ = text_concat(
+        message = text_concat(
             text_concat("somebody else took ", sku),
             " at the same time; ask again",
         )
 
         raise DeclaredError({
             "error_code": "busy",
-            "message": message__,
+            "message": message,
             "available": None,
         })
 
@@ -159,35 +173,17 @@ def stock_reservation_v1(
             )
             left = stock
             is_repeat = True
-
-            # postcondition, line 25: reserved > 0 AND reserved <= pieces
-            if not (wanted > 0 and wanted <= pieces):
-                raise ContractBroken(
-                    "postcondition",
-                    0,
-                    {"reserved": wanted, "pieces": pieces},
-                )
-
-            # postcondition, line 26: left >= 0
-            if not left >= 0:
-                raise ContractBroken("postcondition", 1, {"left": left})
+            check_postconditions(reserved=wanted, pieces=pieces, left=left)
 
             return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
         else:
             raise
 
     # output left, line 78
-    left_ = checked(stock - wanted)
+    left = checked(stock - wanted)
 
     # output is_repeat, line 78
-    is_repeat_ = False
+    is_repeat = False
+    check_postconditions(reserved=wanted, pieces=pieces, left=left)
 
-    # postcondition, line 25: reserved > 0 AND reserved <= pieces
-    if not (wanted > 0 and wanted <= pieces):
-        raise ContractBroken("postcondition", 0, {"reserved": wanted, "pieces": pieces})
-
-    # postcondition, line 26: left >= 0
-    if not left_ >= 0:
-        raise ContractBroken("postcondition", 1, {"left": left_})
-
-    return {"reserved": wanted, "left": left_, "is_repeat": is_repeat_}
+    return {"reserved": wanted, "left": left, "is_repeat": is_repeat}

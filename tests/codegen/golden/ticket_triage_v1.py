@@ -96,9 +96,9 @@ def ticket_triage_v1(
 
     # raise_1, line 53
     if untouched:
-        message_ = text_concat(text_concat("ticket ", ticket_id), " has its queue")
+        message = text_concat(text_concat("ticket ", ticket_id), " has its queue")
 
-        raise DeclaredError({"error_code": "already_triaged", "message": message_})
+        raise DeclaredError({"error_code": "already_triaged", "message": message})
 
     # step answer, line 57
     try:

@@ -207,3 +207,121 @@ def test_a_clause_that_repeats_another_names_it() -> None:
     (diagnostic,) = found("n > 5", "n > 3")
     assert diagnostic.code.title == "always-holds"
     assert [label.text for label in diagnostic.secondary] == ["this precondition says so already"]
+
+
+# -- blocks ---------------------------------------------------------------------------------------
+
+FLOW = """node_id: test_v1
+type: function
+intent: Test
+inputs:
+  amount: {type: decimal, constraints: [positive]}
+  color: enum[red, green, blue]
+  on: optional<integer>
+  xs: array<integer>
+outputs:
+  success: {r: integer}
+  error: {error_code: "enum[low]", message: string}
+contracts:
+  preconditions: [amount < 1000, color != blue]
+flow:
+  - {operation: raise, when: amount < 10, error: {error_code: low, message: low}}
+STEPS
+  - {operation: return, success: {r: 1}}
+"""
+RAISE = "error: {error_code: low, message: low}"
+
+
+def in_flow(*steps: str) -> list[tuple[str, str]]:
+    """What is said of these steps, each with the text it is said of."""
+    text = FLOW.replace("STEPS", "\n".join(f"  - {step}" for step in steps))
+    compiled, bag = compile_source(SourceFile("test_v1.vsp", text))
+    assert compiled is not None, [each.headline for each in bag.sorted()]
+    found = [each for each in bag.sorted() if each.code is not Code.UNUSED_VALUE]
+    return [(each.code.name, bag.source.slice(each.primary.span)) for each in found]
+
+
+@pytest.mark.parametrize(
+    "step, expected",
+    [
+        (f"{{operation: raise, when: amount > 1000, {RAISE}}}", [("UNREACHABLE_BRANCH", "amount > 1000")]),
+        # The end above with `amount < 10` did not come.
+        (f"{{operation: raise, when: amount < 5, {RAISE}}}", [("UNREACHABLE_BRANCH", "amount < 5")]),
+        ("{operation: return, when: amount < 5, success: {r: 2}}", [("UNREACHABLE_BRANCH", "amount < 5")]),
+        ("{operation: validation, require: [amount >= 10]}", [("ALWAYS_HOLDS", "amount >= 10")]),
+        ("{operation: validation, require: [amount < 3]}", [("UNREACHABLE_BRANCH", "amount < 3")]),
+        (
+            f"{{operation: validation, require: [{{condition: amount < 2000, {RAISE}}}]}}",
+            [("ALWAYS_HOLDS", "amount < 2000")],
+        ),
+        ("{step: a, operation: compute, when: amount > 3, value: 1}", [("UNREACHABLE_BRANCH", "amount > 3")]),
+        (
+            "{step: a, operation: conditional, condition: amount < 3, then: 1, else: 2}",
+            [("UNREACHABLE_BRANCH", "amount < 3")],
+        ),
+        (
+            "{step: a, operation: match, on: color, cases: [{is: red, then: 1}, {is: blue, then: 2}], otherwise: 3}",
+            [("UNREACHABLE_BRANCH", "blue")],
+        ),
+        (
+            "{step: a, operation: conditional, condition: amount > 50, then: IF amount > 20 THEN 1 ELSE 2, else: 3}",
+            [("UNREACHABLE_BRANCH", "amount > 20")],
+        ),
+        (
+            "{step: a, operation: loop, over: x IN xs WHERE amount < 1, collect: x}",
+            [("UNREACHABLE_BRANCH", "amount < 1")],
+        ),
+        (
+            "{step: a, operation: loop, over: x IN xs, state: {n: 0}, next: {n: IF amount < 0 THEN 1 ELSE n + x}}",
+            [("UNREACHABLE_BRANCH", "amount < 0")],
+        ),
+        (
+            "{step: a, operation: compute, value: 'xs[0]', on_error: {any: {value: IF amount < 0 THEN 1 ELSE 2}}}",
+            [("UNREACHABLE_BRANCH", "amount < 0")],
+        ),
+    ],
+)
+def test_what_is_decided_inside_a_flow(step: str, expected: list[tuple[str, str]]) -> None:
+    assert in_flow(step) == expected
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # An arm that leaves, but under a second condition.
+        (
+            f"{{operation: raise, when: amount > 500, guards: [color == red], {RAISE}}}",
+            f"{{operation: raise, when: amount > 600, {RAISE}}}",
+        ),
+        # What an arm says ends with it, unless all others leave.
+        (
+            "{step: a, operation: conditional, condition: amount > 50, then: 1, else: 2}",
+            f"{{operation: raise, when: amount < 40, {RAISE}}}",
+        ),
+        # State is another value in each iteration; `stop_when` sees the next one.
+        (
+            (
+                "{step: a, operation: loop, over: x IN xs, state: {n: 0}, next: {n: n + q + 1}, stop_when: q == n * 2, "
+                "steps: [{step: q, operation: compute, value: n * 2}]}"
+            ),
+        ),
+        ("{step: a, operation: loop, while: n < 3, max: 5, state: {n: 0}, next: {n: n + 1}, stop_when: n >= 3}",),
+        # The value may be that of the handler.
+        (
+            "{step: a, operation: compute, value: 'quot(6, 3)', on_error: {division_by_zero: {value: 7}}}",
+            f"{{operation: raise, when: a == 7, {RAISE}}}",
+        ),
+        # A failure in the first arm skips what it would have said.
+        (
+            (
+                "{step: a, operation: conditional, condition: amount > 50, then: 'xs[0]', else: 2, "
+                "on_error: {any: {value: 3}}}"
+            ),
+            f"{{operation: raise, when: amount < 40, {RAISE}}}",
+        ),
+        ("{step: a, operation: match, on: color, cases: [{is: red, then: 1}], otherwise: 3}",),
+        ("{step: a, operation: compute, when: on IS NOT NULL, value: on + 1}",),
+    ],
+)
+def test_what_is_open_inside_a_flow(steps: tuple[str, ...]) -> None:
+    assert in_flow(*steps) == []

@@ -1,0 +1,74 @@
+"""Clauses that several ends of a node share, as a function of their own: written once, called at each end."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from vesper.codegen.naming import Naming
+from vesper.codegen.statements import BlockWriter
+from vesper.codegen.types import TypeWriter
+from vesper.ir import nodes as ir
+from vesper.spec.types import Type
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+class ContractFunction:
+    """`check_postconditions(*, …)` or `check_invariants(*, …)`: what the clauses mention goes in by name."""
+
+    def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], traced: bool) -> None:
+        self.name = f"check_{phase}s"
+        self._phase = phase
+        self._clauses = clauses
+        self._traced = traced
+        self._mentioned = _mentioned(clauses)
+        self._needs_now = any(isinstance(e, ir.Now) for clause in clauses for e in ir.walk(clause.holds))
+
+    def definition(self, blocks: BlockWriter, naming: Naming, types: TypeWriter) -> cst.FunctionDef:
+        """The function; names in it are its own."""
+        with naming.apart():
+            parameters = [
+                self._parameter(naming.name(kind, name), types.annotation(type_))
+                for (kind, name), type_ in self._mentioned.items()
+            ]
+            if self._needs_now:
+                parameters.append(self._parameter("now", cst.Name("datetime")))
+            if self._traced:
+                parameters.append(self._parameter("mark", cst.Name("Mark")))
+            body = [blocks.clause(self._phase, index, clause, 1) for index, clause in enumerate(self._clauses)]
+        first = body[0].with_changes(leading_lines=body[0].leading_lines[1:])
+        star = cst.Parameters(kwonly_params=parameters) if parameters else cst.Parameters()
+        return cst.FunctionDef(
+            cst.Name(self.name),
+            star,
+            cst.IndentedBlock([first, *body[1:]]),
+            returns=cst.Annotation(cst.Name("None")),
+        )
+
+    def call(self, naming: Naming) -> cst.BaseStatement:
+        """The call at one end, with what there is there."""
+        values = {name: naming.name(kind, each) for (kind, each), name in self._names(naming).items()}
+        if self._needs_now:
+            values["now"] = "now"
+        if self._traced:
+            values["mark"] = "mark"
+        arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=_EQUAL) for name, value in values.items()]
+        return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(self.name), arguments))])
+
+    def _names(self, naming: Naming) -> dict[tuple[str, str], str]:
+        """What the parameters are called: the same names in the same order as in the definition."""
+        with naming.apart():
+            return {(kind, name): naming.name(kind, name) for kind, name in self._mentioned}
+
+    def _parameter(self, name: str, annotation: cst.BaseExpression) -> cst.Param:
+        return cst.Param(cst.Name(name), annotation=cst.Annotation(annotation))
+
+
+def _mentioned(clauses: tuple[ir.Clause, ...]) -> dict[tuple[str, str], Type]:
+    """Inputs, outputs and fields of errors that the clauses read, in order of first mention."""
+    found: dict[tuple[str, str], Type] = {}
+    for clause in clauses:
+        for expression in ir.walk(clause.holds):
+            if isinstance(expression, ir.Ref) and expression.kind != "constant":
+                found.setdefault((expression.kind, expression.name), expression.type)
+    return found
