@@ -112,12 +112,12 @@ def internal_rate_v1(
             search: Record = {"low": low, "high": high, "rounds": rounds}
         except FAILURES as failure:
             if code_of(failure) == "loop_limit":
-                message_ = text_concat(
+                message = text_concat(
                     text_concat("not within ", decimal_text(precision)),
                     " after 64 rounds",
                 )
 
-                raise DeclaredError({"error_code": "loop_limit", "message": message_})
+                raise DeclaredError({"error_code": "loop_limit", "message": message})
             else:
                 raise
 

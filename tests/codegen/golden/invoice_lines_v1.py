@@ -1,14 +1,14 @@
 # AUTO-GENERATED - DO NOT EDIT
 # invoice_lines_v1, from nodes/orders/invoice_lines_v1.vsp
-# semantic hash e7b67edf6a2fed44c5d1ead1cfae7acf6518a0db226632adc5ef00145ce68bd9
+# semantic hash 6d13da3783e0640efb305d8378105fa67d760db0b087f72911e2f33f4424f6c3
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
 from vesper.kernels.array import enumerate as array_enumerate
 from vesper.kernels.array import first as array_first
+from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import zip as array_zip
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
@@ -161,12 +161,12 @@ def invoice_lines_v1(
 
     # return_2, line 70
     if changed is not None:
-        message_ = text_concat(text_concat("the price of ", changed), " is another one")
+        message = text_concat(text_concat("the price of ", changed), " is another one")
         sku = changed
 
         raise DeclaredError({
             "error_code": "price_changed",
-            "message": message_,
+            "message": message,
             "sku": sku,
         })
 
@@ -254,7 +254,7 @@ def invoice_lines_v1(
     )
 
     # output ends_alike, line 143
-    ends_alike = (None if len(ordered) == 0 else array_at(ordered, len(ordered) - 1)["sku"]) == last_sku
+    ends_alike = array_first([line["sku"] for line in array_reverse(ordered)]) == last_sku
 
     # postcondition, line 52: gross == net + tax
     if not gross == net + tax:

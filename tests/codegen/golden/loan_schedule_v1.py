@@ -22,6 +22,8 @@ from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.value import clamp as value_clamp
 
+from .loan_payment_v1 import loan_payment_v1
+
 D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
 D_12: Final = Decimal("12")
@@ -66,6 +68,16 @@ class Success(TypedDict):
     last_payment: Decimal
     ends_on: date
     months_saved: int
+
+
+def check_invariants(*, error_code: Literal["nothing_lent", "too_far", "time_overflow"] | None, payment: Decimal | None) -> None:
+    # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
+    if not (error_code is None or payment is None):
+        raise ContractBroken(
+            "invariant",
+            0,
+            {"error_code": error_code, "payment": payment},
+        )
 
 
 @exact_decimals
@@ -122,34 +134,20 @@ def loan_schedule_v1(
         if not principal > D_0:
             error_code: Literal["nothing_lent", "too_far", "time_overflow"] = "nothing_lent"
             message = "nothing was lent"
-
-            # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
-            if not (error_code is None or None is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code, "payment": None},
-                )
+            check_invariants(error_code=error_code, payment=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # validation_2, line 63
         if not date_year(first_due) < 9900:
-            error_code_: Literal["nothing_lent", "too_far", "time_overflow"] = "too_far"
-            message_ = text_concat(
+            error_code = "too_far"
+            message = text_concat(
                 text_concat("the first payment on ", date_text(first_due)),
                 " is too far away",
             )
+            check_invariants(error_code=error_code, payment=None)
 
-            # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
-            if not (error_code_ is None or None is None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code_, "payment": None},
-                )
-
-            raise DeclaredError({"error_code": error_code_, "message": message_})
+            raise DeclaredError({"error_code": error_code, "message": message})
 
         # step quote, line 66
         quote: Record = called(
@@ -238,14 +236,7 @@ def loan_schedule_v1(
                 4,
                 {"first_due": first_due, "ends_on": ends_on},
             )
-
-        # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
-        if not (None is None or payment is None):
-            raise ContractBroken(
-                "invariant",
-                0,
-                {"error_code": None, "payment": payment},
-            )
+        check_invariants(error_code=None, payment=payment)
 
         return {
             "rows": rows,
@@ -258,14 +249,7 @@ def loan_schedule_v1(
     except FAILURES as failure:
         if code_of(failure) not in ("time_overflow",):
             raise
-        error_code__ = code_of(failure)
-        message__ = code_of(failure)
-
-        # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
-        if not (error_code__ is None or None is None):
-            raise ContractBroken(
-                "invariant",
-                0,
-                {"error_code": error_code__, "payment": None},
-            )
+        error_code = code_of(failure)
+        message = code_of(failure)
+        check_invariants(error_code=error_code, payment=None)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure

@@ -44,6 +44,16 @@ class Success(TypedDict):
     was_guess: bool
 
 
+def check_invariants(*, error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] | None, amount: Decimal | None) -> None:
+    # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
+    if not (error_code is not None or amount is not None):
+        raise ContractBroken(
+            "invariant",
+            0,
+            {"error_code": error_code, "amount": amount},
+        )
+
+
 @exact_decimals
 def quantity_text_v1(
     written: str,
@@ -77,14 +87,7 @@ def quantity_text_v1(
                 text_concat("cannot read an amount in '", written),
                 "'",
             )
-
-            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-            if not (error_code is not None or None is not None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code, "amount": None},
-                )
+            check_invariants(error_code=error_code, amount=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
@@ -96,21 +99,14 @@ def quantity_text_v1(
             )
         except FAILURES as failure:
             if code_of(failure) == "decimal_overflow":
-                error_code_: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
-                message_ = text_concat(
+                error_code = "unreadable"
+                message = text_concat(
                     text_concat("the amount in '", written),
                     "' is too long",
                 )
+                check_invariants(error_code=error_code, amount=None)
 
-                # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-                if not (error_code_ is not None or None is not None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"error_code": error_code_, "amount": None},
-                    )
-
-                raise DeclaredError({"error_code": error_code_, "message": message_})
+                raise DeclaredError({"error_code": error_code, "message": message})
             else:
                 raise
 
@@ -133,38 +129,21 @@ def quantity_text_v1(
         elif word == "":
             read = {"factor": D_1_0, "unit": "piece"}
         else:
-            error_code__: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unknown_unit"
-            message__ = text_concat("nobody here knows the unit ", word)
+            error_code = "unknown_unit"
+            message = text_concat("nobody here knows the unit ", word)
+            check_invariants(error_code=error_code, amount=None)
 
-            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-            if not (error_code__ is not None or None is not None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code__, "amount": None},
-                )
-
-            raise DeclaredError({"error_code": error_code__, "message": message__})
+            raise DeclaredError({"error_code": error_code, "message": message})
 
         # step factor, line 64
         if wanted == "mass" and read["unit"] == "ml" or wanted == "volume" and read["unit"] == "g":
             # validation_2, line 72
             if not density is not None:
-                error_code___: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "no_density"
-                message___ = "how heavy is a litre of it?"
+                error_code = "no_density"
+                message = "how heavy is a litre of it?"
+                check_invariants(error_code=error_code, amount=None)
 
-                # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-                if not (error_code___ is not None or None is not None):
-                    raise ContractBroken(
-                        "invariant",
-                        0,
-                        {"error_code": error_code___, "amount": None},
-                    )
-
-                raise DeclaredError({
-                    "error_code": error_code___,
-                    "message": message___,
-                })
+                raise DeclaredError({"error_code": error_code, "message": message})
             factor = density if wanted == "mass" else decimal_divide(D_1, density)
         else:
             factor = D_1
@@ -191,21 +170,11 @@ def quantity_text_v1(
         except FAILURES as failure:
             # step hint, line 99
             hint = text_concat("written: ", written)
-            error_code____: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
-            message____ = text_concat(text_concat("too much (", hint), ")")
+            error_code = "unreadable"
+            message = text_concat(text_concat("too much (", hint), ")")
+            check_invariants(error_code=error_code, amount=None)
 
-            # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-            if not (error_code____ is not None or None is not None):
-                raise ContractBroken(
-                    "invariant",
-                    0,
-                    {"error_code": error_code____, "amount": None},
-                )
-
-            raise DeclaredError({
-                "error_code": error_code____,
-                "message": message____,
-            })
+            raise DeclaredError({"error_code": error_code, "message": message})
         text = text_concat(
             text_concat(decimal_text(decimal_normalize(amount)), " "),
             enum_text(unit),
@@ -219,23 +188,13 @@ def quantity_text_v1(
         # postcondition, line 25: wanted == volume => unit != g
         if not (not wanted == "volume" or unit != "g"):
             raise ContractBroken("postcondition", 1, {"wanted": wanted, "unit": unit})
-
-        # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-        if not (None is not None or amount is not None):
-            raise ContractBroken("invariant", 0, {"error_code": None, "amount": amount})
+        check_invariants(error_code=None, amount=amount)
 
         return {"amount": amount, "unit": unit, "text": text, "was_guess": was_guess}
     except FAILURES as failure:
         if code_of(failure) not in ("division_by_zero",):
             raise
-        error_code_____ = code_of(failure)
-        message_____ = code_of(failure)
-
-        # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
-        if not (error_code_____ is not None or None is not None):
-            raise ContractBroken(
-                "invariant",
-                0,
-                {"error_code": error_code_____, "amount": None},
-            )
+        error_code = code_of(failure)
+        message = code_of(failure)
+        check_invariants(error_code=error_code, amount=None)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
