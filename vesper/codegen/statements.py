@@ -270,11 +270,10 @@ class BlockWriter:
             heading, over = [], cst.Name(items)
         states = {each.local: self._naming.hold(each.local, each.name) for each in loop.state}
         for each in loop.state:
-            lines.append(
-                self.assign(
-                    states[each.local], each.value, depth, heading, annotation=self._state_annotation(each.value)
-                )
-            )
+            annotation = self._state_annotation(each.value)
+            if annotation is not None:  # mypy lets a name be declared once: none after the loop is called so
+                self._naming.kept_local(each.local, each.name)
+            lines.append(self.assign(states[each.local], each.value, depth, heading, annotation=annotation))
             heading = []
         collected = self._naming.fresh("collected") if loop.collect is not None else None
         if collected is not None and loop.collect is not None:

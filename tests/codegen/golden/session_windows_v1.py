@@ -166,7 +166,7 @@ def session_windows_v1(
     }
 
     # output sessions, line 115
-    sessions: list[Session] = cut["sessions"]
+    sessions_: list[Session] = cut["sessions"]
 
     # output longest, line 116
     longest = (
@@ -191,23 +191,23 @@ def session_windows_v1(
     busiest = None if shape["busiest"] is None else shape["busiest"]["key"]
 
     # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0
-    if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions):
-        raise ContractBroken("postcondition", 0, {"sessions": sessions})
+    if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_):
+        raise ContractBroken("postcondition", 0, {"sessions": sessions_})
 
     # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
-    if not checked_sum(len(session["pages"]) for session in sessions) <= len(visits):
+    if not checked_sum(len(session["pages"]) for session in sessions_) <= len(visits):
         raise ContractBroken(
             "postcondition",
             1,
-            {"sessions": sessions, "visits": visits},
+            {"sessions": sessions_, "visits": visits},
         )
 
     # postcondition, line 46: bounces <= length(sessions)
-    if not bounces <= len(sessions):
+    if not bounces <= len(sessions_):
         raise ContractBroken(
             "postcondition",
             2,
-            {"bounces": bounces, "sessions": sessions},
+            {"bounces": bounces, "sessions": sessions_},
         )
 
     # postcondition, line 47: length(pages) <= top
@@ -215,7 +215,7 @@ def session_windows_v1(
         raise ContractBroken("postcondition", 3, {"pages": pages, "top": top})
 
     return {
-        "sessions": sessions,
+        "sessions": sessions_,
         "longest": longest,
         "total": total,
         "pages": pages,
