@@ -202,7 +202,7 @@ class BlockWriter:
             assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
-    def _annotation(self, type_: Type) -> cst.BaseExpression | None:
+    def annotation(self, type_: Type) -> cst.BaseExpression | None:
         is_composed = isinstance(type_, OptionalOf | ArrayOf | MapOf | SetOf)
         return self._types.annotation(type_) if is_composed or needs_annotation(type_) else None
 
@@ -211,7 +211,7 @@ class BlockWriter:
         is_empty = isinstance(value, ir.Array) and not value.items
         if is_empty or (isinstance(value, ir.Literal) and value.value == {}):
             return self._types.annotation(value.type)
-        return self._annotation(value.type)
+        return self.annotation(value.type)
 
     # -- branches ---------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class BlockWriter:
         heading = self._heading(branch.name, branch.place)
         type_ = value_type(branch)
         before: Lines = []
-        if type_ is not None and (annotation := self._annotation(type_)) is not None:
+        if type_ is not None and (annotation := self.annotation(type_)) is not None:
             before = [self._declare(self._naming.name("step", branch.name), annotation, heading)]
             heading = []
         return [*before, self._arms(branch, 0, depth).with_changes(leading_lines=heading)]
