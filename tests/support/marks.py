@@ -20,32 +20,6 @@ class _WithoutMarks(ast.NodeTransformer):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
         return None if node.module == "vesper.kernels.trace" else node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        """`x = mark(7, x)` is there for its mark alone."""
-        self.generic_visit(node)
-        return None if isinstance(node.value, ast.Name) and _target(node) == node.value.id else node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        """So is `else: x = mark(8, None)` where `x: T | None = None` stands above, as it does for a skipped step."""
-        self.generic_visit(node)
-        match node.orelse:
-            case [ast.Assign(value=ast.Constant(value=None)) as last] if _target(last) in self._null:
-                node.orelse = []
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Constant) and node.value.value is None and isinstance(node.target, ast.Name):
-            self._null.add(node.target.id)
-        return node
-
-    def __init__(self) -> None:
-        self._null: set[str] = set()
-
-
-def _target(node: ast.Assign) -> str | None:
-    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else None
-
 
 def without_marks(traced: str) -> str:
     """The text of a traced module without its marks, as `ast.unparse` writes it."""

@@ -19,7 +19,8 @@ from vesper.diagnostics.excerpt import render_excerpt
 from vesper.diagnostics.source import Span
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.ir.nodes import Step
+from vesper.ir.nodes import Raise, Require, Return
+from vesper.ir.statements import all_statements
 from vesper.spec.values import show
 from vesper.verify.differential import BrokenPromise, Difference, Report, Verifier
 from vesper.verify.programs_run import ProgramFailure, ProgramsReport, verify_programs
@@ -198,7 +199,8 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
     title = f"error: the engines disagree on `{node.node_id}`"
     if difference.step is not None:
         title += f" at step `{difference.step}`"
-        steps = [each.name for each in node.body if isinstance(each, Step)]
+        named = (each.name for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require))
+        steps = list(dict.fromkeys(name.lstrip("_") for name in named))
         before = steps.index(difference.step)
         footer.append(
             f"note: the {before} step{'s' if before != 1 else ''} before it agree"

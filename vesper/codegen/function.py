@@ -14,7 +14,7 @@ from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
-from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.types import TypeWriter
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
@@ -152,7 +152,7 @@ class FunctionWriter:
             elif is_named or not isinstance(value, ir.Literal):
                 target, is_new = self._own_name(kind, name)
                 heading = [_BLANK, comment(f"{kind} {name}, line {value.place.line}")] if depth == 1 else []
-                annotation = self._types.annotation(value.type) if is_new and needs_annotation(value.type) else None
+                annotation = self._blocks.annotation(value.type) if is_new else None
                 lines.append(self._blocks.assign(target, value, depth, heading, annotation=annotation))
             else:
                 entries.append((name, self.expressions.stored(value)))

@@ -100,7 +100,9 @@ class BlockWriter:
             wrapped = condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
             self._expressions.moved(condition, wrapped)
             condition = wrapped
-        shown = self._expressions.record([(ref.name, self._expressions.write(ref)) for ref in ir.mentioned(clause)])
+        shown = self._expressions.record(
+            [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned(clause)]
+        )
         arguments = [cst.SimpleString(string_literal(phase)), cst.Integer(str(index)), shown]
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
         if not fits(cst.Raise(broken), (depth + 1) * _INDENT):
@@ -200,7 +202,7 @@ class BlockWriter:
             assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
-    def _annotation(self, type_: Type) -> cst.BaseExpression | None:
+    def annotation(self, type_: Type) -> cst.BaseExpression | None:
         is_composed = isinstance(type_, OptionalOf | ArrayOf | MapOf | SetOf)
         return self._types.annotation(type_) if is_composed or needs_annotation(type_) else None
 
@@ -209,7 +211,7 @@ class BlockWriter:
         is_empty = isinstance(value, ir.Array) and not value.items
         if is_empty or (isinstance(value, ir.Literal) and value.value == {}):
             return self._types.annotation(value.type)
-        return self._annotation(value.type)
+        return self.annotation(value.type)
 
     # -- branches ---------------------------------------------------------------------------------
 
@@ -217,7 +219,7 @@ class BlockWriter:
         heading = self._heading(branch.name, branch.place)
         type_ = value_type(branch)
         before: Lines = []
-        if type_ is not None and (annotation := self._annotation(type_)) is not None:
+        if type_ is not None and (annotation := self.annotation(type_)) is not None:
             before = [self._declare(self._naming.name("step", branch.name), annotation, heading)]
             heading = []
         return [*before, self._arms(branch, 0, depth).with_changes(leading_lines=heading)]
@@ -402,9 +404,13 @@ class BlockWriter:
         )
         given = self._expressions.record([(name, self._expressions.stored(value)) for name, value in request.arguments])
         column = (depth + 1) * _INDENT
-        arguments += [cst.Arg(fit_dict(each, column, " " * _INDENT)) for each in (fixed, given)]
-        if key is not None:
+        arguments.append(cst.Arg(fit_dict(fixed, column, " " * _INDENT)))
+        shown = fit_dict(given, column, " " * _INDENT)
+        if key is None:
+            arguments.append(cst.Arg(shown))
+        else:  # SEMANTICS: the key is evaluated before the arguments
             arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=_EQUAL))
+            arguments.append(cst.Arg(shown, keyword=cst.Name("arguments"), equal=_EQUAL))
         call = cst.Call(cst.Name("Request"), arguments)
         asked = cst.Yield(call if fits(call, depth * _INDENT + 20) else break_arguments(call))
         return self._answered(request, asked, depth)

@@ -475,6 +475,8 @@ def mentioned(clause: Clause) -> tuple[Ref, ...]:
         if isinstance(expression, Ref) and not (
             expression.kind == "constant" and isinstance(expression.type, SetOf | MapOf)
         ):
-            if expression.name not in found or expression.kind == "output":
-                found[expression.name] = expression
+            # What may be skipped is called `_x` around the step `x`; people know it by the latter.
+            name = expression.name.lstrip("_")
+            if name not in found or expression.kind == "output":
+                found[name] = expression
     return tuple(found.values())

@@ -307,5 +307,7 @@ pub(crate) struct Clause {
 pub enum Mention {
     Input(usize),
     Constant(usize),
+    Step(usize),
     Output(usize),
+    Error(usize),
 }

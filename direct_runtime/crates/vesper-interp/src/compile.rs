@@ -168,7 +168,7 @@ impl<'a> Compiler<'a> {
     fn mentions(&self, holds: ExpressionIndex) -> Compiled<Vec<(Mention, Operand)>> {
         let start = self.node.expression(holds).ok_or(MISSING)?.start;
         let mut found: Vec<(Mention, Operand)> = Vec::new();
-        let mut by_name: HashMap<&Arc<str>, usize> = HashMap::new();
+        let mut by_name: HashMap<&str, usize> = HashMap::new();
         for index in start..=holds {
             let expression = self.node.expression(index).ok_or(MISSING)?;
             let (mention, name) = match &expression.kind {
@@ -180,12 +180,22 @@ impl<'a> Compiler<'a> {
                     Mention::Constant(*place),
                     &self.node.constants.get(*place).ok_or(MISSING)?.name,
                 ),
+                ExpressionKind::Step(place) => (
+                    Mention::Step(*place),
+                    &self.node.steps.get(*place).ok_or(MISSING)?.name,
+                ),
                 ExpressionKind::Output(place) => (
                     Mention::Output(*place),
                     &self.node.outputs.get(*place).ok_or(MISSING)?.name,
                 ),
+                ExpressionKind::Error(place) => (
+                    Mention::Error(*place),
+                    &self.node.errors.get(*place).ok_or(MISSING)?.name,
+                ),
                 _ => continue,
             };
+            // What may be skipped is called `_x` around the step `x`; people know it by the latter.
+            let name = name.trim_start_matches('_');
             let operand = self.reference(&expression.kind)?.ok_or(MISSING)?;
             match by_name.get(name).and_then(|place| found.get_mut(*place)) {
                 None => {

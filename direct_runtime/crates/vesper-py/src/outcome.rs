@@ -67,7 +67,7 @@ impl Shown<'_> {
                         Value::Null => py.None().into_bound(py),
                         value => to_python(py, self.names, ty, value)?,
                     };
-                    mentioned.set_item(name.as_ref(), value)?;
+                    mentioned.set_item(name.trim_start_matches('_'), value)?;
                 }
                 (intern!(py, "contract_broken"), phase.name(), *clause, mentioned).into_pyobject(py)
             }
@@ -85,6 +85,11 @@ impl Shown<'_> {
                 .constants
                 .get(place)
                 .map(|constant| (&constant.name, &constant.ty))?,
+            Mention::Step(place) => {
+                let step = node.steps.get(place)?;
+                (&step.name, step.ty.as_ref()?)
+            }
+            Mention::Error(place) => node.errors.get(place).map(|field| (&field.name, &field.ty))?,
             Mention::Output(place) => node.outputs.get(place).map(|output| (&output.name, &output.ty))?,
         })
     }
