@@ -128,7 +128,7 @@ def access_log_line_v1(line: str) -> Success:
     host = array_at(part, 1)
 
     # output user, line 63
-    user = None if array_at(part, 2) == "-" else array_at(part, 2)
+    user: str | None = None if array_at(part, 2) == "-" else array_at(part, 2)
 
     # output method, line 65
     method = array_at(part, 9)

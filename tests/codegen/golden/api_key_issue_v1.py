@@ -152,12 +152,12 @@ def api_key_issue_v1(
                 "http_request",
                 "keyed",
                 {"provider": "gateway", "method": "PUT"},
-                {
+                key=key_id,
+                arguments={
                     "endpoint": text_concat("/keys/", text_percent_encode(key_id)),
                     "headers": {"authorization": text_concat("Bearer ", gateway_token)},
                     "body": json_from_value({"hash": hashed, "scopes": set_to_array(scopes, ("read", "write", "admin")), "owner": owner}, "{hash: string, scopes: array<enum[read, write, admin]>, owner: string}"),
                 },
-                key=key_id,
             )
         except FAILURES as failure:
             if code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_4xx":

@@ -179,23 +179,23 @@ def basket_rules_v1(
     ]
 
     # output coupons, line 82
-    coupons_ = (
+    coupons_: list[str] = (
         array_replace_at(codes, optional_require(array_index_of(codes, "STAFF")), "(staff only)")
         if len(codes) > 0 and array_contains(codes, "STAFF") and not "staff" in customer
         else codes
     )
 
     # output largest, line 84
-    largest_ = array_first(most)
+    largest_: str | None = array_first(most)
 
     # output is_empty, line 85
     is_empty = len(new_basket) == 0
 
     # output pages, line 86
-    pages = array_chunks(lines, 3)
+    pages: list[list[str]] = array_chunks(lines, 3)
 
     # output log, line 87
-    log = array_append(
+    log: list[str] = array_append(
         array_reverse(lines),
         text_concat("missing: ", text_join(set_to_array(missing), ", ")) if len(missing) > 0 else "complete",
     )

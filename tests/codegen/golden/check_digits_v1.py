@@ -165,10 +165,10 @@ def check_digits_v1(
     full = text_concat(padded, digit)
 
     # output is_right, line 81
-    is_right = None if given is None else given == digit
+    is_right: bool | None = None if given is None else given == digit
 
     # output blocks, line 83
-    blocks = [
+    blocks: list[str] = [
         text_join(block, "")
         for block in array_chunks([text_from_code_point(c) for c in text_code_points(full)], 4)
     ]

@@ -249,8 +249,8 @@ def checkout_v1(
     # return_3, line 96
     if judged["decision"] == "review":
         outcome: Literal["paid", "review"] = "review"
-        transaction_id = None
-        reserved_ = reserved["pieces"]
+        transaction_id: str | None = None
+        reserved_: dict[str, int] = reserved["pieces"]
         check_postconditions(outcome=outcome, transaction_id=transaction_id)
 
         return {

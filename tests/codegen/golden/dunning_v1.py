@@ -125,7 +125,7 @@ def dunning_v1(
             level = 0
             fee = D_0
             sent: Literal["nothing", "mail", "letter", "agency"] = "nothing"
-            sent_at = None
+            sent_at: datetime | None = None
             check_postconditions(due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at)
 
             return {
@@ -148,7 +148,7 @@ def dunning_v1(
             # raise_2, line 68
             if email is None:
                 message = text_concat("nobody to remind of ", invoice_id)
-                invoice = invoice_id
+                invoice: str | None = invoice_id
 
                 raise DeclaredError({
                     "error_code": "no_address",
@@ -162,11 +162,11 @@ def dunning_v1(
                 "http_request",
                 "keyed",
                 {"provider": "mailer", "method": "POST"},
-                {
+                key=event_id,
+                arguments={
                     "endpoint": "/v2/messages",
                     "body": json_from_value({"to": email, "text": text_concat(text_concat(text_concat(text_concat(text_concat(text_concat("Invoice ", invoice_id), " over "), decimal_text(amount)), " is open for "), integer_text(days_overdue)), " days.")}, "{to: string, text: string}"),
                 },
-                key=event_id,
             )
             sent_ = "mail"
         else:

@@ -153,7 +153,7 @@ def expire_reservations_v1(
     released = work["released"]
 
     # output skus, line 80
-    skus = [sku for sku in work["collected"] if sku != ""]
+    skus: list[str] = [sku for sku in work["collected"] if sku != ""]
 
     # output lost, line 81
     lost = work["lost"]

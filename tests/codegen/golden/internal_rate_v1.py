@@ -141,7 +141,7 @@ def internal_rate_v1(
             6,
             "half_even",
         )
-        paid_back = None if under == len(flows) else under
+        paid_back: int | None = None if under == len(flows) else under
         total = decimal_sum(flows)
 
         # postcondition, line 37: rate >= lowest AND rate <= highest

@@ -162,7 +162,7 @@ def invoice_lines_v1(
     # return_2, line 70
     if changed is not None:
         message = text_concat(text_concat("the price of ", changed), " is another one")
-        sku = changed
+        sku: str | None = changed
 
         raise DeclaredError({
             "error_code": "price_changed",
@@ -248,7 +248,7 @@ def invoice_lines_v1(
     is_repeat = previous is not None and previous == quantities
 
     # output unasked, line 142
-    unasked = set_difference(
+    unasked: frozenset[str] = set_difference(
         frozenset(map_keys(arrived)),
         frozenset(map_keys(quantities)),
     )

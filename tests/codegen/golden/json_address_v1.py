@@ -121,13 +121,13 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     is_same = not form != payload
 
     # output tags, line 69
-    tags = json_cast(
+    tags: list[str] = json_cast(
         [NO_TAGS if value is None else value for value in [json_get(body, "/tags")]][0],
         "array<string>",
     )
 
     # output extra, line 70
-    extra = json_get(item, "/meta")
+    extra: Json | None = json_get(item, "/meta")
 
     # postcondition, line 35: length(print) == 64
     if not len(print) == 64:

@@ -85,13 +85,13 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
     }
 
     # output first_email, line 43
-    first_email = regex_find(
+    first_email: str | None = regex_find(
         safe,
         "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}",
     )
 
     # output fields, line 45
-    fields = regex_split(safest, " *[|;] *")
+    fields: list[str] = regex_split(safest, " *[|;] *")
 
     # postcondition, line 20: is_clean => redacted == line
     if not (not is_clean or safest == line):

@@ -76,7 +76,7 @@ def order_lifecycle_v1(
             if actor == "customer":
                 error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_allowed"
                 message = "customers do not ship"
-                state = enum_text(now_in)
+                state: str | None = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
 
                 raise DeclaredError({
@@ -198,11 +198,11 @@ def order_lifecycle_v1(
         "event_publish",
         "keyed",
         {"topic": "orders.moved"},
-        {
+        key=text_concat(text_concat(order_id, " "), enum_text(after)),
+        arguments={
             "payload": json_from_value({"order": order_id, "from": now_in, "to": after, "by": actor, "tracking": tracking}, "{order: string, from: enum[paid, shipped, cancelled, delivered, returned], to: enum[paid, shipped, cancelled, delivered, returned], by: enum[customer, warehouse, support], tracking: optional<string>}"),
             "event_key": order_id,
         },
-        key=text_concat(text_concat(order_id, " "), enum_text(after)),
     )
 
     # output refund_due, line 117

@@ -174,11 +174,11 @@ def payment_handler_v1(
             "http_request",
             "keyed",
             {"provider": "stripe", "method": "POST"},
-            {
+            key=order_id,
+            arguments={
                 "endpoint": "/v1/charges",
                 "body": json_from_value({"amount": decimal_to_integer(amount * D_100), "currency": "usd", "customer": user_id, "description": text_concat("order ", order_id)}, "{amount: integer, currency: string, customer: string, description: string}"),
             },
-            key=order_id,
         )
     except FAILURES as failure:
         if code_of(failure) == "http_402":
@@ -255,11 +255,11 @@ def payment_handler_v1(
                 "http_request",
                 "keyed",
                 {"provider": "stripe", "method": "POST"},
-                {
+                key=text_concat("refund ", call_stripe_api["id"]),
+                arguments={
                     "endpoint": "/v1/refunds",
                     "body": json_from_value({"charge": call_stripe_api["id"]}, "{charge: string}"),
                 },
-                key=text_concat("refund ", call_stripe_api["id"]),
             )
 
             # step mark_unrecorded, line 135

@@ -170,7 +170,7 @@ def price_ladder_v1(
     }
 
     # output whole, line 70
-    whole = map_of(
+    whole: dict[str, int] = map_of(
         [("floor", decimal_floor(rebate)), ("ceil", decimal_ceil(rebate)), ("trunc", decimal_trunc(rebate)), ("cents", decimal_to_integer(decimal_round(gross, 2, "up") * D_100))],
     )
 

@@ -100,7 +100,7 @@ def record_changes_v1(
     is_same = before == after
 
     # output dropped_tags, line 80
-    dropped_tags = set_difference(before["tags"], after["tags"])
+    dropped_tags: frozenset[str] = set_difference(before["tags"], after["tags"])
 
     # postcondition, line 39: is_same == (length(changed) == 0)
     if not is_same == (len(changed) == 0):

@@ -208,7 +208,8 @@ def refund_v1(
                 "http_request",
                 "keyed",
                 {"provider": "stripe", "method": "POST"},
-                {
+                key=request_id,
+                arguments={
                     "endpoint": text_concat(text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"),
                     "query": {"expand": "charge"},
                     "headers": {
@@ -217,7 +218,6 @@ def refund_v1(
                     },
                     "body": json_from_value({"amount": decimal_to_integer(decimal_round(wanted * D_100, 0, "half_even")), "reason": reason, "metadata": {"order": payment["order_id"], "parts": ["refund", request_id]}}, "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}"),
                 },
-                key=request_id,
             )
         except FAILURES as failure:
             if http_class(code_of(failure)) == "http_4xx":

@@ -270,10 +270,14 @@ def sales_report_v1(
     average = D_0 if len(sold) == 0 else integer_avg(map_values(sold))
 
     # output median_rank, line 107
-    median_rank = None if middle is None else middle["second"]
+    median_rank: int | None = None if middle is None else middle["second"]
 
     # output first_day, line 108
-    first_day = None if len(sales) == 0 else smallest(sale_["on"] for sale_ in sales)
+    first_day: date | None = (
+        None
+        if len(sales) == 0
+        else smallest(sale_["on"] for sale_ in sales)
+    )
 
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
     if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):

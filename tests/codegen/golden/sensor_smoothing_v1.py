@@ -137,17 +137,17 @@ def sensor_smoothing_v1(
     lost = len([x for x in parsed if float_is_nan(x)])
 
     # output peak, line 59
-    peak = (
+    peak: Decimal | None = (
         None
         if highest is None
         else decimal_round(float_to_decimal(highest), 2, "half_up")
     )
 
     # output first_whole, line 61
-    first_whole = None if whole is None else float_to_integer(whole)
+    first_whole: int | None = None if whole is None else float_to_integer(whole)
 
     # output levels, line 62
-    levels = map_of(
+    levels: dict[str, int] = map_of(
         [("floor", 0 if highest is None else float_floor(highest)), ("ceil", 0 if highest is None else float_ceil(highest)), ("zero", checked(-float_trunc(-span)))],
     )
 

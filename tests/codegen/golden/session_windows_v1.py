@@ -169,14 +169,14 @@ def session_windows_v1(
     sessions_: list[Session] = cut["sessions"]
 
     # output longest, line 116
-    longest = (
+    longest: timedelta | None = (
         None
         if len(cut["sessions"]) == 0
         else largest(session["end"] - session["begin"] for session in cut["sessions"])
     )
 
     # output entry_pages, line 119
-    entry_pages = counted_by(
+    entry_pages: dict[str, int] = counted_by(
         lambda session: array_at(session["pages"], 0),
         cut["sessions"],
     )
@@ -185,10 +185,10 @@ def session_windows_v1(
     bounces = shape["bounces"]
 
     # output mean_pages, line 122
-    mean_pages = shape["mean"]
+    mean_pages: Decimal | None = shape["mean"]
 
     # output busiest, line 123
-    busiest = None if shape["busiest"] is None else shape["busiest"]["key"]
+    busiest: int | None = None if shape["busiest"] is None else shape["busiest"]["key"]
 
     # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0
     if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_):

@@ -108,11 +108,11 @@ def shipment_notice_v1(
             "http_request",
             "keyed",
             {"provider": "mailer", "method": "POST"},
-            {
+            key=event_id,
+            arguments={
                 "endpoint": "/v2/messages",
                 "body": json_from_value({"to": [contact["email"]], "subject": [map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "text": letter}, "{to: array<string>, subject: string, text: string}"),
             },
-            key=event_id,
         )
     except FAILURES as failure:
         if code_of(failure) in ("http_400", "http_422"):
@@ -122,10 +122,10 @@ def shipment_notice_v1(
                 "event_publish",
                 "keyed",
                 {"topic": "mail.refused"},
-                {
+                key=event_id,
+                arguments={
                     "payload": json_from_value({"order": order_id, "to": contact["email"]}, "{order: string, to: string}"),
                 },
-                key=event_id,
             )
             return {"outcome": "refused", "mail_id": None}
         else:
@@ -144,6 +144,6 @@ def shipment_notice_v1(
     )
 
     # output mail_id, line 91
-    mail_id = mail["id"]
+    mail_id: str | None = mail["id"]
 
     return {"outcome": "sent", "mail_id": mail_id}

@@ -176,7 +176,7 @@ def stages_v1(
     weighed = outcome["weighed"]
 
     # output rounds, line 105
-    rounds = outcome["rounds"]
+    rounds: list[int] = outcome["rounds"]
 
     return {
         "sorted": sorted_,

@@ -125,11 +125,11 @@ def statement_export_v1(
             "file_write",
             "keyed",
             {"root": "statements"},
-            {
+            key=file_id,
+            arguments={
                 "path": path_,
                 "content": text_concat(body, "" if sum_line is None else sum_line),
             },
-            key=file_id,
         )
 
         # step mark, line 91

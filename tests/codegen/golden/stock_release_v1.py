@@ -70,8 +70,8 @@ def stock_release_v1(
                 "database": "main",
                 "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
             },
-            {"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
             key=text_concat(text_concat(event_id, " "), row["sku"]),
+            arguments={"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
         )
         released = checked(released + checked(row["pieces"] * change))
     give_back: Record = {"released": released}

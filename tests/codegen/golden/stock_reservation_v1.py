@@ -97,7 +97,7 @@ def stock_reservation_v1(
                 text_concat(text_concat(integer_text(stock), " of "), sku),
                 " are left",
             )
-            available = stock
+            available: int | None = stock
 
             raise DeclaredError({
                 "error_code": "out_of_stock",

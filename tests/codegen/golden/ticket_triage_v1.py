@@ -107,14 +107,14 @@ def ticket_triage_v1(
             "custom",
             "keyed",
             {"name": "language_model"},
-            {
+            key=text_concat("triage ", ticket_id),
+            arguments={
                 "request": {
                     "system": PROMPT,
                     "user": text_concat(text_concat(subject, " | "), text_slice(text, 0, value_min(len(text), LONGEST))),
                     "most_tokens": 300,
                 },
             },
-            key=text_concat("triage ", ticket_id),
         )
     except FAILURES as failure:
         if code_of(failure) in ("effect_failed", "timeout", "unavailable", "bad_response"):
@@ -205,7 +205,7 @@ def ticket_triage_v1(
     by: Literal["model", "fallback"] = "model" if is_believed else "fallback"
 
     # output tags, line 119
-    tags = judged["tags"]
+    tags: list[str] = judged["tags"]
 
     # postcondition, line 39: urgency >= 0 AND urgency <= 9
     if not (urgency >= 0 and urgency <= 9):

@@ -167,7 +167,7 @@ def timesheet_v1(
     pay = decimal_round(unsigned_zero(hourly_rate * paid), 2, "half_up")
 
     # output first_day, line 78
-    first_day = (
+    first_day: date | None = (
         None
         if len(shifts) == 0
         else timestamp_to_date(array_at(shifts, 0)["begin"])
@@ -177,7 +177,7 @@ def timesheet_v1(
     rested = all(rest >= LEAST_REST for rest in rests)
 
     # output by_hand, line 80
-    by_hand = [
+    by_hand: list[str] = [
         text_concat(text_concat(text_concat(text_concat(text_pad_start(integer_text(timestamp_hour(s["begin"])), 2, "0"), ":"), text_pad_start(integer_text(timestamp_minute(s["begin"])), 2, "0")), " "), decimal_text(duration_total_seconds(s["pause"])))
         for s in shifts
     ]
