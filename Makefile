@@ -57,7 +57,7 @@ test-python: build
 	$(BIN)/python -m pytest -q
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 2000 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 500 --seed 1
 
 check: check-python check-generated check-rust ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@echo
