@@ -73,7 +73,7 @@ class Program:
     """One loaded node: verified, compiled, immutable, safe to call from any thread."""
 
     @staticmethod
-    def load(ir: bytes, dependencies: Sequence[bytes] = (), /) -> Program:
+    def load(ir: bytes, dependencies: Sequence[bytes] = ..., /) -> Program:
         """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm."""
 
     @property

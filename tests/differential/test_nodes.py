@@ -12,7 +12,6 @@ from vesper.cli.verify import difference_text
 from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Verifier
 
-
 INPUTS = 600
 """So that all nodes take a minute or two; `make test-nodes` draws others."""
 

@@ -4,7 +4,6 @@
 //! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;

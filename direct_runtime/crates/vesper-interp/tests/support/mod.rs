@@ -204,9 +204,17 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
                         let constant = &node.constants[*place];
                         format!("{}={}", constant.name, shown(&constant.ty, value))
                     }
+                    Mention::Step(place) => {
+                        let step = &node.steps[*place];
+                        format!("{}={}", step.name, shown(step.ty.as_ref().unwrap(), value))
+                    }
                     Mention::Output(place) => {
                         let output = &node.outputs[*place];
                         format!("{}={}", output.name, shown(&output.ty, value))
+                    }
+                    Mention::Error(place) => {
+                        let field = &node.errors[*place];
+                        format!("{}={}", field.name, shown(&field.ty, value))
                     }
                 })
                 .collect();
