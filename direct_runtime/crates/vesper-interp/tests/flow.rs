@@ -332,7 +332,7 @@ fn require_is_a_clause_of_the_phase_validation() {
     assert_eq!(outcome(&program, 3, 9), "returned result=4");
     assert_eq!(outcome(&program, 11, 0), "broken validation 0: x=11");
     // No handler takes it, and steps are not among the values.
-    assert_eq!(outcome(&program, 3, 2), "broken validation 1: y=2");
+    assert_eq!(outcome(&program, 3, 2), "broken validation 1: s=4 y=2");
     assert_eq!(marks(&program, 3, 9), ["2:true", "5:4", "8:true", "11:true"]);
 }
 
@@ -453,8 +453,8 @@ fn invariants_are_evaluated_after_a_return_and_after_an_error() {
     ));
     assert_eq!(outcome(&program, 8, 2), "returned result=4");
     assert_eq!(outcome(&program, 800, 2), "broken postcondition 0: result=400");
-    assert_eq!(outcome(&program, -1, 2), "broken invariant 0: ");
-    assert_eq!(outcome(&program, 8, 0), "broken invariant 0: ");
+    assert_eq!(outcome(&program, -1, 2), "broken invariant 0: message=\"said\"");
+    assert_eq!(outcome(&program, 8, 0), "broken invariant 0: message=\"division_by_zero\"");
 }
 
 #[test]
