@@ -80,10 +80,13 @@ class Forms:
 
     def _cast(self, type_: Type, scope: Scope, depth: int) -> Term:
         """Mostly of a json that was made of such a value: nearly nothing else has the right form."""
+        written = type_text(type_)
+        if "{" in written:
+            raise NoWay  # a record without a name, which only operations make: no type can be written for it
         value = self.expression(JSON, scope, depth)
         if self.random.random() < 0.8:
             value = Term(JSON, ("to_json(", self.expression(type_, scope, depth), ")"))
-        return Term(type_, ("CAST(", value, f" AS {type_text(type_)})"))
+        return Term(type_, ("CAST(", value, f" AS {written})"))
 
     # -- conditions -------------------------------------------------------------------------------
 
