@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vesper.check.callees import Interface
-from vesper.check.literals import Unread, read_literal
+from vesper.check.literals import UNREAD, Unread, read_literal
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
@@ -16,7 +16,8 @@ from vesper.ir.statements import all_statements
 from vesper.spec.types import JSON, OptionalOf, Record, Type
 from vesper.spec.values import Value
 from vesper.syntax import ast, yaml_tree
-from vesper.syntax.yaml_tree import Scalar, Tree
+from vesper.syntax.fields import expect_scalar
+from vesper.syntax.yaml_tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class CaseEffects:
 
     def _part(self, type_: Type | None, tree: Tree, key: str) -> Value | Unread:
         if type_ is None:
-            assert isinstance(tree, Scalar)
-            return tree.text
+            scalar = expect_scalar(tree, key, self._bag)
+            return UNREAD if scalar is None else scalar.text
         return read_literal(_subset(type_, tree), tree, key, self._bag)
 
 

@@ -38,6 +38,7 @@ class Diagnostic:
 
 
 MAX_FOUND = 50
+MAX_HELP = 400
 """So many errors, and so many warnings, are reported of one file: more are noise, and a hostile file has no end."""
 
 
@@ -78,11 +79,11 @@ class DiagnosticBag:
         # Plain replacement, not str.format: what fills a hole is the author's text and may hold braces.
         headline = code.headline
         for name, value in holes.items():
-            headline = headline.replace("{" + name + "}", _one_line(str(value)))
-        primary = Label(span, _one_line(label))
-        secondary = tuple(Label(each.span, _one_line(each.text)) for each in also)
+            headline = headline.replace("{" + name + "}", one_line(str(value)))
+        primary = Label(span, one_line(label))
+        secondary = tuple(Label(each.span, one_line(each.text)) for each in also)
         self._found.append(
-            Diagnostic(code, severity, headline, primary, secondary, None if help is None else _one_line(help, 400))
+            Diagnostic(code, severity, headline, primary, secondary, None if help is None else one_line(help, MAX_HELP))
         )
 
     @property
@@ -102,7 +103,7 @@ class DiagnosticBag:
         return sorted(self._found, key=lambda diagnostic: diagnostic.primary.span.start)
 
 
-def _one_line(text: str, longest: int = 80) -> str:
+def one_line(text: str, longest: int = 80) -> str:
     """The author's words as a terminal may show them: what it would act on made visible, the end of much cut."""
     shown = "".join(
         character if character.isprintable() else f"\\u{ord(character):04x}" for character in text[: longest + 1]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import Diagnostic
+from vesper.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
 from vesper.diagnostics.source import SourceFile
 from vesper.syntax.fields import QUOTE_HELP
 from vesper.syntax.shapes import STEPS
@@ -35,7 +35,8 @@ def with_advice(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
     find = _FINDERS.get(diagnostic.code)
     if find is None or diagnostic.help not in (None, QUOTE_HELP):
         return diagnostic
-    return replace(diagnostic, help=find(source, diagnostic) or diagnostic.help)
+    found = find(source, diagnostic)
+    return diagnostic if found is None else replace(diagnostic, help=one_line(found, MAX_HELP))
 
 
 def _line(source: SourceFile, diagnostic: Diagnostic) -> str:

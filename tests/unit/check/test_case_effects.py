@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import compiled, worked_nodes
-from vesper.compiler import compile_file
+from tests.support.nodes import ROOT, compiled, worked_nodes
+from vesper.compiler import compile_file, compile_source
+from vesper.diagnostics.codes import Code
+from vesper.diagnostics.source import SourceFile
 from vesper.engines.python_engine import PythonEngine
 from vesper.verify.differential import meets
 from vesper.verify.responses import UnexpectedRequest, run_case
@@ -122,3 +124,13 @@ def test_the_cases_of_a_worked_node(path: Path) -> None:
     for case in node.cases:
         done = run_case(program, case)
         assert meets(case, done.outcome), f"{case.name}: {done.outcome}"
+
+
+def test_a_fixed_part_of_a_request_is_text() -> None:
+    """A mapping where a case gives a fixed field is a diagnostic, not an exception."""
+    path = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
+    text = path.read_text(encoding="utf-8")
+    spoilt = text.replace("to: processing}, returns", "to: {a: b}}, returns", 1)
+    assert spoilt != text
+    _, bag = compile_source(SourceFile(path.as_posix(), spoilt))
+    assert Code.WRONG_KIND in {each.code for each in bag.sorted()}
