@@ -348,7 +348,7 @@ NODES = {"loan": LOAN} | {path.stem: path.read_text(encoding="utf-8") for path i
 
 
 @pytest.mark.parametrize("text", NODES.values(), ids=NODES)
-@settings(max_examples=60)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_the_hash_of_a_node_does_not_change(text: str, data: st.DataObject) -> None:
     wanted = compiled_text(text).semantic_hash

@@ -454,7 +454,10 @@ fn invariants_are_evaluated_after_a_return_and_after_an_error() {
     assert_eq!(outcome(&program, 8, 2), "returned result=4");
     assert_eq!(outcome(&program, 800, 2), "broken postcondition 0: result=400");
     assert_eq!(outcome(&program, -1, 2), "broken invariant 0: message=\"said\"");
-    assert_eq!(outcome(&program, 8, 0), "broken invariant 0: message=\"division_by_zero\"");
+    assert_eq!(
+        outcome(&program, 8, 0),
+        "broken invariant 0: message=\"division_by_zero\""
+    );
 }
 
 #[test]
