@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash 88f5786b866c14ac09d8c88f64d1d46bcdf52df5bd2c2f40c5779a471531848f
+# semantic hash 5ad2894bc3620c6b9e47d709f3c76d5e3b1830faade30af34137407c17a953da
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal
@@ -168,6 +168,38 @@ def basket_v1(
 
     # step listed, line 68
     listed = [pick, smallest_qty, 3]
+
+    # postcondition, line 8: weight >= 0
+    if not all(item["weight"] >= 0 for item in first["tags"]):
+        raise ContractBroken("postcondition", 0, {"first": first})
+
+    # postcondition, line 17: qty > 0
+    if not first["qty"] > 0:
+        raise ContractBroken("postcondition", 1, {"first": first})
+
+    # postcondition, line 18: note IS NULL OR length(note) <= 5
+    if not (first["note"] is None or len(first["note"]) <= 5):
+        raise ContractBroken("postcondition", 2, {"first": first})
+
+    # postcondition, line 8: weight >= 0
+    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in cheap):
+        raise ContractBroken("postcondition", 3, {"cheap": cheap})
+
+    # postcondition, line 17: qty > 0
+    if not all(item["qty"] > 0 for item in cheap):
+        raise ContractBroken("postcondition", 4, {"cheap": cheap})
+
+    # postcondition, line 18: note IS NULL OR length(note) <= 5
+    if not all(item["note"] is None or len(item["note"]) <= 5 for item in cheap):
+        raise ContractBroken("postcondition", 5, {"cheap": cheap})
+
+    # postcondition, line 8: weight >= 0
+    if not made["weight"] >= 0:
+        raise ContractBroken("postcondition", 6, {"made": made})
+
+    # postcondition, line 8: weight >= 0
+    if not all(item["weight"] >= 0 for item in pairs):
+        raise ContractBroken("postcondition", 7, {"pairs": pairs})
 
     return {
         "skus": skus,

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # forms_v1, from tests/differential/nodes/forms_v1.vsp
-# semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
+# semantic hash a61abb85479bdf1a9796b79de60518b54dcdb1cdca72c583eb5012c8ddc85372
 """Use every form that goes by what it computes for each item, functions of the node and named types."""
 
 from decimal import Decimal
@@ -287,6 +287,134 @@ def forms_v1(
 
     # step empty, line 102
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for item in by_price):
+        raise ContractBroken("postcondition", 0, {"by_price": by_price})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for item in by_price):
+        raise ContractBroken("postcondition", 1, {"by_price": by_price})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 2, {"by_price": by_price})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 3, {"by_price": by_price})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 4, {"by_price": by_price})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 5, {"by_price": by_price})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for item in by_price):
+        raise ContractBroken("postcondition", 6, {"by_price": by_price})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in by_price):
+        raise ContractBroken("postcondition", 7, {"by_price": by_price})
+
+    # postcondition, line 7: length(code) > 0
+    if not (cheapest is None or len(cheapest["code"]) > 0):
+        raise ContractBroken("postcondition", 8, {"cheapest": cheapest})
+
+    # postcondition, line 7: value != 'none'
+    if not (cheapest is None or cheapest["code"] != "none"):
+        raise ContractBroken("postcondition", 9, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty > 0
+    if not (cheapest is None or cheapest["qty"] > 0):
+        raise ContractBroken("postcondition", 10, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty <= 1000
+    if not (cheapest is None or cheapest["qty"] <= 1000):
+        raise ContractBroken("postcondition", 11, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare > 0
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] > 0)):
+        raise ContractBroken("postcondition", 12, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare <= 1000
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] <= 1000)):
+        raise ContractBroken("postcondition", 13, {"cheapest": cheapest})
+
+    # postcondition, line 17: price >= 0
+    if not (cheapest is None or cheapest["price"] >= D_0):
+        raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not (cheapest is None or [[Decimal(qty) * price for price in [cheapest["price"]]][0] for qty in [cheapest["qty"]]][0] <= D_1000000):
+        raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(all(len(item_["code"]) > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 16, {"groups": groups})
+
+    # postcondition, line 7: value != 'none'
+    if not all(all(item_["code"] != "none" for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 17, {"groups": groups})
+
+    # postcondition, line 6: qty > 0
+    if not all(all(item_["qty"] > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 18, {"groups": groups})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(all(item_["qty"] <= 1000 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 19, {"groups": groups})
+
+    # postcondition, line 6: spare > 0
+    if not all(all(item_["spare"] is None or item_["spare"] > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 20, {"groups": groups})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(all(item_["spare"] is None or item_["spare"] <= 1000 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 21, {"groups": groups})
+
+    # postcondition, line 17: price >= 0
+    if not all(all(item_["price"] >= D_0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 22, {"groups": groups})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(all(Decimal(item_["qty"]) * item_["price"] <= D_1000000 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 23, {"groups": groups})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 24, {"by_code": by_code})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 25, {"by_code": by_code})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 26, {"by_code": by_code})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 27, {"by_code": by_code})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 28, {"by_code": by_code})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 29, {"by_code": by_code})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 30, {"by_code": by_code})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
         "by_price": by_price,

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
-# semantic hash b012dfb60ca9bfb02201a7eb8c77a7369c51befc7822a371823e1feac964f34f
+# semantic hash e7cfd037b05763ba82d056ee271123c97ca920ab56d65259fb8dd23dcbbd858f
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
@@ -201,11 +201,23 @@ def loan_schedule_v1(
         ends_on = final["due"]
         months_saved = checked(months - len(plan["collected"]))
 
+        # postcondition, line 18: number >= 1
+        if not all(item["number"] >= 1 for item in rows):
+            raise ContractBroken("postcondition", 0, {"rows": rows})
+
+        # postcondition, line 18: balance >= 0
+        if not all(item["balance"] >= D_0 for item in rows):
+            raise ContractBroken("postcondition", 1, {"rows": rows})
+
+        # postcondition, line 18: paid == interest + repaid
+        if not all(item["paid"] == item["interest"] + item["repaid"] for item in rows):
+            raise ContractBroken("postcondition", 2, {"rows": rows})
+
         # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
         if not sum((row["repaid"] for row in rows), D_0) == principal:
             raise ContractBroken(
                 "postcondition",
-                0,
+                3,
                 {"rows": rows, "principal": principal},
             )
 
@@ -213,19 +225,19 @@ def loan_schedule_v1(
         if not sum((row["interest"] for row in rows), D_0) == interest_paid:
             raise ContractBroken(
                 "postcondition",
-                1,
+                4,
                 {"rows": rows, "interest_paid": interest_paid},
             )
 
         # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on
         if not (optional_require(array_last(rows))["balance"] == D_0 and optional_require(array_last(rows))["due"] == ends_on):
-            raise ContractBroken("postcondition", 2, {"rows": rows, "ends_on": ends_on})
+            raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
 
         # postcondition, line 52: length(rows) + months_saved == months
         if not checked(len(rows) + months_saved) == months:
             raise ContractBroken(
                 "postcondition",
-                3,
+                6,
                 {"rows": rows, "months_saved": months_saved, "months": months},
             )
 
@@ -233,7 +245,7 @@ def loan_schedule_v1(
         if not first_due <= ends_on:
             raise ContractBroken(
                 "postcondition",
-                4,
+                7,
                 {"first_due": first_due, "ends_on": ends_on},
             )
         check_invariants(error_code=None, payment=payment)

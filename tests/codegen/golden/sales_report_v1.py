@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # sales_report_v1, from nodes/sales/sales_report_v1.vsp
-# semantic hash a65b6b594bae35659058ae2509b7f9c4ee8819afdeadf4f6815c9d314521549b
+# semantic hash f6af1cf011ec7e463de5c55036515792d6366662d6d101cbc2629821ce6f78a5
 """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
 from datetime import date, datetime
@@ -279,27 +279,99 @@ def sales_report_v1(
         else smallest(sale_["on"] for sale_ in sales)
     )
 
+    # postcondition, line 6: length(id) > 0
+    if not (best is None or len(best["id"]) > 0):
+        raise ContractBroken("postcondition", 0, {"best": best})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (best is None or len(best["id"]) <= 12):
+        raise ContractBroken("postcondition", 1, {"best": best})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (best is None or len(best["seller"]) > 0):
+        raise ContractBroken("postcondition", 2, {"best": best})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (best is None or len(best["seller"]) <= 12):
+        raise ContractBroken("postcondition", 3, {"best": best})
+
+    # postcondition, line 14: amount > 0
+    if not (best is None or best["amount"] > D_0):
+        raise ContractBroken("postcondition", 4, {"best": best})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (best is None or best["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 5, {"best": best})
+
+    # postcondition, line 6: length(id) > 0
+    if not (worst is None or len(worst["id"]) > 0):
+        raise ContractBroken("postcondition", 6, {"worst": worst})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (worst is None or len(worst["id"]) <= 12):
+        raise ContractBroken("postcondition", 7, {"worst": worst})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (worst is None or len(worst["seller"]) > 0):
+        raise ContractBroken("postcondition", 8, {"worst": worst})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (worst is None or len(worst["seller"]) <= 12):
+        raise ContractBroken("postcondition", 9, {"worst": worst})
+
+    # postcondition, line 14: amount > 0
+    if not (worst is None or worst["amount"] > D_0):
+        raise ContractBroken("postcondition", 10, {"worst": worst})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (worst is None or worst["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 11, {"worst": worst})
+
+    # postcondition, line 6: length(id) > 0
+    if not all(len(item["id"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 12, {"by_id": by_id})
+
+    # postcondition, line 6: length(id) <= 12
+    if not all(len(item["id"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 13, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) > 0
+    if not all(len(item["seller"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 14, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not all(len(item["seller"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 15, {"by_id": by_id})
+
+    # postcondition, line 14: amount > 0
+    if not all(item["amount"] > D_0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 16, {"by_id": by_id})
+
+    # postcondition, line 14: amount <= 10000000
+    if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 17, {"by_id": by_id})
+
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
     if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):
-        raise ContractBroken("postcondition", 0, {"lines": lines, "sales": sales})
+        raise ContractBroken("postcondition", 18, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
     if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
-        raise ContractBroken("postcondition", 1, {"sold": sold, "sales": sales})
+        raise ContractBroken("postcondition", 19, {"sold": sold, "sales": sales})
 
     # postcondition, line 61: best IS NULL => worst == null
     if not (best is not None or worst is None):
-        raise ContractBroken("postcondition", 2, {"best": best, "worst": worst})
+        raise ContractBroken("postcondition", 20, {"best": best, "worst": worst})
 
     # postcondition, line 62: worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount
     if not (not (worst is not None and best is not None) or worst["amount"] <= best["amount"]):
-        raise ContractBroken("postcondition", 3, {"worst": worst, "best": best})
+        raise ContractBroken("postcondition", 21, {"worst": worst, "best": best})
 
     # postcondition, line 63: unchanged => FORALL region, part IN change SATISFIES part == 0
     if not (not unchanged or all(part == D_0 for region, part in entries_of(change))):
         raise ContractBroken(
             "postcondition",
-            4,
+            22,
             {"unchanged": unchanged, "change": change},
         )
 

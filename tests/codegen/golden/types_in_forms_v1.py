@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # types_in_forms_v1, from tests/differential/nodes/types_in_forms_v1.vsp
-# semantic hash b3f0178a9061d336d553094ababb787f94092eb4312966c6ea268ed7e754a568
+# semantic hash bf644ba3349185d1a12a6f6defb32aca673e35c980ea3ed06d9eeb04ff50ac87
 """Use the forms of collections, functions and named types with floats, times, bytes and json."""
 
 from datetime import date, datetime, timedelta
@@ -27,7 +27,7 @@ from vesper.kernels.forms import (
     sorted_by,
 )
 from vesper.kernels.json import Json
-from vesper.kernels.map import map_of
+from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.text import upper as text_upper
@@ -185,6 +185,22 @@ def types_in_forms_v1(
 
     # step smallest, line 91
     smallest_ = smallest(floats) if len(floats) > 0 else None
+
+    # postcondition, line 6: score >= 0.0
+    if not (latest is None or latest["score"] >= 0.0):
+        raise ContractBroken("postcondition", 0, {"latest": latest})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not (latest is None or latest["took"] >= timedelta(days=0)):
+        raise ContractBroken("postcondition", 1, {"latest": latest})
+
+    # postcondition, line 6: score >= 0.0
+    if not all(all(item_["score"] >= 0.0 for item_ in item) for key, item in entries_of(by_day)):
+        raise ContractBroken("postcondition", 2, {"by_day": by_day})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not all(all(item_["took"] >= timedelta(days=0) for item_ in item) for key, item in entries_of(by_day)):
+        raise ContractBroken("postcondition", 3, {"by_day": by_day})
 
     return {
         "total": total,
