@@ -131,6 +131,10 @@ class PythonProgram:
         called = PythonProgram.callable if form == "plain" else PythonProgram.metered_callable
         return _LoadedFunction(self.node, form, {each: called(program) for each, program in self._callees.items()})
 
+    def has_form(self, name: str) -> bool:
+        """True once the form was asked for."""
+        return name in self._forms
+
     def form(self, name: str) -> _LoadedFunction:
         """The plain, metered or traced form. Two threads that ask for it first may both make it; either will do."""
         if name not in self._forms:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.json_forms import json_form, value_of_form
-from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, canonical_text, depth_of, parse_json
+from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, depth_of, parse_json, text_as_string
 from vesper.spec.types import declared_type
 from vesper.spec.values import ProblemKind, ValueProblem
 
@@ -130,4 +130,7 @@ def parse(value: str) -> Json:
 
 
 def text(value: Json) -> str:
-    return canonical_text(value)
+    try:
+        return text_as_string(value)
+    except ValueProblem:
+        raise Raised(ErrorCode.TOO_LARGE) from None
