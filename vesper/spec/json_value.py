@@ -363,3 +363,20 @@ def depth_of(content: JsonContent) -> int:
         return known[id(part)]
 
     return depth(content)
+
+
+def longest_text(content: JsonContent) -> int:
+    """The length of the longest string in it, keys too."""
+    seen: set[int] = set()
+    longest = 0
+    waiting = [content]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            longest = max(longest, len(part))
+        elif isinstance(part, tuple | dict) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, dict):
+                longest = max(longest, *map(len, part)) if part else longest
+            waiting += part.values() if isinstance(part, dict) else part
+    return longest

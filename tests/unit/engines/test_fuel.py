@@ -206,9 +206,9 @@ def test_a_called_node_spends_what_its_caller_has(engine: str, tmp_path: Path) -
 
 ASKING = """\
 node_id: asking_v1
-type: workflow
+type: scheduled_job
 intent: Test
-inputs: {xs: array<integer>}
+inputs: {xs: {type: array<integer>, default: [1]}}
 outputs: {success: {result: integer}}
 security:
   capabilities_required: [random.read.system]
