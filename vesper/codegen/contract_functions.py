@@ -35,7 +35,7 @@ class ContractFunction:
                 parameters.append(self._parameter("now", cst.Name("datetime")))
             if self._traced:
                 parameters.append(self._parameter("mark", cst.Name("Mark")))
-            body = [blocks.clause(self._phase, index, clause, 1) for index, clause in enumerate(self._clauses)]
+            body = [blocks.clause(self._phase, index, clause) for index, clause in enumerate(self._clauses)]
         first = body[0].with_changes(leading_lines=body[0].leading_lines[1:])
         star = cst.Parameters(kwonly_params=parameters) if parameters else cst.Parameters()
         return cst.FunctionDef(

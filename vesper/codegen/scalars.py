@@ -46,7 +46,7 @@ def _number(value: int) -> cst.Arg:
 def _float(value: float) -> cst.BaseExpression:
     if not math.isfinite(value):
         return cst.Call(cst.Name("float"), [cst.Arg(cst.SimpleString(string_literal(float_text(value))))])
-    digits = cst.Float(float_text(abs(value)))
+    digits = cst.Float(float_text(abs(value)).replace("e+", "e"))
     return cst.UnaryOperation(cst.Minus(), digits) if math.copysign(1, value) < 0 else digits
 
 

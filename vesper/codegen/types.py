@@ -9,7 +9,6 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.layout import break_dict
 from vesper.codegen.naming import Naming
 from vesper.codegen.written import string_literal
 from vesper.spec.types import (
@@ -86,7 +85,7 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
     """A class with these fields, or the other spelling of it where Python could not name one of them."""
     if any(keyword.iskeyword(field) for field, _ in fields):
         entries = [cst.DictElement(cst.SimpleString(string_literal(field)), each) for field, each in fields]
-        arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(break_dict(cst.Dict(entries)))]
+        arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(cst.Dict(entries))]
         call = cst.Call(cst.Name("TypedDict"), arguments)
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
     shell = parse_template_statement(templates.SUCCESS)

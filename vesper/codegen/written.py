@@ -26,8 +26,8 @@ def in_parentheses(written: Written, binds: int) -> cst.BaseExpression:
 
 def string_literal(text: str) -> str:
     """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
-    # The quotes that need no escape inside, as a formatter would have them.
-    quote = "'" if '"' in text and "'" not in text else '"'
+    # The quotes that need fewer escapes inside, as a formatter would have them.
+    quote = "'" if text.count('"') > text.count("'") else '"'
     quoted = "".join(
         f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )

@@ -9,15 +9,7 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    call_node,
-    code_of,
-    counted,
-    exact_steps,
-    path,
-)
+from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import get as map_get
@@ -89,9 +81,7 @@ def check_postconditions(*, outcome: Literal["paid", "review"], transaction_id: 
     # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
     if not (not outcome == "paid" or transaction_id is not None):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"outcome": outcome, "transaction_id": transaction_id},
+            "postcondition", 0, {"outcome": outcome, "transaction_id": transaction_id}
         )
 
 
@@ -106,7 +96,8 @@ def checkout_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
+    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is
+    undone."""
 
     # constraint, line 17: length(order_id) > 0
     if not len(order_id) > 0:
@@ -142,10 +133,9 @@ def checkout_v1(
 
     # validation_1, line 43
     if not len(basket) > 0:
-        raise DeclaredError({
-            "error_code": "empty_basket",
-            "message": "there is nothing in the basket",
-        })
+        raise DeclaredError(
+            {"error_code": "empty_basket", "message": "there is nothing in the basket"}
+        )
 
     # step price, line 46
     try:
@@ -153,14 +143,16 @@ def checkout_v1(
             "price",
             order_pricing_v1,
             now,
-            items=[{"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]} for line in basket],
+            items=[
+                {"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]}
+                for line in basket
+            ],
         )
     except FAILURES as failure:
         if code_of(failure) == "contract_broken":
-            raise DeclaredError({
-                "error_code": "no_price",
-                "message": "something in the basket has no price",
-            })
+            raise DeclaredError(
+                {"error_code": "no_price", "message": "something in the basket has no price"}
+            )
         else:
             raise
 
@@ -181,19 +173,16 @@ def checkout_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "contract_broken":
-            judged = {
-                "decision": "decline",
-                "fee": D_0,
-                "risk": 100,
-                "new_balance": balance,
-            }
+            judged = {"decision": "decline", "fee": D_0, "risk": 100, "new_balance": balance}
         else:
             raise
 
     # raise_2, line 66
     if judged["decision"] == "decline":
         message = text_concat(
-            text_concat(text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "),
+            text_concat(
+                text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "
+            ),
             integer_text(judged["risk"]),
         )
 
@@ -218,7 +207,10 @@ def checkout_v1(
             pieces = map_put(
                 pieces,
                 line["sku"],
-                checked([0 if value is None else value for value in [map_get(pieces, line["sku"])]][0] + reservation["reserved"]),
+                checked(
+                    [0 if value is None else value for value in [map_get(pieces, line["sku"])]][0]
+                    + reservation["reserved"]
+                ),
             )
         reserved: Record___ = {"pieces": pieces}
     except FAILURES as failure:
@@ -231,10 +223,9 @@ def checkout_v1(
                 event_id=text_concat("part ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "out_of_stock",
-                "message": "not all of the basket is in stock",
-            })
+            raise DeclaredError(
+                {"error_code": "out_of_stock", "message": "not all of the basket is in stock"}
+            )
         else:
             # step release_rest, line 91
             release_rest: Record____ = yield from call_node(
@@ -281,15 +272,14 @@ def checkout_v1(
                 event_id=text_concat("declined ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "card_declined",
-                "message": "the card was declined; nothing is reserved any more",
-            })
-        elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
-            message = text_concat(
-                decimal_text(total),
-                " could not be paid; the basket waits",
+            raise DeclaredError(
+                {
+                    "error_code": "card_declined",
+                    "message": "the card was declined; nothing is reserved any more",
+                }
             )
+        elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
+            message = text_concat(decimal_text(total), " could not be paid; the basket waits")
 
             raise DeclaredError({"error_code": "payment_failed", "message": message})
         else:

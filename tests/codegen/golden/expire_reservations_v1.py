@@ -6,16 +6,7 @@
 from datetime import datetime
 from typing import TypedDict
 
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    counted,
-    exact_steps,
-    keep,
-    path,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, keep, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
 
@@ -99,7 +90,7 @@ def expire_reservations_v1(
                         "id": row["reservation_id"],
                         "set_state": "expired",
                         "set_closed_at": now,
-                    },
+                    }
                 },
             )
 

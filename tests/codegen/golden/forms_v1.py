@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # forms_v1, from tests/differential/nodes/forms_v1.vsp
 # semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
-"""Use every form that goes by what it computes for each item, functions of the node and named types."""
+"""Use every form that goes by what it computes for each item, functions of the node and named
+types."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
@@ -91,7 +92,8 @@ def forms_v1(
     order: Literal["ascending", "descending"],
     most: int | None = None,
 ) -> Success:
-    """Use every form that goes by what it computes for each item, functions of the node and named types."""
+    """Use every form that goes by what it computes for each item, functions of the node and named
+    types."""
 
     # constraint, line 7: length(code) > 0
     if not all(len(item["code"]) > 0 for item in lines):
@@ -167,21 +169,26 @@ def forms_v1(
 
     # step by_price, line 79
     by_price: list[Line] = sorted(
-        lines,
-        key=lambda line: line["price"],
-        reverse=order == "descending",
+        lines, key=lambda line: line["price"], reverse=order == "descending"
     )
 
     # step by_grade, line 80
     by_grade = [
         line["code"]
-        for line in sorted_by(lambda line_: line_["grade"], (line_ for line_ in lines if line_["qty"] > 1), "descending", ("low", "mid", "high"))
+        for line in sorted_by(
+            lambda line_: line_["grade"],
+            (line_ for line_ in lines if line_["qty"] > 1),
+            "descending",
+            ("low", "mid", "high"),
+        )
     ]
 
     # step turned, line 81
     turned = [
         line["code"]
-        for line in sorted(lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3)))
+        for line in sorted(
+            lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3))
+        )
     ]
 
     # step kinds, line 82
@@ -192,8 +199,7 @@ def forms_v1(
 
     # step cheapest, line 83
     cheapest: Line | None = least_by(
-        lambda line: line["price"],
-        (line for line in lines if line["grade"] != "low"),
+        lambda line: line["price"], (line for line in lines if line["grade"] != "low")
     )
 
     # step best, line 84
@@ -202,9 +208,7 @@ def forms_v1(
 
     # step groups, line 85
     groups: dict[Literal["low", "mid", "high"], list[Line]] = grouped_by(
-        lambda line: line["grade"],
-        lines,
-        ("low", "mid", "high"),
+        lambda line: line["grade"], lines, ("low", "mid", "high")
     )
 
     # step tally, line 86
@@ -237,8 +241,29 @@ def forms_v1(
 
     # step worth, line 92
     worth = (
-        sum(([net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even") for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]][0] for each in lines), D_0)
-        + [sum(([net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even") for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]][0] for each_ in of), D_0) for of in [[line for line in lines if line["qty"] > 1]]][0]
+        sum(
+            (
+                [
+                    net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
+                    for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
+                ][0]
+                for each in lines
+            ),
+            D_0,
+        )
+        + [
+            sum(
+                (
+                    [
+                        net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
+                        for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
+                    ][0]
+                    for each_ in of
+                ),
+                D_0,
+            )
+            for of in [[line for line in lines if line["qty"] > 1]]
+        ][0]
     )
 
     # step average, line 93
@@ -246,13 +271,12 @@ def forms_v1(
 
     # step mean, line 94
     mean = decimal_avg(
-        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0],
+        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0]
     )
 
     # step least, line 95
     least: Literal["low", "mid", "high"] = smallest(
-        (line["grade"] for line in lines),
-        ("low", "mid", "high"),
+        (line["grade"] for line in lines), ("low", "mid", "high")
     )
 
     # step top, line 96
@@ -278,7 +302,8 @@ def forms_v1(
     # step wanted, line 100
     wanted = (
         most == 3
-        or most is not None and most > 100
+        or most is not None
+        and most > 100
         or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 

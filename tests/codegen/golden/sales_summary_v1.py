@@ -108,13 +108,29 @@ def sales_summary_v1(
 
     # step bought, line 40
     bought: list[Record] = array_flatten(
-        [[{"name": customer["name"], "order_id": sale["order_id"], "gross": sale["gross"]} for customer in customers if customer["customer_id"] == sale["customer_id"]] for sale in [{"order_id": sale_["order_id"], "customer_id": sale_["customer_id"], "gross": decimal_round(unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even")} for sale_ in sales if sale_["amount"] > D_0 and not sale_["refunded"]]],
+        [
+            [
+                {"name": customer["name"], "order_id": sale["order_id"], "gross": sale["gross"]}
+                for customer in customers
+                if customer["customer_id"] == sale["customer_id"]
+            ]
+            for sale in [
+                {
+                    "order_id": sale_["order_id"],
+                    "customer_id": sale_["customer_id"],
+                    "gross": decimal_round(
+                        unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even"
+                    ),
+                }
+                for sale_ in sales
+                if sale_["amount"] > D_0 and not sale_["refunded"]
+            ]
+        ]
     )
 
     # step lines, line 51
     lines: list[Record] = array_take(
-        array_drop([line for line in bought], checked(page * per_page)),
-        per_page,
+        array_drop([line for line in bought], checked(page * per_page)), per_page
     )
 
     # step totals, line 58

@@ -19,14 +19,7 @@ from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.duration import add as duration_add
 from vesper.kernels.duration import from_days as duration_from_days
 from vesper.kernels.duration import from_seconds as duration_from_seconds
-from vesper.kernels.forms import (
-    counted_by,
-    distinct_by,
-    fold,
-    greatest_by,
-    grouped_by,
-    sorted_by,
-)
+from vesper.kernels.forms import counted_by, distinct_by, fold, greatest_by, grouped_by, sorted_by
 from vesper.kernels.integer import avg as integer_avg
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import entries as map_entries
@@ -121,30 +114,81 @@ def session_windows_v1(
     # step by_user, line 50
     by_user: list[Record] = [
         {"key": _key, "items": _items}
-        for _key, _items in entries_of(grouped_by(lambda visit: visit["user"], sorted_by(lambda visit_: visit_["at"], (visit_ for visit_ in visits if not visit_["page"] in ignored), "ascending")))
+        for _key, _items in entries_of(
+            grouped_by(
+                lambda visit: visit["user"],
+                sorted_by(
+                    lambda visit_: visit_["at"],
+                    (visit_ for visit_ in visits if not visit_["page"] in ignored),
+                    "ascending",
+                ),
+            )
+        )
     ]
 
     # step cut, line 58
     sessions: list[Session] = []
     for group in by_user:
-
         # step own, line 64
         done: list[Session] = []
         for visit in group["items"]:
-            done = [array_replace_at(done, len(done) - 1, [{"user": record["user"], "begin": record["begin"], "end": visit["at"], "pages": array_append(open["pages"], visit["page"])} for record in [open]][0]) if open is not None and visit["at"] - open["end"] <= gap else array_append(done, {"user": group["key"], "begin": visit["at"], "end": visit["at"], "pages": [visit["page"]]}) for open in [array_last(done)]][0]
+            done = [
+                array_replace_at(
+                    done,
+                    len(done) - 1,
+                    [
+                        {
+                            "user": record["user"],
+                            "begin": record["begin"],
+                            "end": visit["at"],
+                            "pages": array_append(open["pages"], visit["page"]),
+                        }
+                        for record in [open]
+                    ][0],
+                )
+                if open is not None and visit["at"] - open["end"] <= gap
+                else array_append(
+                    done,
+                    {
+                        "user": group["key"],
+                        "begin": visit["at"],
+                        "end": visit["at"],
+                        "pages": [visit["page"]],
+                    },
+                )
+                for open in [array_last(done)]
+            ][0]
         own: list[Session] = done
         sessions = array_concat(sessions, own)
     cut: Record_ = {"sessions": sessions}
 
     # step pages, line 77
     pages: list[Record__] = array_take(
-        sorted([{"page": page_["key"], "visits": len(page_["items"])} for page_ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda page__: page__, array_flatten([session["pages"] for session in cut["sessions"]])))]], key=lambda page: page["visits"], reverse=True),
+        sorted(
+            [
+                {"page": page_["key"], "visits": len(page_["items"])}
+                for page_ in [
+                    {"key": _key, "items": _items}
+                    for _key, _items in entries_of(
+                        grouped_by(
+                            lambda page__: page__,
+                            array_flatten([session["pages"] for session in cut["sessions"]]),
+                        )
+                    )
+                ]
+            ],
+            key=lambda page: page["visits"],
+            reverse=True,
+        ),
         top,
     )
 
     # step people, line 86
     people = array_flatten(
-        [[entry["value"] for entry in map_entries(names) if entry["key"] == session["user"]] for session in distinct_by(lambda session_: session_["user"], cut["sessions"])],
+        [
+            [entry["value"] for entry in map_entries(names) if entry["key"] == session["user"]]
+            for session in distinct_by(lambda session_: session_["user"], cut["sessions"])
+        ]
     )
 
     # step total, line 96
@@ -162,7 +206,10 @@ def session_windows_v1(
     shape: Record___ = {
         "bounces": len([each for each in items if each["length"] == 1]),
         "mean": None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
-        "busiest": greatest_by(lambda entry: entry["value"], map_entries(counted_by(lambda each__: each__["hour"], items))),
+        "busiest": greatest_by(
+            lambda entry: entry["value"],
+            map_entries(counted_by(lambda each__: each__["hour"], items)),
+        ),
     }
 
     # output sessions, line 115
@@ -177,8 +224,7 @@ def session_windows_v1(
 
     # output entry_pages, line 119
     entry_pages: dict[str, int] = counted_by(
-        lambda session: array_at(session["pages"], 0),
-        cut["sessions"],
+        lambda session: array_at(session["pages"], 0), cut["sessions"]
     )
 
     # output bounces, line 121
@@ -190,25 +236,20 @@ def session_windows_v1(
     # output busiest, line 123
     busiest: int | None = None if shape["busiest"] is None else shape["busiest"]["key"]
 
-    # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0
-    if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_):
+    # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND
+    #   length(session.pages) > 0
+    if not all(
+        session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_
+    ):
         raise ContractBroken("postcondition", 0, {"sessions": sessions_})
 
     # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
     if not checked_sum(len(session["pages"]) for session in sessions_) <= len(visits):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"sessions": sessions_, "visits": visits},
-        )
+        raise ContractBroken("postcondition", 1, {"sessions": sessions_, "visits": visits})
 
     # postcondition, line 46: bounces <= length(sessions)
     if not bounces <= len(sessions_):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"bounces": bounces, "sessions": sessions_},
-        )
+        raise ContractBroken("postcondition", 2, {"bounces": bounces, "sessions": sessions_})
 
     # postcondition, line 47: length(pages) <= top
     if not len(pages) <= top:

@@ -94,25 +94,52 @@ def stages_v1(
     if not len(cities) <= 6:
         raise ContractBroken("precondition", 1, {"cities": cities})
 
-    # precondition, line 34: FORALL sale IN sales SATISFIES sale.pieces >= 0 AND sale.pieces <= 1000 AND sale.took < duration('1000d') AND sale.took > duration('0s')
-    if not all(sale["pieces"] >= 0 and sale["pieces"] <= 1000 and sale["took"] < timedelta(days=1000) and sale["took"] > timedelta(days=0) for sale in sales):
+    # precondition, line 34: FORALL sale IN sales SATISFIES sale.pieces >= 0 AND sale.pieces <= 1000
+    #   AND sale.took < duration('1000d') AND sale.took > duration('0s')
+    if not all(
+        sale["pieces"] >= 0
+        and sale["pieces"] <= 1000
+        and sale["took"] < timedelta(days=1000)
+        and sale["took"] > timedelta(days=0)
+        for sale in sales
+    ):
         raise ContractBroken("precondition", 2, {"sales": sales})
 
     # step sorted, line 37
     sorted_: list[Sale] = array_drop(
-        array_take(distinct_by(lambda sale: sale["tag"], sorted_by(lambda sale_: sale_["day"], (sale_ for sale_ in sales if sale_["pieces"] > 0), "descending")), 5),
+        array_take(
+            distinct_by(
+                lambda sale: sale["tag"],
+                sorted_by(
+                    lambda sale_: sale_["day"],
+                    (sale_ for sale_ in sales if sale_["pieces"] > 0),
+                    "descending",
+                ),
+            ),
+            5,
+        ),
         1,
     )
 
     # step groups, line 46
     groups = [
         text_concat(text_concat(date_text(sale["key"]), " "), integer_text(len(sale["items"])))
-        for sale in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale_: sale_["day"], sales))]
+        for sale in [
+            {"key": _key, "items": _items}
+            for _key, _items in entries_of(grouped_by(lambda sale_: sale_["day"], sales))
+        ]
     ]
 
     # step pairs, line 52
     pairs = array_flatten(
-        [[unsigned_zero(sale["price"] * city["rate"]) for city in cities if city["name"] == sale["city"]] for sale in sales],
+        [
+            [
+                unsigned_zero(sale["price"] * city["rate"])
+                for city in cities
+                if city["name"] == sale["city"]
+            ]
+            for sale in sales
+        ]
     )
 
     # step totals, line 57

@@ -26,12 +26,7 @@ class Success(TypedDict):
 
 
 @exact_steps
-def stock_release_v1(
-    event_id: str,
-    order_id: str,
-    *,
-    now: datetime,
-) -> Asking[Success]:
+def stock_release_v1(event_id: str, order_id: str, *, now: datetime) -> Asking[Success]:
     """Give back all that is reserved for an order that comes to nothing."""
 
     # constraint, line 12: length(event_id) > 0
@@ -81,10 +76,7 @@ def stock_release_v1(
         "close",
         "database_write",
         "txn",
-        {
-            "database": "main",
-            "sql": "DELETE FROM reservations WHERE order_id = :order_id",
-        },
+        {"database": "main", "sql": "DELETE FROM reservations WHERE order_id = :order_id"},
         {"bind": {"order_id": order_id}},
     )
 
