@@ -7,10 +7,9 @@ import libcst as cst
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter
 from vesper.codegen.types import TypeWriter
+from vesper.codegen.written import EQUAL
 from vesper.ir import nodes as ir
 from vesper.spec.types import Type
-
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 class ContractFunction:
@@ -52,7 +51,7 @@ class ContractFunction:
             values["now"] = "now"
         if self._traced:
             values["mark"] = "mark"
-        arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=_EQUAL) for name, value in values.items()]
+        arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=EQUAL) for name, value in values.items()]
         return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(self.name), arguments))])
 
     def _names(self, naming: Naming) -> dict[tuple[str, str], str]:

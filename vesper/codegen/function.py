@@ -11,7 +11,6 @@ from libcst.helpers import parse_template_statement
 from vesper.codegen import templates
 from vesper.codegen.contract_functions import ContractFunction
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.layout import code_of
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
@@ -19,7 +18,7 @@ from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
 from vesper.ir.statements import all_statements
-from vesper.spec.types import OptionalOf, Type
+from vesper.spec.types import Enum, OptionalOf, Type
 from vesper.spec.values import Value
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -35,8 +34,9 @@ class FunctionWriter:
         self._node = node
         self._naming = naming
         self._traced = traced
-        self.expressions = ExpressionWriter(naming, traced)
         self._types = types
+        types.name_records(node)
+        self.expressions = ExpressionWriter(naming, types, traced)
         self._blocks = BlockWriter(node, naming, self.expressions, types, self._end)
         for callee in node.calls:
             naming.reserve(callee.node)
@@ -170,32 +170,30 @@ class FunctionWriter:
         members = members_that_fail(self._node)
         if not members:
             return body
-        code = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
-        literals = [cst.Element(cst.SimpleString(string_literal(member))) for member in members]
-        unknown = cst.If(
-            cst.Comparison(code, [cst.ComparisonTarget(cst.NotIn(), cst.Tuple(literals))]),
-            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])]),
-        )
+        code = cst.Name(self._naming.fresh("code"))
+        caught_code = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
+        literals = cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in members])
+        one_of = cst.Call(cst.Name("one_of"), [cst.Arg(caught_code), cst.Arg(literals)])
+        annotation = cst.Annotation(self._types.annotation(OptionalOf(Enum(tuple(members)))))
+        lines: list[cst.BaseStatement] = [
+            cst.SimpleStatementLine([cst.AnnAssign(code, annotation, one_of)]),
+            cst.If(
+                cst.Comparison(code, [cst.ComparisonTarget(cst.Is(), cst.Name("None"))]),
+                cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])]),
+            ),
+        ]
         entries: list[tuple[str, Written]] = []
+        self._absent("output", self._node.outputs)
         for each in self._node.errors:
-            value = cst.Name("None") if isinstance(each.type, OptionalOf) else code
-            entries.append((each.name, Written(value, ATOM)))
-        lines: list[cst.BaseStatement] = []
-        if self._node.invariants:
-            self._absent("output", self._node.outputs)
-            for name, written in entries:
-                target, _ = self._own_name("error", name)
-                if code_of(written.node) == "None":
-                    self._naming.alias("error", name, "None")
-                else:
-                    assigned = cst.Assign([cst.AssignTarget(cst.Name(target))], written.node)
-                    lines.append(cst.SimpleStatementLine([assigned]))
-            lines += self._checks("invariant", self._node.invariants)
+            value = "None" if isinstance(each.type, OptionalOf) else code.value
+            self._naming.alias("error", each.name, value)
+            entries.append((each.name, Written(cst.Name(value), ATOM)))
+        lines += self._checks("invariant", self._node.invariants)
         raised = cst.Raise(
             cst.Call(cst.Name("DeclaredError"), [cst.Arg(self.expressions.record(entries))]),
             cause=cst.From(cst.Name("failure")),
         )
-        inside = [unknown, *lines, cst.SimpleStatementLine([raised])]
+        inside = [*lines, cst.SimpleStatementLine([raised])]
         caught = cst.ExceptHandler(
             body=cst.IndentedBlock(inside), type=cst.Name("FAILURES"), name=cst.AsName(cst.Name("failure"))
         )

@@ -13,7 +13,7 @@ from vesper.codegen.handler_codes import taken_when, takes_the_rest
 from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
-from vesper.codegen.written import ATOM, Written, string_literal
+from vesper.codegen.written import ATOM, EQUAL, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
@@ -188,6 +188,8 @@ class BlockWriter:
         mark_as: ir.Expression | None = None, annotation: cst.BaseExpression | None = None,
     ) -> cst.SimpleStatementLine:  # fmt: skip
         written = self._expressions.stored(value)
+        if annotation is not None and _shows_its_type(written.node, annotation):
+            annotation = None
         if mark_as is not None:
             written = self._expressions.marked(mark_as, written)
         return self._assigned(target, written.node, heading, annotation)
@@ -305,10 +307,8 @@ class BlockWriter:
         fields = [(each.name, Written(cst.Name(states[each.local]), ATOM)) for each in loop.state]
         if collected is not None:
             fields.append(("collected", Written(cst.Name(collected), ATOM)))
-        result = self._expressions.record(fields)
-        lines.append(
-            self._assigned(self._naming.name("step", loop.name), result, annotation=self._types.annotation(loop.type))
-        )
+        result = self._expressions.made(loop.type, fields).node
+        lines.append(self._assigned(self._naming.name("step", loop.name), result))
         for number, name in (*zip(loop.locals, loop.names, strict=True), *((s.local, s.name) for s in loop.state)):
             self._naming.let_go(number, name)
         return lines
@@ -387,19 +387,19 @@ class BlockWriter:
         fixed = self._expressions.record(
             [(name, Written(cst.SimpleString(string_literal(text)), ATOM)) for name, text in request.fixed.items()]
         )
-        given = self._expressions.record([(name, self._expressions.stored(value)) for name, value in request.arguments])
+        given = self._expressions.record([(name, self._expressions.plain(value)) for name, value in request.arguments])
         arguments.append(cst.Arg(fixed))
         if key is None:
             arguments.append(cst.Arg(given))
         else:  # SEMANTICS: the key is evaluated before the arguments
-            arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=_EQUAL))
-            arguments.append(cst.Arg(given, keyword=cst.Name("arguments"), equal=_EQUAL))
+            arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=EQUAL))
+            arguments.append(cst.Arg(given, keyword=cst.Name("arguments"), equal=EQUAL))
         call = cst.Call(cst.Name("Request"), arguments)
         return self._answered(request, cst.Yield(call))
 
     def _call(self, call: ir.CallNode) -> Lines:
         given = [
-            cst.Arg(self._expressions.stored(value).node, keyword=cst.Name(name), equal=_EQUAL)
+            cst.Arg(self._expressions.stored(value).node, keyword=cst.Name(name), equal=EQUAL)
             for name, value in call.inputs
         ]
         asked: cst.BaseExpression
@@ -481,7 +481,14 @@ def _starts_at_once(fold: ir.For) -> bool:
     return isinstance(initial, ir.Literal | ir.Ref | ir.Local) or (isinstance(initial, ir.Array) and not initial.items)
 
 
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+def _shows_its_type(node: cst.BaseExpression, annotation: cst.BaseExpression) -> bool:
+    """True for a record that is made by its class."""
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Name)
+        and isinstance(annotation, cst.Name)
+        and node.func.value == annotation.value
+    )
 
 
 def _asks(block: ir.Block) -> bool:

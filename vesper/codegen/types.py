@@ -10,7 +10,9 @@ from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
 from vesper.codegen.naming import Naming
+from vesper.codegen.record_names import record_names
 from vesper.codegen.written import string_literal
+from vesper.ir import nodes as ir
 from vesper.spec.types import (
     BOOLEAN,
     BYTES,
@@ -50,7 +52,12 @@ class TypeWriter:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
+        self._names: dict[Record, str] = {}
         self._classes: dict[str, cst.BaseStatement] = {}
+
+    def name_records(self, node: ir.Node) -> None:
+        """Give each record of the node its name; before anything is written."""
+        self._names = record_names(node, self._naming.type)
 
     @property
     def classes(self) -> list[cst.BaseStatement]:
@@ -69,12 +76,13 @@ class TypeWriter:
             case OptionalOf(inner):
                 return cst.BinaryOperation(self.annotation(inner), cst.BitOr(), cst.Name("None"))
             case Record():
-                return cst.Name(self._record(type_))
+                return cst.Name(self.record(type_))
             case _:
                 return cst.Name(_PRIMITIVES[type_])
 
-    def _record(self, type_: Record) -> str:
-        name = self._naming.type(type_, type_.name or "Record")
+    def record(self, type_: Record) -> str:
+        """The class of a record."""
+        name = self._names[type_]
         if name not in self._classes:
             fields = [(field, self.annotation(each)) for field, each in type_.fields]
             self._classes[name] = typed_dict(name, fields)
@@ -95,6 +103,11 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
         for field, annotation in fields
     ]
     return shell.with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+
+
+def has_plain_fields(type_: Record) -> bool:
+    """True where Python can name every field: `class` is none."""
+    return not any(keyword.iskeyword(field) for field, _ in type_.fields)
 
 
 def _applied(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:

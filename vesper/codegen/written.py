@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import libcst as cst
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
+
+
+EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+"""The sign between a keyword and its argument."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from vesper.spec.errors import ErrorCode
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Code = TypeVar("_Code", bound=str)
 MAX_COLLECTED = 1_000_000
 
 FAILURES = (Raised, DecimalException)
@@ -66,6 +67,11 @@ def exact_steps(
 def code_of(failure: BaseException) -> str:
     """The code of what was caught."""
     return failure.code if isinstance(failure, Raised) else ErrorCode.DECIMAL_OVERFLOW.value
+
+
+def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
+    """The code as the member that it is; nothing where it is none of them."""
+    return next((member for member in members if member == code), None)
 
 
 def http_class(code: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypedDict
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
@@ -194,8 +194,7 @@ def api_key_issue_v1(
 
         return {"key_id": key_id, "key": key, "check_digit": check_digit, "issued_at": issued_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("not_found",):
+        code: Literal["not_found"] | None = one_of(code_of(failure), ("not_found",))
+        if code is None:
             raise
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -35,19 +35,6 @@ class Line(TypedDict):
     tags: list[Tag]
 
 
-class Record(TypedDict):
-    sku: str
-    qty: int
-    price: Decimal
-    note: str | None
-    tags: list[Tag]
-
-
-class Record_(TypedDict):
-    name: str
-    weight: int
-
-
 class Success(TypedDict):
     skus: list[str]
     by_sku: dict[str, int]
@@ -120,13 +107,13 @@ def basket_v1(
 
     # step first, line 57
     record = array_at(lines, pick)
-    first: Record = {
-        "sku": record["sku"],
-        "qty": checked(array_at(lines, pick)["qty"] + 1),
-        "price": unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
-        "note": record["note"],
-        "tags": record["tags"],
-    }
+    first = Line(
+        sku=record["sku"],
+        qty=checked(array_at(lines, pick)["qty"] + 1),
+        price=unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
+        note=record["note"],
+        tags=record["tags"],
+    )
 
     # step cheap, line 58
     cheap: list[Line] = [line for line in lines if line["price"] < (D_5_00 if cap is None else cap)]
@@ -153,10 +140,10 @@ def basket_v1(
     )
 
     # step made, line 64
-    made: Record_ = {"name": array_at(skus, 0), "weight": smallest_qty}
+    made = Tag(name=array_at(skus, 0), weight=smallest_qty)
 
     # step pairs, line 67
-    pairs: list[Record_] = [{"name": line["sku"], "weight": line["qty"]} for line in lines]
+    pairs: list[Tag] = [Tag(name=line["sku"], weight=line["qty"]) for line in lines]
 
     # step listed, line 68
     listed = [pick, smallest_qty, 3]

@@ -26,7 +26,13 @@ from .stock_reservation_v1 import stock_reservation_v1
 D_0: Final = Decimal("0")
 
 
-class Record(TypedDict):
+class PriceRow(TypedDict):
+    qty: int
+    unit_price: Decimal
+    category: str
+
+
+class Price(TypedDict):
     subtotal: Decimal
     discount: Decimal
     tax: Decimal
@@ -34,28 +40,28 @@ class Record(TypedDict):
     total: Decimal
 
 
-class Record_(TypedDict):
+class Judged(TypedDict):
     decision: Literal["approve", "review", "decline"]
     fee: Decimal
     risk: int
     new_balance: Decimal
 
 
-class Record__(TypedDict):
+class Reservation(TypedDict):
     reserved: int
     left: int
     is_repeat: bool
 
 
-class Record___(TypedDict):
+class Reserved(TypedDict):
     pieces: dict[str, int]
 
 
-class Record____(TypedDict):
+class ReleasePart(TypedDict):
     released: int
 
 
-class Record_____(TypedDict):
+class Paid(TypedDict):
     transaction_id: str
     status: Literal["completed", "pending"]
     amount_charged: Decimal
@@ -139,12 +145,12 @@ def checkout_v1(
 
     # step price, line 46
     try:
-        price: Record = yield from call_node(
+        price: Price = yield from call_node(
             "price",
             order_pricing_v1,
             now,
             items=[
-                {"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]}
+                PriceRow(qty=line["qty"], unit_price=line["unit_price"], category=line["category"])
                 for line in basket
             ],
         )
@@ -161,7 +167,7 @@ def checkout_v1(
 
     # step judged, line 59
     try:
-        judged: Record_ = yield from call_node(
+        judged: Judged = yield from call_node(
             "judged",
             payment_decision_v1,
             now,
@@ -173,7 +179,7 @@ def checkout_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "contract_broken":
-            judged = {"decision": "decline", "fee": D_0, "risk": 100, "new_balance": balance}
+            judged = Judged(decision="decline", fee=D_0, risk=100, new_balance=balance)
         else:
             raise
 
@@ -196,7 +202,7 @@ def checkout_v1(
             iterations = counted(iterations, 1000000)
 
             # step reservation, line 76
-            reservation: Record__ = yield from call_node(
+            reservation: Reservation = yield from call_node(
                 path("reservation", iterations),
                 stock_reservation_v1,
                 now,
@@ -212,11 +218,11 @@ def checkout_v1(
                     + reservation["reserved"]
                 ),
             )
-        reserved: Record___ = {"pieces": pieces}
+        reserved = Reserved(pieces=pieces)
     except FAILURES as failure:
         if code_of(failure) in ("unknown_article", "out_of_stock"):
             # step release_part, line 84
-            release_part: Record____ = yield from call_node(
+            release_part: ReleasePart = yield from call_node(
                 "release_part",
                 stock_release_v1,
                 now,
@@ -228,7 +234,7 @@ def checkout_v1(
             )
         else:
             # step release_rest, line 91
-            release_rest: Record____ = yield from call_node(
+            release_rest: ReleasePart = yield from call_node(
                 "release_rest",
                 stock_release_v1,
                 now,
@@ -253,7 +259,7 @@ def checkout_v1(
 
     # step paid, line 100
     try:
-        paid: Record_____ = yield from call_node(
+        paid: Paid = yield from call_node(
             "paid",
             payment_handler_v1,
             now,
@@ -265,7 +271,7 @@ def checkout_v1(
     except FAILURES as failure:
         if code_of(failure) == "card_declined":
             # step release_declined, line 107
-            release_declined: Record____ = yield from call_node(
+            release_declined: ReleasePart = yield from call_node(
                 "release_declined",
                 stock_release_v1,
                 now,

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
@@ -24,7 +24,7 @@ D_1_5: Final = Decimal("1.5")
 D_5_00: Final = Decimal("5.00")
 
 
-class Record(TypedDict):
+class Climb(TypedDict):
     days_left: int
     level: int
     fee: Decimal
@@ -117,7 +117,7 @@ def dunning_v1(
             )
             if level == 4:
                 break
-        climb: Record = {"days_left": days_left, "level": level, "fee": fee, "next_fee": next_fee}
+        climb = Climb(days_left=days_left, level=level, fee=fee, next_fee=next_fee)
 
         # return_1, line 53
         if climb["level"] == 0:
@@ -255,8 +255,7 @@ def dunning_v1(
 
         return {"level": level, "fee": fee, "due": due, "sent": sent_, "sent_at": sent_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("loop_limit",):
+        code: Literal["loop_limit"] | None = one_of(code_of(failure), ("loop_limit",))
+        if code is None:
             raise
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure), "invoice": None}
-        ) from failure
+        raise DeclaredError({"error_code": code, "message": code, "invoice": None}) from failure

@@ -22,7 +22,7 @@ D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
 
 
-class Record(TypedDict):
+class Answer(TypedDict):
     rate: Decimal
 
 
@@ -67,7 +67,7 @@ def exchange_rates_v1(
 
     # step answer, line 48
     try:
-        answer: Record = yield Request(
+        answer: Answer = yield Request(
             "answer",
             "http_request",
             "read",
@@ -113,7 +113,7 @@ def exchange_rates_v1(
 
             return {"rate": noted, "converted": converted, "source": "last_known"}
         elif code_of(failure) == "bad_response":
-            answer = {"rate": D_MINUS_1}
+            answer = Answer(rate=D_MINUS_1)
         else:
             raise
 

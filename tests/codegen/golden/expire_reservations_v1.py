@@ -17,7 +17,7 @@ class Old(TypedDict):
     pieces: int
 
 
-class Record(TypedDict):
+class Work(TypedDict):
     released: int
     lost: int
     collected: list[str]
@@ -133,10 +133,10 @@ def expire_reservations_v1(
             )
             if lost > max_lost:
                 break
-        work: Record = {"released": released, "lost": lost, "collected": collected}
+        work = Work(released=released, lost=lost, collected=collected)
     except FAILURES as failure:
         if code_of(failure) in ("timeout", "unavailable"):
-            work = {"released": 0, "lost": 0, "collected": []}
+            work = Work(released=0, lost=0, collected=[])
         else:
             raise
 

@@ -53,6 +53,11 @@ class Line(TypedDict):
     spare: int | None
 
 
+class KindsRow(TypedDict):
+    a: Decimal
+    b: list[Literal["low", "mid", "high"]]
+
+
 class Success(TypedDict):
     by_price: list[Line]
     by_grade: list[str]
@@ -194,7 +199,7 @@ def forms_v1(
     # step kinds, line 82
     kinds = [
         line["code"]
-        for line in distinct_by(lambda line_: {"a": line_["price"], "b": [line_["grade"]]}, lines)
+        for line in distinct_by(lambda line_: KindsRow(a=line_["price"], b=[line_["grade"]]), lines)
     ]
 
     # step cheapest, line 83

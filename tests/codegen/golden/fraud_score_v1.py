@@ -19,7 +19,7 @@ D_5: Final = Decimal("5")
 D_100: Final = Decimal("100")
 
 
-class Record(TypedDict):
+class SignalsItem(TypedDict):
     name: str
     found: bool
 
@@ -101,20 +101,20 @@ def fraud_score_v1(
     known = frozenset(p["country"] for p in history)
 
     # step signals, line 38
-    signals: list[Record] = [
-        {
-            "name": "new_country",
-            "found": purchase["country"] != home and not purchase["country"] in known,
-        },
-        {"name": "far_from_usual", "found": usual > D_0 and purchase["amount"] > usual * D_5},
-        {"name": "at_night", "found": purchase["hour"] < 5},
-        {"name": "first_purchase", "found": len(history) == 0},
-        {
-            "name": "round_amount",
-            "found": purchase["amount"] >= D_100
+    signals: list[SignalsItem] = [
+        SignalsItem(
+            name="new_country",
+            found=purchase["country"] != home and not purchase["country"] in known,
+        ),
+        SignalsItem(name="far_from_usual", found=usual > D_0 and purchase["amount"] > usual * D_5),
+        SignalsItem(name="at_night", found=purchase["hour"] < 5),
+        SignalsItem(name="first_purchase", found=len(history) == 0),
+        SignalsItem(
+            name="round_amount",
+            found=purchase["amount"] >= D_100
             and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100
             == D_0,
-        },
+        ),
     ]
 
     # step reasons, line 39

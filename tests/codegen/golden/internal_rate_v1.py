@@ -5,7 +5,7 @@
 narrow."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import append as array_append
 from vesper.kernels.array import at as array_at
@@ -17,7 +17,7 @@ from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import sum as decimal_sum
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, code_of, counted
+from vesper.kernels.flow import FAILURES, code_of, counted, one_of
 from vesper.kernels.forms import fold, taken_while
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
@@ -34,7 +34,7 @@ D_10: Final = Decimal("10")
 D_1000000000: Final = Decimal("1000000000")
 
 
-class Record(TypedDict):
+class Search(TypedDict):
     low: Decimal
     high: Decimal
     rounds: int
@@ -132,7 +132,7 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
                     high if worth_ >= D_0 else middle,
                     checked(rounds + 1),
                 )
-            search: Record = {"low": low, "high": high, "rounds": rounds}
+            search = Search(low=low, high=high, rounds=rounds)
         except FAILURES as failure:
             if code_of(failure) == "loop_limit":
                 message = text_concat(
@@ -222,8 +222,7 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
             "total": total,
         }
     except FAILURES as failure:
-        if code_of(failure) not in ("decimal_overflow",):
+        code: Literal["decimal_overflow"] | None = one_of(code_of(failure), ("decimal_overflow",))
+        if code is None:
             raise
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure

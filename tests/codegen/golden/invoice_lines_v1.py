@@ -48,17 +48,9 @@ class Line(TypedDict):
     price: Decimal
 
 
-class Record(TypedDict):
-    position: int
-    sku: str
-    qty: int
+class Billed2(TypedDict):
     net: Decimal
-    status: Literal["complete", "short", "missing"]
-
-
-class Record_(TypedDict):
-    net: Decimal
-    collected: list[Record]
+    collected: list[Billed]
 
 
 class Success(TypedDict):
@@ -171,13 +163,13 @@ def invoice_lines_v1(
     # step billed, line 74
     items = array_enumerate(ordered)
     net = D_0_00
-    collected: list[Record] = []
+    collected: list[Billed] = []
     for place in items:
         # step here, line 80
         here: Line = (
             map_at(arrived, place["value"]["sku"])
             if map_contains(arrived, place["value"]["sku"])
-            else {"sku": place["value"]["sku"], "qty": 0, "price": place["value"]["price"]}
+            else Line(sku=place["value"]["sku"], qty=0, price=place["value"]["price"])
         )
 
         # step counted, line 83
@@ -200,16 +192,16 @@ def invoice_lines_v1(
         amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
         keep(
             collected,
-            {
-                "position": checked(place["index"] + 1),
-                "sku": place["value"]["sku"],
-                "qty": counted_,
-                "net": amount,
-                "status": status,
-            },
+            Billed(
+                position=checked(place["index"] + 1),
+                sku=place["value"]["sku"],
+                qty=counted_,
+                net=amount,
+                status=status,
+            ),
         )
         net = net + amount
-    billed: Record_ = {"net": net, "collected": collected}
+    billed = Billed2(net=net, collected=collected)
 
     # step rate, line 104
     if vat == "standard":
@@ -218,7 +210,7 @@ def invoice_lines_v1(
         rate = D_0_07 if vat == "reduced" else D_0
 
     # step lines, line 114
-    lines: list[Record] = billed["collected"]
+    lines: list[Billed] = billed["collected"]
 
     # step net, line 115
     net = billed["net"]

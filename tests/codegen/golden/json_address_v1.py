@@ -33,14 +33,6 @@ class Address(TypedDict):
     since: date | None
 
 
-class Record(TypedDict):
-    street: str
-    zip: str
-    city: str
-    country: str | None
-    since: date | None
-
-
 class Success(TypedDict):
     address: Address
     source: Literal["object", "list", "text"]
@@ -103,23 +95,23 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     )
 
     # step address, line 54
-    address: Record = {
-        "street": json_cast(json_field(body, "street"), "string"),
-        "zip": text_pad_start(integer_text(json_cast(json_field(body, "zip"), "integer")), 5, "0")
+    address = Address(
+        street=json_cast(json_field(body, "street"), "string"),
+        zip=text_pad_start(integer_text(json_cast(json_field(body, "zip"), "integer")), 5, "0")
         if json_kind(json_field(body, "zip")) == "number"
         else json_cast(json_field(body, "zip"), "string"),
-        "city": json_cast(json_field(json_field(body, "city"), "name"), "string")
+        city=json_cast(json_field(json_field(body, "city"), "name"), "string")
         if json_has(body, "/city/name")
         else json_cast(json_field(body, "city"), "string"),
-        "country": abroad,
-        "since": json_cast(
+        country=abroad,
+        since=json_cast(
             [
                 json_parse("null") if value is None else value
                 for value in [json_get(body, "/since")]
             ][0],
             "optional<date>",
         ),
-    }
+    )
 
     # step form, line 60
     form = json_from_value(

@@ -15,7 +15,7 @@ from vesper.kernels.date import year as date_year
 from vesper.kernels.decimal import divide as decimal_divide
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.flow import FAILURES, called, code_of, keep
+from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -39,26 +39,17 @@ class Row(TypedDict):
     balance: Decimal
 
 
-class Record(TypedDict):
+class Quote(TypedDict):
     payment: Decimal
     total: Decimal
     interest: Decimal
     first_interest: Decimal
 
 
-class Record_(TypedDict):
-    number: int
-    due: date
-    interest: Decimal
-    repaid: Decimal
-    paid: Decimal
-    balance: Decimal
-
-
-class Record__(TypedDict):
+class Plan(TypedDict):
     balance: Decimal
     interest: Decimal
-    collected: list[Record_]
+    collected: list[Row]
 
 
 class Success(TypedDict):
@@ -148,7 +139,7 @@ def loan_schedule_v1(
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step quote, line 66
-        quote: Record = called(
+        quote: Quote = called(
             loan_payment_v1, principal=principal, annual_rate=annual_rate, months=months
         )
 
@@ -156,7 +147,7 @@ def loan_schedule_v1(
         items = array_range(1, checked(months + 1), 1)
         balance = principal
         interest = D_0
-        collected: list[Record_] = []
+        collected: list[Row] = []
         for number in items:
             # step due_now, line 80
             due_now = decimal_round(
@@ -173,25 +164,25 @@ def loan_schedule_v1(
             left = balance - repaid
             keep(
                 collected,
-                {
-                    "number": number,
-                    "due": date_add_months(first_due, checked(number - 1)),
-                    "interest": due_now,
-                    "repaid": repaid,
-                    "paid": due_now + repaid,
-                    "balance": left,
-                },
+                Row(
+                    number=number,
+                    due=date_add_months(first_due, checked(number - 1)),
+                    interest=due_now,
+                    repaid=repaid,
+                    paid=due_now + repaid,
+                    balance=left,
+                ),
             )
             balance, interest = left, interest + due_now
             if balance == D_0:
                 break
-        plan: Record__ = {"balance": balance, "interest": interest, "collected": collected}
+        plan = Plan(balance=balance, interest=interest, collected=collected)
 
         # step final, line 97
-        final: Record_ = optional_require(array_last(plan["collected"]))
+        final: Row = optional_require(array_last(plan["collected"]))
 
         # output rows, line 103
-        rows: list[Record_] = plan["collected"]
+        rows: list[Row] = plan["collected"]
 
         # output payment, line 104
         payment = quote["payment"]
@@ -244,11 +235,8 @@ def loan_schedule_v1(
             "months_saved": months_saved,
         }
     except FAILURES as failure:
-        if code_of(failure) not in ("time_overflow",):
+        code: Literal["time_overflow"] | None = one_of(code_of(failure), ("time_overflow",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(error_code=error_code, payment=None)
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        check_invariants(error_code=code, payment=None)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -15,7 +15,7 @@ from vesper.kernels.integer import to_float as integer_to_float
 from vesper.kernels.raised import ContractBroken
 
 
-class Record(TypedDict):
+class Run(TypedDict):
     random: int
     sum: float
     found: int
@@ -67,7 +67,7 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
             sum_ + y if y > 0.2 else sum_ - 0.5 * x,
             checked(found + 1) if y > 0.2 else found,
         )
-    run: Record = {"random": random, "sum": sum_, "found": found}
+    run = Run(random=random, sum=sum_, found=found)
 
     # output score, line 42
     score = run["sum"]

@@ -28,7 +28,7 @@ class Transaction(TypedDict):
     amount: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
     status: Literal["succeeded", "pending"]
 
@@ -152,7 +152,7 @@ def payment_handler_v1(
 
     # step call_stripe_api, line 85
     try:
-        call_stripe_api: Record = yield Request(
+        call_stripe_api: CallStripeApi = yield Request(
             "call_stripe_api",
             "http_request",
             "keyed",

@@ -15,7 +15,7 @@ from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import FAILURES, code_of
+from vesper.kernels.flow import FAILURES, code_of, one_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.regex import groups as regex_groups
 from vesper.kernels.text import concat as text_concat
@@ -33,7 +33,7 @@ D_1000_0: Final = Decimal("1000.0")
 D_1000: Final = Decimal("1000")
 
 
-class Record(TypedDict):
+class Read(TypedDict):
     factor: Decimal
     unit: str
 
@@ -120,19 +120,19 @@ def quantity_text_v1(
         word = "" if value is None else value
 
         # step read, line 49
-        read: Record
+        read: Read
         if word == "g" or word == "gram" or word == "grams":
-            read = {"factor": D_1_0, "unit": "g"}
+            read = Read(factor=D_1_0, unit="g")
         elif word == "kg":
-            read = {"factor": D_1000_0, "unit": "g"}
+            read = Read(factor=D_1000_0, unit="g")
         elif word == "ml":
-            read = {"factor": D_1_0, "unit": "ml"}
+            read = Read(factor=D_1_0, unit="ml")
         elif word == "l" or word == "litre" or word == "liter":
-            read = {"factor": D_1000_0, "unit": "ml"}
+            read = Read(factor=D_1000_0, unit="ml")
         elif word == "cup":
-            read = {"factor": D_236_6, "unit": "ml"}
+            read = Read(factor=D_236_6, unit="ml")
         elif word == "":
-            read = {"factor": D_1_0, "unit": "piece"}
+            read = Read(factor=D_1_0, unit="piece")
         else:
             error_code = "unknown_unit"
             message = text_concat("nobody here knows the unit ", word)
@@ -196,11 +196,8 @@ def quantity_text_v1(
 
         return {"amount": amount, "unit": unit, "text": text, "was_guess": was_guess}
     except FAILURES as failure:
-        if code_of(failure) not in ("division_by_zero",):
+        code: Literal["division_by_zero"] | None = one_of(code_of(failure), ("division_by_zero",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(error_code=error_code, amount=None)
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        check_invariants(error_code=code, amount=None)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

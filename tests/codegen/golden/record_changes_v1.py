@@ -21,7 +21,7 @@ from vesper.kernels.text import concat as text_concat
 D_0: Final = Decimal("0")
 
 
-class Record(TypedDict):
+class ChecksItem(TypedDict):
     name: str
     differs: bool
 
@@ -65,18 +65,18 @@ def record_changes_v1(
     it."""
 
     # step checks, line 46
-    checks: list[Record] = [
-        {"name": "name", "differs": before["name"] != after["name"]},
-        {"name": "address", "differs": before["address"] != after["address"]},
-        {"name": "billing", "differs": before["billing"] != after["billing"]},
-        {"name": "phones", "differs": before["phones"] != after["phones"]},
-        {"name": "tags", "differs": before["tags"] != after["tags"]},
-        {"name": "limits", "differs": before["limits"] != after["limits"]},
-        {"name": "note", "differs": not before["note"] == after["note"]},
-        {"name": "birthday", "differs": before["birthday"] != after["birthday"]},
-        {"name": "is_company", "differs": before["is_company"] != after["is_company"]},
-        {"name": "level", "differs": before["level"] != after["level"]},
-        {"name": "extra", "differs": before["extra"] != after["extra"]},
+    checks: list[ChecksItem] = [
+        ChecksItem(name="name", differs=before["name"] != after["name"]),
+        ChecksItem(name="address", differs=before["address"] != after["address"]),
+        ChecksItem(name="billing", differs=before["billing"] != after["billing"]),
+        ChecksItem(name="phones", differs=before["phones"] != after["phones"]),
+        ChecksItem(name="tags", differs=before["tags"] != after["tags"]),
+        ChecksItem(name="limits", differs=before["limits"] != after["limits"]),
+        ChecksItem(name="note", differs=not before["note"] == after["note"]),
+        ChecksItem(name="birthday", differs=before["birthday"] != after["birthday"]),
+        ChecksItem(name="is_company", differs=before["is_company"] != after["is_company"]),
+        ChecksItem(name="level", differs=before["level"] != after["level"]),
+        ChecksItem(name="extra", differs=before["extra"] != after["extra"]),
     ]
 
     # step changed, line 58

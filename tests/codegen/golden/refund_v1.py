@@ -11,7 +11,7 @@ from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -33,7 +33,7 @@ class Paid(TypedDict):
     refunded: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
 
 
@@ -204,7 +204,7 @@ def refund_v1(
 
         # step call_stripe_api, line 107
         try:
-            call_stripe_api: Record = yield Request(
+            call_stripe_api: CallStripeApi = yield Request(
                 "call_stripe_api",
                 "http_request",
                 "keyed",
@@ -296,11 +296,8 @@ def refund_v1(
 
         return {"refund_id": refund_id, "refunded": wanted, "left": left}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout",):
+        code: Literal["timeout"] | None = one_of(code_of(failure), ("timeout",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(refunded=None, error_code=error_code)
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        check_invariants(refunded=None, error_code=code)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -60,24 +60,17 @@ class Sale(TypedDict):
     on: date
 
 
-class Record(TypedDict):
-    region: Literal["north", "south", "east", "west"]
-    revenue: Decimal
-    sales: int
-    mean: Decimal
-
-
-class Record_(TypedDict):
+class RankedItem(TypedDict):
     key: str
     value: int
 
 
-class Record__(TypedDict):
+class BothItem(TypedDict):
     key: Literal["north", "south", "east", "west"]
     value: Decimal
 
 
-class Record___(TypedDict):
+class PairsItem(TypedDict):
     first: str
     second: int
 
@@ -168,26 +161,26 @@ def sales_report_v1(
     )
 
     # step unsorted, line 70
-    unsorted: list[Record] = [
-        {
-            "region": group["key"],
-            "revenue": map_at(revenue, group["key"]),
-            "sales": len(group["value"]),
-            "mean": decimal_round(
+    unsorted: list[Line] = [
+        Line(
+            region=group["key"],
+            revenue=map_at(revenue, group["key"]),
+            sales=len(group["value"]),
+            mean=decimal_round(
                 decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
             ),
-        }
+        )
         for group in map_entries(groups)
     ]
 
     # step lines, line 71
-    lines: list[Record] = sorted(unsorted, key=lambda line: line["revenue"], reverse=True)
+    lines: list[Line] = sorted(unsorted, key=lambda line: line["revenue"], reverse=True)
 
     # step sold, line 72
     sold = counted_by(lambda sale: sale["seller"], sales)
 
     # step ranked, line 74
-    ranked: list[Record_] = sorted(
+    ranked: list[RankedItem] = sorted(
         map_entries(sold), key=lambda entry: entry["value"], reverse=True
     )
 
@@ -234,14 +227,14 @@ def sales_report_v1(
     )
 
     # step both, line 84
-    both: list[Record__] = [
-        {
-            "key": region,
-            "value": [
+    both: list[BothItem] = [
+        BothItem(
+            key=region,
+            value=[
                 D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
                 for part in [map_at(revenue, region) - before]
             ][0],
-        }
+        )
         for region, before in entries_of(previous)
         if map_contains(revenue, region)
     ]
@@ -255,12 +248,12 @@ def sales_report_v1(
     idle = [seller for seller in sellers if not map_contains(sold, seller)]
 
     # step pairs, line 87
-    pairs: list[Record___] = array_zip(
+    pairs: list[PairsItem] = array_zip(
         [entry["key"] for entry in ranked], [entry_["value"] for entry_ in ranked]
     )
 
     # step middle, line 88
-    middle: Record___ | None = array_get(pairs, integer_quot(len(pairs), 2))
+    middle: PairsItem | None = array_get(pairs, integer_quot(len(pairs), 2))
 
     # output best, line 93
     best: Sale | None = greatest_by(lambda sale_: sale_["amount"], sales)

@@ -46,29 +46,34 @@ class Visit(TypedDict):
     page: str
 
 
-class Record(TypedDict):
+class ByUserItem(TypedDict):
     key: str
     items: list[Visit]
 
 
-class Record_(TypedDict):
+class Cut(TypedDict):
     sessions: list[Session]
 
 
-class Record__(TypedDict):
-    page: str
-    visits: int
+class PagesGroup(TypedDict):
+    key: str
+    items: list[str]
 
 
-class Record____(TypedDict):
+class ShapeRow(TypedDict):
+    length: int
+    hour: int
+
+
+class ShapeBusiest(TypedDict):
     key: int
     value: int
 
 
-class Record___(TypedDict):
+class Shape(TypedDict):
     bounces: int
     mean: Decimal | None
-    busiest: Record____ | None
+    busiest: ShapeBusiest | None
 
 
 class Success(TypedDict):
@@ -112,8 +117,8 @@ def session_windows_v1(
         raise ContractBroken("precondition", 0, {"gap": gap})
 
     # step by_user, line 50
-    by_user: list[Record] = [
-        {"key": _key, "items": _items}
+    by_user: list[ByUserItem] = [
+        ByUserItem(key=_key, items=_items)
         for _key, _items in entries_of(
             grouped_by(
                 lambda visit: visit["user"],
@@ -137,38 +142,35 @@ def session_windows_v1(
                     done,
                     len(done) - 1,
                     [
-                        {
-                            "user": record["user"],
-                            "begin": record["begin"],
-                            "end": visit["at"],
-                            "pages": array_append(open["pages"], visit["page"]),
-                        }
+                        Session(
+                            user=record["user"],
+                            begin=record["begin"],
+                            end=visit["at"],
+                            pages=array_append(open["pages"], visit["page"]),
+                        )
                         for record in [open]
                     ][0],
                 )
                 if open is not None and visit["at"] - open["end"] <= gap
                 else array_append(
                     done,
-                    {
-                        "user": group["key"],
-                        "begin": visit["at"],
-                        "end": visit["at"],
-                        "pages": [visit["page"]],
-                    },
+                    Session(
+                        user=group["key"], begin=visit["at"], end=visit["at"], pages=[visit["page"]]
+                    ),
                 )
                 for open in [array_last(done)]
             ][0]
         own: list[Session] = done
         sessions = array_concat(sessions, own)
-    cut: Record_ = {"sessions": sessions}
+    cut = Cut(sessions=sessions)
 
     # step pages, line 77
-    pages: list[Record__] = array_take(
+    pages: list[Top] = array_take(
         sorted(
             [
-                {"page": page_["key"], "visits": len(page_["items"])}
+                Top(page=page_["key"], visits=len(page_["items"]))
                 for page_ in [
-                    {"key": _key, "items": _items}
+                    PagesGroup(key=_key, items=_items)
                     for _key, _items in entries_of(
                         grouped_by(
                             lambda page__: page__,
@@ -200,17 +202,17 @@ def session_windows_v1(
 
     # step shape, line 103
     items = [
-        {"length": len(session["pages"]), "hour": timestamp_hour(session["begin"])}
+        ShapeRow(length=len(session["pages"]), hour=timestamp_hour(session["begin"]))
         for session in cut["sessions"]
     ]
-    shape: Record___ = {
-        "bounces": len([each for each in items if each["length"] == 1]),
-        "mean": None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
-        "busiest": greatest_by(
+    shape = Shape(
+        bounces=len([each for each in items if each["length"] == 1]),
+        mean=None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
+        busiest=greatest_by(
             lambda entry: entry["value"],
             map_entries(counted_by(lambda each__: each__["hour"], items)),
         ),
-    }
+    )
 
     # output sessions, line 115
     sessions_: list[Session] = cut["sessions"]

@@ -22,7 +22,7 @@ class Contact(TypedDict):
     wants_mail: bool
 
 
-class Record(TypedDict):
+class Mail(TypedDict):
     id: str
 
 
@@ -131,7 +131,7 @@ def shipment_notice_v1(
 
     # step mail, line 64
     try:
-        mail: Record = yield Request(
+        mail: Mail = yield Request(
             "mail",
             "http_request",
             "keyed",

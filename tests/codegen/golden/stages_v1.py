@@ -41,18 +41,23 @@ class Sale(TypedDict):
     tag: Json
 
 
-class Record(TypedDict):
+class GroupsGroup(TypedDict):
+    key: date
+    items: list[Sale]
+
+
+class Totals(TypedDict):
     weight: float
     waited: timedelta
     count: int
 
 
-class Record_(TypedDict):
+class Outcome(TypedDict):
     weighed: Decimal
     rounds: list[int]
 
 
-class Record__(TypedDict):
+class Each(TypedDict):
     seen: int
     collected: list[int]
 
@@ -125,7 +130,7 @@ def stages_v1(
     groups = [
         text_concat(text_concat(date_text(sale["key"]), " "), integer_text(len(sale["items"])))
         for sale in [
-            {"key": _key, "items": _items}
+            GroupsGroup(key=_key, items=_items)
             for _key, _items in entries_of(grouped_by(lambda sale_: sale_["day"], sales))
         ]
     ]
@@ -144,11 +149,11 @@ def stages_v1(
 
     # step totals, line 57
     items = [sale for sale in sales if not float_is_nan(sale["weight"])]
-    totals: Record = {
-        "weight": float_sum(s["weight"] for s in items),
-        "waited": duration_sum(s_["took"] for s_ in items),
-        "count": len(items),
-    }
+    totals = Totals(
+        weight=float_sum(s["weight"] for s in items),
+        waited=duration_sum(s_["took"] for s_ in items),
+        count=len(items),
+    )
 
     # step joined, line 66
     so_far = ""
@@ -158,7 +163,7 @@ def stages_v1(
     joined = so_far
 
     # step outcome, line 72
-    outcome: Record_
+    outcome: Outcome
     if deep:
         # step weighed_inside, line 77
         so_far_ = D_0
@@ -182,10 +187,10 @@ def stages_v1(
             inner = so_far__
             keep(collected, inner)
             seen = checked(seen + 1)
-        each: Record__ = {"seen": seen, "collected": collected}
-        outcome = {"weighed": weighed_inside, "rounds": each["collected"]}
+        each = Each(seen=seen, collected=collected)
+        outcome = Outcome(weighed=weighed_inside, rounds=each["collected"])
     else:
-        outcome = {"weighed": D_0_0, "rounds": array_range(0, 2, 1)}
+        outcome = Outcome(weighed=D_0_0, rounds=array_range(0, 2, 1))
 
     # output summary, line 99
     summary = integer_text(totals["count"])

@@ -5,10 +5,10 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, path
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of, path
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -176,8 +176,9 @@ def statement_export_v1(
 
         return {"path": path_, "lines": lines, "total": total, "bytes": bytes_}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout", "unavailable"):
+        code: Literal["timeout", "unavailable"] | None = one_of(
+            code_of(failure), ("timeout", "unavailable")
+        )
+        if code is None:
             raise
-        raise DeclaredError(
-            {"error_code": code_of(failure), "message": code_of(failure)}
-        ) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -17,7 +17,7 @@ class Reserved(TypedDict):
     pieces: int
 
 
-class Record(TypedDict):
+class GiveBack(TypedDict):
     released: int
 
 
@@ -69,7 +69,7 @@ def stock_release_v1(event_id: str, order_id: str, *, now: datetime) -> Asking[S
             arguments={"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
         )
         released = checked(released + checked(row["pieces"] * change))
-    give_back: Record = {"released": released}
+    give_back = GiveBack(released=released)
 
     # step close, line 38
     close: int = yield Request(

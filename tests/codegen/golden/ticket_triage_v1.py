@@ -27,13 +27,6 @@ class Triage(TypedDict):
     tags: list[str]
 
 
-class Record(TypedDict):
-    queue: Literal["billing", "shipping", "technical", "other"]
-    urgency: int
-    summary: str
-    tags: list[str]
-
-
 class Success(TypedDict):
     queue: Literal["billing", "shipping", "technical", "other"]
     urgency: int
@@ -137,7 +130,7 @@ def ticket_triage_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "bad_cast":
-            read = {"queue": "other", "urgency": 0, "summary": "", "tags": []}
+            read = Triage(queue="other", urgency=0, summary="", tags=[])
         else:
             raise
 
@@ -147,16 +140,16 @@ def ticket_triage_v1(
     )
 
     # step judged, line 83
-    judged: Record
+    judged: Triage
     if is_believed:
         # step kept_tags, line 88
         kept_tags = array_take([tag for tag in read["tags"] if tag in ALLOWED], 3)
-        judged = {
-            "queue": read["queue"],
-            "urgency": read["urgency"],
-            "summary": text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
-            "tags": kept_tags,
-        }
+        judged = Triage(
+            queue=read["queue"],
+            urgency=read["urgency"],
+            summary=text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
+            tags=kept_tags,
+        )
     else:
         # step note, line 97
         try:
@@ -173,12 +166,12 @@ def ticket_triage_v1(
             )
         except FAILURES as failure:
             note = ""
-        judged = {
-            "queue": "other",
-            "urgency": 5 if plan == "paid" else 2,
-            "summary": text_slice(subject, 0, value_min(len(subject), 200)),
-            "tags": [],
-        }
+        judged = Triage(
+            queue="other",
+            urgency=5 if plan == "paid" else 2,
+            summary=text_slice(subject, 0, value_min(len(subject), 200)),
+            tags=[],
+        )
 
     # step keep, line 105
     keep_: int = yield Request(

@@ -40,6 +40,11 @@ class Reading(TypedDict):
     note: date | None
 
 
+class PairsSameRow(TypedDict):
+    a: float
+    b: str
+
+
 class Success(TypedDict):
     total: timedelta
     sum: float
@@ -146,8 +151,8 @@ def types_in_forms_v1(
 
     # step pairs_same, line 82
     pairs_same = array_equal(
-        [{"a": f, "b": float_text(f)} for f in floats],
-        [{"a": f_, "b": float_text(f_)} for f_ in floats],
+        [PairsSameRow(a=f, b=float_text(f)) for f in floats],
+        [PairsSameRow(a=f_, b=float_text(f_)) for f_ in floats],
     )
 
     # step found, line 83
