@@ -15,6 +15,7 @@ from tests.support.goldens import Golden
 from tests.support.marks import without_marks
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes, written_for_tests
 from vesper.codegen.module import HEADER, generate_module
+from vesper.codegen.source import WIDTH
 from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
@@ -55,7 +56,7 @@ def test_the_metered_form_without_its_metering_is_the_plain_form(path: Path) -> 
 
 def test_every_line_fits() -> None:
     text = generate_module(compiled(PAYMENT_DECISION).node).text
-    assert max(len(line) for line in text.splitlines()) <= 88
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 

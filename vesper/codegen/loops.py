@@ -16,7 +16,7 @@ import libcst as cst
 
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
-from vesper.codegen.written import ATOM, OR, Written, in_parentheses, string_literal
+from vesper.codegen.written import ATOM, EQUAL, OR, Written, in_parentheses, string_literal
 from vesper.ir import nodes as ir
 from vesper.spec.types import (
     BOOLEAN,
@@ -301,6 +301,4 @@ def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -
 
 
 def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
-    no_space = cst.SimpleWhitespace("")
-    equal = cst.AssignEqual(whitespace_before=no_space, whitespace_after=no_space)
-    return cst.Arg(value, keyword=cst.Name(name), equal=equal)
+    return cst.Arg(value, keyword=cst.Name(name), equal=EQUAL)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 from libcst.helpers import parse_template_module
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.function import FunctionWriter, docstring
-from vesper.codegen.layout import break_import, code_of, fits
+from vesper.codegen.layout import code_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.source import source_of
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
@@ -76,14 +76,11 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
-    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    sites = {}
-    for expression, index in writer.expressions.sites.items():
-        place = positions[expression]
-        sites[place.start.line, place.start.column, place.end.line, place.end.column] = index
+    text, positions = source_of(module, writer.expressions.sites)
+    check_vocabulary(text, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
+    sites = {positions[expression]: index for expression, index in writer.expressions.sites.items()}
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
-    return GeneratedModule(module.code, node.node_id, parameters, sites)
+    return GeneratedModule(text, node.node_id, parameters, sites)
 
 
 def _constant(name: str, value: cst.BaseExpression, type_: cst.BaseExpression | None = None) -> cst.SimpleStatementLine:
@@ -159,5 +156,4 @@ def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | N
     ]
     if not names:
         return None
-    kept = statement.with_changes(names=names, lpar=None, rpar=None)
-    return line.with_changes(body=[kept if fits(kept, 0) else break_import(kept)])
+    return line.with_changes(body=[statement.with_changes(names=names, lpar=None, rpar=None)])

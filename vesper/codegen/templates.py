@@ -20,7 +20,7 @@ from typing import Final, Literal, TypedDict
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, path
+    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, one_of, path
 )
 from vesper.kernels.forms import (
     counted_by,

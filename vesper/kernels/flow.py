@@ -15,6 +15,7 @@ from vesper.spec.values import MAX_ENTRIES
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Code = TypeVar("_Code", bound=str)
 
 FAILURES = (Raised, DecimalException)
 """What `on_error` can take. The exact context traps every lost digit: that is how a bare operator overflows."""
@@ -66,6 +67,11 @@ def exact_steps(
 def code_of(failure: BaseException) -> str:
     """The code of what was caught."""
     return failure.code if isinstance(failure, Raised) else ErrorCode.DECIMAL_OVERFLOW.value
+
+
+def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
+    """The code as the member that it is; nothing where it is none of them."""
+    return next((member for member in members if member == code), None)
 
 
 def http_class(code: str) -> str:

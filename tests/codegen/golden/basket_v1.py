@@ -35,19 +35,6 @@ class Line(TypedDict):
     tags: list[Tag]
 
 
-class Record(TypedDict):
-    sku: str
-    qty: int
-    price: Decimal
-    note: str | None
-    tags: list[Tag]
-
-
-class Record_(TypedDict):
-    name: str
-    weight: int
-
-
 class Success(TypedDict):
     skus: list[str]
     by_sku: dict[str, int]
@@ -113,27 +100,23 @@ def basket_v1(
     )
 
     # step count_red, line 55
-    count_red = len(
-        [c for c in members_in_order(("red", "green", "blue"), colours) if c == "red"],
-    )
+    count_red = len([c for c in members_in_order(("red", "green", "blue"), colours) if c == "red"])
 
     # step any_note, line 56
     any_note = any(line["note"] is not None and len(line["note"]) > 2 for line in lines)
 
     # step first, line 57
     record = array_at(lines, pick)
-    first: Record = {
-        "sku": record["sku"],
-        "qty": checked(array_at(lines, pick)["qty"] + 1),
-        "price": unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
-        "note": record["note"],
-        "tags": record["tags"],
-    }
+    first = Line(
+        sku=record["sku"],
+        qty=checked(array_at(lines, pick)["qty"] + 1),
+        price=unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
+        note=record["note"],
+        tags=record["tags"],
+    )
 
     # step cheap, line 58
-    cheap: list[Line] = [
-        line for line in lines if line["price"] < (D_5_00 if cap is None else cap)
-    ]
+    cheap: list[Line] = [line for line in lines if line["price"] < (D_5_00 if cap is None else cap)]
 
     # step base, line 59
     t = sum((line["price"] for line in lines), D_0)
@@ -145,26 +128,22 @@ def basket_v1(
 
     # step by_kind, line 61
     by_kind: dict[Literal["big", "small"], int] = map_of_members(
-        ("big", "small"),
-        ((kind if k == "x" else "small", v) for k, v in entries_of(by_sku)),
+        ("big", "small"), ((kind if k == "x" else "small", v) for k, v in entries_of(by_sku))
     )
 
     # step nested, line 62
     nested = [[tag["weight"] for tag in line["tags"]] for line in lines]
 
     # step total_rate, line 63
-    total_rate = (
-        sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0)
-        + sum((map_at(rates, k_) for k_ in rates), D_0)
+    total_rate = sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0) + sum(
+        (map_at(rates, k_) for k_ in rates), D_0
     )
 
     # step made, line 64
-    made: Record_ = {"name": array_at(skus, 0), "weight": smallest_qty}
+    made = Tag(name=array_at(skus, 0), weight=smallest_qty)
 
     # step pairs, line 67
-    pairs: list[Record_] = [
-        {"name": line["sku"], "weight": line["qty"]} for line in lines
-    ]
+    pairs: list[Tag] = [Tag(name=line["sku"], weight=line["qty"]) for line in lines]
 
     # step listed, line 68
     listed = [pick, smallest_qty, 3]

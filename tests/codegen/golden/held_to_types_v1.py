@@ -51,7 +51,7 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
         raise ContractBroken("validation", 1, {"raised": raised})
 
     # step list, line 29
-    list_: list[Offer] = [read, {"name": read["name"], "off": raised}]
+    list_: list[Offer] = [read, Offer(name=read["name"], off=raised)]
 
     # validation, line 6: off >= 0
     if not all(item["off"] >= D_0 for item in list_):

@@ -60,24 +60,17 @@ class Sale(TypedDict):
     on: date
 
 
-class Record(TypedDict):
-    region: Literal["north", "south", "east", "west"]
-    revenue: Decimal
-    sales: int
-    mean: Decimal
-
-
-class Record_(TypedDict):
+class RankedItem(TypedDict):
     key: str
     value: int
 
 
-class Record__(TypedDict):
+class BothItem(TypedDict):
     key: Literal["north", "south", "east", "west"]
     value: Decimal
 
 
-class Record___(TypedDict):
+class PairsItem(TypedDict):
     first: str
     second: int
 
@@ -155,43 +148,47 @@ def sales_report_v1(
 
     # step groups, line 68
     groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
-        lambda sale: sale["region"],
-        sales,
-        ("north", "south", "east", "west"),
+        lambda sale: sale["region"], sales, ("north", "south", "east", "west")
     )
 
     # step revenue, line 69
     revenue: dict[Literal["north", "south", "east", "west"], Decimal] = map_of_members(
         ("north", "south", "east", "west"),
-        ((group["key"], sum((sale["amount"] for sale in group["value"]), D_0)) for group in map_entries(groups)),
+        (
+            (group["key"], sum((sale["amount"] for sale in group["value"]), D_0))
+            for group in map_entries(groups)
+        ),
     )
 
     # step unsorted, line 70
-    unsorted: list[Record] = [
-        {"region": group["key"], "revenue": map_at(revenue, group["key"]), "sales": len(group["value"]), "mean": decimal_round(decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even")}
+    unsorted: list[Line] = [
+        Line(
+            region=group["key"],
+            revenue=map_at(revenue, group["key"]),
+            sales=len(group["value"]),
+            mean=decimal_round(
+                decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
+            ),
+        )
         for group in map_entries(groups)
     ]
 
     # step lines, line 71
-    lines: list[Record] = sorted(
-        unsorted,
-        key=lambda line: line["revenue"],
-        reverse=True,
-    )
+    lines: list[Line] = sorted(unsorted, key=lambda line: line["revenue"], reverse=True)
 
     # step sold, line 72
     sold = counted_by(lambda sale: sale["seller"], sales)
 
     # step ranked, line 74
-    ranked: list[Record_] = sorted(
-        map_entries(sold),
-        key=lambda entry: entry["value"],
-        reverse=True,
+    ranked: list[RankedItem] = sorted(
+        map_entries(sold), key=lambda entry: entry["value"], reverse=True
     )
 
     # step ranking, line 75
     ranking = [
-        text_concat(text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"])
+        text_concat(
+            text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"]
+        )
         for place in array_enumerate(ranked)
     ]
 
@@ -202,9 +199,7 @@ def sales_report_v1(
     in_time: list[Sale] = sorted(sales, key=lambda sale: sale["on"])
 
     # step first_each, line 78
-    first_each = [
-        sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)
-    ]
+    first_each = [sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)]
 
     # step running, line 79
     sums: list[Decimal] = []
@@ -222,40 +217,43 @@ def sales_report_v1(
     until_target = len(taken_while(lambda sum_: sum_ < goal, running))
 
     # step quiet_start, line 82
-    quiet_start = (
-        len(sales)
-        - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
-    )
+    quiet_start = len(sales) - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
 
     # step missed, line 83
     missed: frozenset[Literal["north", "south", "east", "west"]] = frozenset(
-        region for region, target in entries_of(targets) if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
+        region
+        for region, target in entries_of(targets)
+        if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
     )
 
     # step both, line 84
-    both: list[Record__] = [
-        {"key": region, "value": [D_0 if before == D_0 else decimal_div(part, before, 4, "half_up") for part in [map_at(revenue, region) - before]][0]}
+    both: list[BothItem] = [
+        BothItem(
+            key=region,
+            value=[
+                D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
+                for part in [map_at(revenue, region) - before]
+            ][0],
+        )
         for region, before in entries_of(previous)
         if map_contains(revenue, region)
     ]
 
     # step change, line 85
     change: dict[Literal["north", "south", "east", "west"], Decimal] = map_from_entries(
-        both,
-        ("north", "south", "east", "west"),
+        both, ("north", "south", "east", "west")
     )
 
     # step idle, line 86
     idle = [seller for seller in sellers if not map_contains(sold, seller)]
 
     # step pairs, line 87
-    pairs: list[Record___] = array_zip(
-        [entry["key"] for entry in ranked],
-        [entry_["value"] for entry_ in ranked],
+    pairs: list[PairsItem] = array_zip(
+        [entry["key"] for entry in ranked], [entry_["value"] for entry_ in ranked]
     )
 
     # step middle, line 88
-    middle: Record___ | None = array_get(pairs, integer_quot(len(pairs), 2))
+    middle: PairsItem | None = array_get(pairs, integer_quot(len(pairs), 2))
 
     # output best, line 93
     best: Sale | None = greatest_by(lambda sale_: sale_["amount"], sales)
@@ -273,11 +271,7 @@ def sales_report_v1(
     median_rank: int | None = None if middle is None else middle["second"]
 
     # output first_day, line 108
-    first_day: date | None = (
-        None
-        if len(sales) == 0
-        else smallest(sale_["on"] for sale_ in sales)
-    )
+    first_day: date | None = None if len(sales) == 0 else smallest(sale_["on"] for sale_ in sales)
 
     # postcondition, line 6: length(id) > 0
     if not (best is None or len(best["id"]) > 0):
@@ -351,8 +345,11 @@ def sales_report_v1(
     if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
         raise ContractBroken("postcondition", 17, {"by_id": by_id})
 
-    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
-    if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):
+    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
+    #   sales)
+    if not sum((line["revenue"] for line in lines), D_0) == sum(
+        (sale_["amount"] for sale_ in sales), D_0
+    ):
         raise ContractBroken("postcondition", 18, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
@@ -369,11 +366,7 @@ def sales_report_v1(
 
     # postcondition, line 63: unchanged => FORALL region, part IN change SATISFIES part == 0
     if not (not unchanged or all(part == D_0 for region, part in entries_of(change))):
-        raise ContractBroken(
-            "postcondition",
-            22,
-            {"unchanged": unchanged, "change": change},
-        )
+        raise ContractBroken("postcondition", 22, {"unchanged": unchanged, "change": change})
 
     return {
         "lines": lines,

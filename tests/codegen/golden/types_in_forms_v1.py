@@ -19,13 +19,7 @@ from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.float import avg as float_avg
 from vesper.kernels.float import sum as float_sum
 from vesper.kernels.float import text as float_text
-from vesper.kernels.forms import (
-    counted_by,
-    distinct_by,
-    greatest_by,
-    grouped_by,
-    sorted_by,
-)
+from vesper.kernels.forms import counted_by, distinct_by, greatest_by, grouped_by, sorted_by
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
@@ -44,6 +38,11 @@ class Reading(TypedDict):
     raw: bytes
     payload: Json
     note: date | None
+
+
+class PairsSameRow(TypedDict):
+    a: float
+    b: str
 
 
 class Success(TypedDict):
@@ -82,7 +81,8 @@ def types_in_forms_v1(
     document: Json,
     limit: timedelta | None = None,
 ) -> Success:
-    """Use the forms of collections, functions and named types with floats, times, bytes and json."""
+    """Use the forms of collections, functions and named types with floats, times, bytes and
+    json."""
 
     # constraint, line 6: score >= 0.0
     if not all(item["score"] >= 0.0 for item in readings):
@@ -151,8 +151,8 @@ def types_in_forms_v1(
 
     # step pairs_same, line 82
     pairs_same = array_equal(
-        [{"a": f, "b": float_text(f)} for f in floats],
-        [{"a": f_, "b": float_text(f_)} for f_ in floats],
+        [PairsSameRow(a=f, b=float_text(f)) for f in floats],
+        [PairsSameRow(a=f_, b=float_text(f_)) for f_ in floats],
     )
 
     # step found, line 83
@@ -162,9 +162,7 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [
-        date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays
-    ]
+    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays]
 
     # step shouted, line 86
     shouted = text_upper(code)
@@ -173,9 +171,7 @@ def types_in_forms_v1(
     score = D_1_5 if regex_matches(code, "^a") else D_0
 
     # step order, line 88
-    order = [
-        r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)
-    ]
+    order = [r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)]
 
     # step within, line 89
     within = any(r_["note"] >= r_["day"] for r_ in readings if r_["note"] is not None)
@@ -199,7 +195,10 @@ def types_in_forms_v1(
         raise ContractBroken("postcondition", 2, {"by_day": by_day})
 
     # postcondition, line 10: took >= duration('0s')
-    if not all(all(item_["took"] >= timedelta(days=0) for item_ in item) for key, item in entries_of(by_day)):
+    if not all(
+        all(item_["took"] >= timedelta(days=0) for item_ in item)
+        for key, item in entries_of(by_day)
+    ):
         raise ContractBroken("postcondition", 3, {"by_day": by_day})
 
     return {
