@@ -42,6 +42,7 @@ from vesper.codegen.written import (
     TERNARY,
     Written,
     in_parentheses,
+    negated,
     string_literal,
 )
 from vesper.ir import nodes as ir
@@ -164,6 +165,13 @@ class ExpressionWriter(LoopWriter):
     def condition(self, expression: ir.Expression) -> Written:
         return self.marked(expression, self.write(expression))
 
+    def opposite(self, written: Written) -> Written:
+        opposite = negated(written)
+        node = opposite.node
+        if isinstance(node, cst.UnaryOperation):
+            self.moved(written.node, node.expression)
+        return opposite
+
     def value(self, value: Value, of: ir.Literal | ir.Constant) -> Written:
         """A literal value; decimals are named once for the module, so that no call builds them again."""
         return self.literal(of.type, value)
@@ -210,7 +218,10 @@ class ExpressionWriter(LoopWriter):
 
     def _logical(self, expression: ir.Logical) -> Written:
         binds, operator = (AND, cst.And()) if expression.kind == "and" else (OR, cst.Or())
-        left, right = self.inside(expression.left, binds), self.inside(expression.right, binds + 1)
+        # Python would need no parentheses around an `and` in an `or`; people do.
+        tight = NOT if expression.kind == "or" else binds
+        left = self.inside(expression.left, tight if _is_and(expression.left) else binds)
+        right = self.inside(expression.right, tight if _is_and(expression.right) else binds + 1)
         return Written(cst.BooleanOperation(left, operator, right), binds)
 
     def _ternary(self, expression: ir.If) -> Written:
@@ -239,12 +250,8 @@ class ExpressionWriter(LoopWriter):
                 left = self.inside(call.args[0], binds)
                 right = self.inside(call.args[1], binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
-            case Prefix("not") if isinstance(call.args[0], ir.Call) and call.args[0].op == "optional.is_null":
-                operand = self.inside(call.args[0].args[0], SUM)
-                comparison = cst.Comparison(operand, [cst.ComparisonTarget(cst.IsNot(), cst.Name("None"))])
-                written = Written(comparison, COMPARISON)
             case Prefix("not"):
-                written = Written(cst.UnaryOperation(cst.Not(), self.inside(call.args[0], NOT)), NOT)
+                written = self.opposite(self.write(call.args[0]))
             case Prefix():
                 written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
             case Itself():
@@ -305,6 +312,10 @@ class ExpressionWriter(LoopWriter):
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _is_and(expression: ir.Expression) -> bool:
+    return isinstance(expression, ir.Logical) and expression.kind == "and"
 
 
 def _is_null(expression: ir.Expression) -> bool:

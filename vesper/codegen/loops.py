@@ -70,6 +70,8 @@ class LoopWriter:
         entries = _written_entries(expression)
         if entries is not None:
             return self._map_literal(expression, entries)
+        if expression.kind == "array" and is_every_item(expression):
+            return self.write(expression.over)  # all the items of an array, as they are
         loop = self.comprehension(expression)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node

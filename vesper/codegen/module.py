@@ -137,6 +137,16 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
         def visit_Name(self, node: cst.Name) -> None:
             found.add(node.value)
 
+        def visit_Arg(self, node: cst.Arg) -> bool:
+            node.value.visit(self)  # and not its keyword
+            return False
+
+        def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
+            for part in (node.annotation, node.value):  # and not the field or name that it is about
+                if part is not None:
+                    part.visit(self)
+            return False
+
     for statement in body:
         statement.visit(Names())
     return found

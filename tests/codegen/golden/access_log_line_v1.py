@@ -13,7 +13,6 @@ from vesper.kernels.array import first as array_first
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.duration import from_microseconds as duration_from_microseconds
 from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.flow import path
 from vesper.kernels.integer import parse as integer_parse
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import at as map_at
@@ -195,7 +194,7 @@ def access_log_line_v1(line: str) -> Success:
     epoch = timestamp_epoch_seconds(at)
 
     # postcondition, line 33: from_epoch_seconds(epoch) == at
-    if not timestamp_from_epoch_seconds(epoch) == at:
+    if timestamp_from_epoch_seconds(epoch) != at:
         raise ContractBroken("postcondition", 0, {"epoch": epoch, "at": at})
 
     # postcondition, line 34: minute_of <= at AND at - minute_of < minutes(1)

@@ -11,7 +11,6 @@ from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import to_array as set_to_array
@@ -55,7 +54,7 @@ def api_key_issue_v1(
             )
 
         # validation, line 35: NOT (admin IN scopes AND label == '')
-        if not not ("admin" in scopes and label == ""):
+        if "admin" in scopes and label == "":
             raise ContractBroken("validation", 0, {"scopes": scopes, "label": label})
 
         # step existing, line 37
@@ -113,7 +112,7 @@ def api_key_issue_v1(
         hashed = bytes_hex(bytes_sha256(bytes_utf8(key)))
 
         # step keep, line 62
-        keep_: int = yield Request(
+        yield Request(
             "keep",
             "database_write",
             "txn",
@@ -135,7 +134,7 @@ def api_key_issue_v1(
 
         # step register, line 69
         try:
-            register: Json = yield Request(
+            yield Request(
                 "register",
                 "http_request",
                 "keyed",
@@ -155,33 +154,32 @@ def api_key_issue_v1(
                 },
             )
         except FAILURES as failure:
-            if (
+            if not (
                 code_of(failure) in ("timeout", "unavailable")
                 or http_class(code_of(failure)) == "http_4xx"
             ):
-                # step forget, line 82
-                forget: int = yield Request(
-                    "forget",
-                    "database_write",
-                    "txn",
-                    {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
-                    {"bind": {"key_id": key_id}},
-                )
-                raise DeclaredError(
-                    {
-                        "error_code": "gateway_refused",
-                        "message": "the gateway does not take the key; nothing was issued",
-                    }
-                )
-            else:
                 raise
+            # step forget, line 82
+            yield Request(
+                "forget",
+                "database_write",
+                "txn",
+                {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
+                {"bind": {"key_id": key_id}},
+            )
+            raise DeclaredError(
+                {
+                    "error_code": "gateway_refused",
+                    "message": "the gateway does not take the key; nothing was issued",
+                }
+            ) from failure
 
         # step forget_list, line 89
         try:
             forget_list: bool = yield Request(
                 "forget_list", "cache_delete", "read", {"cache": "key_lists"}, {"key": owner}
             )
-        except FAILURES as failure:
+        except FAILURES:
             forget_list = False
 
         # postcondition, line 27: length(key) > 20

@@ -217,7 +217,7 @@ def backup_plan_v1(
         )
 
     # postcondition, line 43: from_epoch_microseconds(micros) == next_run
-    if not timestamp_from_epoch_microseconds(micros) == next_run:
+    if timestamp_from_epoch_microseconds(micros) != next_run:
         raise ContractBroken("postcondition", 4, {"micros": micros, "next_run": next_run})
 
     return {

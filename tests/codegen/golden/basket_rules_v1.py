@@ -6,7 +6,6 @@ together."""
 
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import largest
 from vesper.kernels.array import append as array_append
 from vesper.kernels.array import chunks as array_chunks
 from vesper.kernels.array import contains as array_contains
@@ -132,7 +131,7 @@ def basket_rules_v1(
     given = frozenset(
         gift
         for sku, gift in entries_of(gift_for)
-        if map_contains(allowed, sku) and not gift in banned
+        if map_contains(allowed, sku) and gift not in banned
     )
 
     # step gifts, line 62
@@ -188,7 +187,7 @@ def basket_rules_v1(
     # output coupons, line 82
     coupons_: list[str] = (
         array_replace_at(codes, optional_require(array_index_of(codes, "STAFF")), "(staff only)")
-        if len(codes) > 0 and array_contains(codes, "STAFF") and not "staff" in customer
+        if len(codes) > 0 and array_contains(codes, "STAFF") and "staff" not in customer
         else codes
     )
 
@@ -218,11 +217,11 @@ def basket_rules_v1(
         raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
-    if not is_empty == (len(new_basket) == 0):
+    if is_empty != (len(new_basket) == 0):
         raise ContractBroken("postcondition", 2, {"is_empty": is_empty, "basket": new_basket})
 
     # postcondition, line 48: NOT is_empty => largest IS NOT NULL
-    if not (not not is_empty or largest_ is not None):
+    if not (is_empty or largest_ is not None):
         raise ContractBroken("postcondition", 3, {"is_empty": is_empty, "largest": largest_})
 
     # postcondition, line 49: is_subset(customer, rights)

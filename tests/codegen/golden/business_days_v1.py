@@ -126,7 +126,7 @@ def business_days_v1(
         )
 
     # postcondition, line 32: deliver_on NOT IN holidays AND arrives NOT IN weekend
-    if not (not deliver_on in holidays and not arrives in weekend):
+    if not (deliver_on not in holidays and arrives not in weekend):
         raise ContractBroken(
             "postcondition",
             1,
@@ -140,7 +140,7 @@ def business_days_v1(
 
     # postcondition, line 33: business_days_between(dispatch_on, deliver_on, holidays, weekend) ==
     #   transit
-    if not date_business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit:
+    if date_business_days_between(dispatch_on, deliver_on, holidays, weekend) != transit:
         raise ContractBroken(
             "postcondition",
             2,
@@ -154,7 +154,7 @@ def business_days_v1(
         )
 
     # postcondition, line 34: wanted_by IS NULL => is_in_time AND days_to_spare IS NULL
-    if not (wanted_by is not None or is_in_time and days_to_spare is None):
+    if not (wanted_by is not None or (is_in_time and days_to_spare is None)):
         raise ContractBroken(
             "postcondition",
             3,

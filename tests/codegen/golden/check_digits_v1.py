@@ -77,15 +77,15 @@ def check_digits_v1(
         raise ContractBroken("precondition", 0, {"scheme": scheme, "number": number})
 
     # precondition, line 38: scheme == ean13 => length(number) <= 12
-    if not (not scheme == "ean13" or len(number) <= 12):
+    if not (scheme != "ean13" or len(number) <= 12):
         raise ContractBroken("precondition", 1, {"scheme": scheme, "number": number})
 
     # precondition, line 39: scheme == isbn10 => length(number) <= 9
-    if not (not scheme == "isbn10" or len(number) <= 9):
+    if not (scheme != "isbn10" or len(number) <= 9):
         raise ContractBroken("precondition", 2, {"scheme": scheme, "number": number})
 
     # precondition, line 40: scheme == damm => length(number) <= 4
-    if not (not scheme == "damm" or len(number) <= 4):
+    if not (scheme != "damm" or len(number) <= 4):
         raise ContractBroken("precondition", 3, {"scheme": scheme, "number": number})
 
     # step padded, line 49
@@ -194,12 +194,12 @@ def check_digits_v1(
     # output warning, line 84
     warning = (
         text_concat(text_concat(text_concat("expected ", digit), ", got "), given)
-        if given is not None and not given == digit
+        if given is not None and given != digit
         else text_concat("right: ", boolean_text(given is not None))
     )
 
     # postcondition, line 42: length(digit) == (IF scheme == mod97 THEN 2 ELSE 1)
-    if not len(digit) == (2 if scheme == "mod97" else 1):
+    if len(digit) != (2 if scheme == "mod97" else 1):
         raise ContractBroken("postcondition", 0, {"digit": digit, "scheme": scheme})
 
     # postcondition, line 43: starts_with(reverse(full), reverse(digit))

@@ -62,11 +62,11 @@ def csv_line_v1(
         raise ContractBroken("constraint", 1, {"line": line})
 
     # precondition, line 22: rem(length(split(line, '"')), 2) == 1
-    if not integer_rem(len(text_split(line, '"')), 2) == 1:
+    if integer_rem(len(text_split(line, '"')), 2) != 1:
         raise ContractBroken("precondition", 0, {"line": line})
 
     # precondition, line 23: NOT line CONTAINS from_code_point(10)
-    if not not text_contains(line, text_from_code_point(10)):
+    if text_contains(line, text_from_code_point(10)):
         raise ContractBroken("precondition", 1, {"line": line})
 
     # step mark, line 32

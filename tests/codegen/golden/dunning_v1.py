@@ -53,7 +53,7 @@ def check_postconditions(
     sent_at: datetime | None,
 ) -> None:
     # postcondition, line 32: due == old(amount) + fee
-    if not due == amount + fee:
+    if due != amount + fee:
         raise ContractBroken("postcondition", 0, {"due": due, "amount": amount, "fee": fee})
 
     # postcondition, line 33: level <= 4
@@ -61,7 +61,7 @@ def check_postconditions(
         raise ContractBroken("postcondition", 1, {"level": level})
 
     # postcondition, line 34: sent == nothing => sent_at IS NULL
-    if not (not sent == "nothing" or sent_at is None):
+    if not (sent != "nothing" or sent_at is None):
         raise ContractBroken("postcondition", 2, {"sent": sent, "sent_at": sent_at})
 
 
@@ -150,7 +150,7 @@ def dunning_v1(
                 )
 
             # step send_mail, line 71
-            send_mail: Json = yield Request(
+            yield Request(
                 "send_mail",
                 "http_request",
                 "keyed",
@@ -187,7 +187,7 @@ def dunning_v1(
             choice: Literal["nothing", "mail", "letter", "agency"]
             if climb["level"] < 4:
                 # step print, line 87
-                print: Json = yield Request(
+                yield Request(
                     "print",
                     "http_request",
                     "probe",
@@ -234,10 +234,9 @@ def dunning_v1(
                         },
                     )
                 except FAILURES as failure:
-                    if code_of(failure) == "http_409":
-                        hand_over = json_parse("null")
-                    else:
+                    if code_of(failure) != "http_409":
                         raise
+                    hand_over = json_parse("null")
                 choice = "agency"
             sent_ = choice
 

@@ -55,7 +55,7 @@ def exchange_rates_v1(
         cached: Decimal | None = yield Request(
             "cached", "cache_get", "read", {"cache": "rates"}, {"key": pair}
         )
-    except FAILURES as failure:
+    except FAILURES:
         cached = None
 
     # return_2, line 43
@@ -84,7 +84,7 @@ def exchange_rates_v1(
         if code_of(failure) == "http_404":
             message = text_concat("the bank has no rate for ", pair)
 
-            raise DeclaredError({"error_code": "no_rate", "message": message})
+            raise DeclaredError({"error_code": "no_rate", "message": message}) from failure
         elif (
             code_of(failure) in ("timeout", "unavailable")
             or http_class(code_of(failure)) == "http_5xx"
@@ -103,12 +103,11 @@ def exchange_rates_v1(
                     {"bind": {"pair": pair}},
                 )
             except FAILURES as failure_:
-                if code_of(failure_) == "not_found":
-                    message = text_concat("the bank is away, and there never was a rate for ", pair)
-
-                    raise DeclaredError({"error_code": "no_rate", "message": message})
-                else:
+                if code_of(failure_) != "not_found":
                     raise
+                message = text_concat("the bank is away, and there never was a rate for ", pair)
+
+                raise DeclaredError({"error_code": "no_rate", "message": message}) from failure_
             converted = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
 
             return {"rate": noted, "converted": converted, "source": "last_known"}
@@ -135,7 +134,7 @@ def exchange_rates_v1(
             {"cache": "rates", "ttl_us": "600000000"},
             {"key": pair, "value": answer["rate"]},
         )
-    except FAILURES as failure:
+    except FAILURES:
         remember = False
 
     # step write_down, line 88

@@ -307,8 +307,7 @@ def forms_v1(
     # step wanted, line 100
     wanted = (
         most == 3
-        or most is not None
-        and most > 100
+        or (most is not None and most > 100)
         or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 

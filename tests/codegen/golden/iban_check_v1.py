@@ -96,7 +96,7 @@ def iban_check_v1(iban: str) -> Success:
         reason = "too_long"
     elif any(v > 35 for v in values):
         reason = "bad_character"
-    elif not country in LENGTHS:
+    elif country not in LENGTHS:
         reason = "unknown_country"
     elif map_at(LENGTHS, country) != len(compact):
         reason = "wrong_length"

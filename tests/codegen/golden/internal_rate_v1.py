@@ -134,14 +134,13 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
                 )
             search = Search(low=low, high=high, rounds=rounds)
         except FAILURES as failure:
-            if code_of(failure) == "loop_limit":
-                message = text_concat(
-                    text_concat("not within ", decimal_text(precision)), " after 64 rounds"
-                )
-
-                raise DeclaredError({"error_code": "loop_limit", "message": message})
-            else:
+            if code_of(failure) != "loop_limit":
                 raise
+            message = text_concat(
+                text_concat("not within ", decimal_text(precision)), " after 64 rounds"
+            )
+
+            raise DeclaredError({"error_code": "loop_limit", "message": message}) from failure
 
         # step balances, line 67
         sums: list[Decimal] = []

@@ -47,7 +47,7 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
         raise ContractBroken("precondition", 0, {"stock": stock})
 
     # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
-    if not len(array_distinct([line["sku"] for line in order])) == len(order):
+    if len(array_distinct([line["sku"] for line in order])) != len(order):
         raise ContractBroken("precondition", 1, {"order": order})
 
     # step reserved, line 34

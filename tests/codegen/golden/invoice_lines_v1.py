@@ -118,18 +118,18 @@ def invoice_lines_v1(
 
     # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN
     #   distinct_by(line.sku FOR line IN ordered)])
-    if not frozenset([line["sku"] for line in ordered]) == frozenset(
+    if frozenset([line["sku"] for line in ordered]) != frozenset(
         [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
     ):
         raise ContractBroken("precondition", 1, {"ordered": ordered})
 
     # precondition, line 49: length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)
-    if not len(distinct_by(lambda line: line["sku"], ordered)) == len(ordered):
+    if len(distinct_by(lambda line: line["sku"], ordered)) != len(ordered):
         raise ContractBroken("precondition", 2, {"ordered": ordered})
 
     # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) ==
     #   length(delivered)
-    if not len(distinct_by(lambda line: line["sku"], delivered)) == len(delivered):
+    if len(distinct_by(lambda line: line["sku"], delivered)) != len(delivered):
         raise ContractBroken("precondition", 3, {"delivered": delivered})
 
     # step arrived, line 58
@@ -273,11 +273,11 @@ def invoice_lines_v1(
     ends_alike = array_first([line["sku"] for line in array_reverse(ordered)]) == last_sku
 
     # postcondition, line 52: gross == net + tax
-    if not gross == net + tax:
+    if gross != net + tax:
         raise ContractBroken("postcondition", 0, {"gross": gross, "net": net, "tax": tax})
 
     # postcondition, line 53: length(lines) == length(ordered)
-    if not len(lines) == len(ordered):
+    if len(lines) != len(ordered):
         raise ContractBroken("postcondition", 1, {"lines": lines, "ordered": ordered})
 
     # postcondition, line 54: is_exact => FORALL line IN lines SATISFIES line.status == complete

@@ -52,7 +52,7 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     form."""
 
     # constraint, line 16: length(country) == 2
-    if not len(country) == 2:
+    if len(country) != 2:
         raise ContractBroken("constraint", 0, {"country": country})
 
     # precondition, line 33: kind(payload) == object OR kind(payload) == array OR kind(payload) ==
@@ -126,7 +126,7 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     print = bytes_hex(bytes_sha256(bytes_utf8(json_text(form))))
 
     # output is_same, line 68
-    is_same = not form != payload
+    is_same = form == payload
 
     # output tags, line 69
     tags: list[str] = json_cast(
@@ -138,11 +138,11 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     extra: Json | None = json_get(item, "/meta")
 
     # postcondition, line 35: length(print) == 64
-    if not len(print) == 64:
+    if len(print) != 64:
         raise ContractBroken("postcondition", 0, {"print": print})
 
     # postcondition, line 36: parse_json(canonical) == to_json(address)
-    if not json_parse(canonical) == json_from_value(
+    if json_parse(canonical) != json_from_value(
         address,
         "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}",
     ):

@@ -88,7 +88,7 @@ def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Su
         )
 
     # postcondition, line 20: interest == total - principal
-    if not interest == total - principal:
+    if interest != total - principal:
         raise ContractBroken(
             "postcondition", 1, {"interest": interest, "total": total, "principal": principal}
         )

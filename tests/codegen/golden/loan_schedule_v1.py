@@ -200,11 +200,11 @@ def loan_schedule_v1(
         months_saved = checked(months - len(plan["collected"]))
 
         # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
-        if not sum((row["repaid"] for row in rows), D_0) == principal:
+        if sum((row["repaid"] for row in rows), D_0) != principal:
             raise ContractBroken("postcondition", 0, {"rows": rows, "principal": principal})
 
         # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
-        if not sum((row["interest"] for row in rows), D_0) == interest_paid:
+        if sum((row["interest"] for row in rows), D_0) != interest_paid:
             raise ContractBroken("postcondition", 1, {"rows": rows, "interest_paid": interest_paid})
 
         # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
@@ -216,7 +216,7 @@ def loan_schedule_v1(
             raise ContractBroken("postcondition", 2, {"rows": rows, "ends_on": ends_on})
 
         # postcondition, line 52: length(rows) + months_saved == months
-        if not checked(len(rows) + months_saved) == months:
+        if checked(len(rows) + months_saved) != months:
             raise ContractBroken(
                 "postcondition", 3, {"rows": rows, "months_saved": months_saved, "months": months}
             )

@@ -76,10 +76,10 @@ def name_match_v1(left: str, right: str) -> Success:
     right_text = regex_replace(text_lower(text_upper(right)), "[\\p{P}\\p{S}]+", " ")
 
     # step left_words, line 36
-    left_words = [word for word in text_words(left_text) if not word in PARTICLES]
+    left_words = [word for word in text_words(left_text) if word not in PARTICLES]
 
     # step right_words, line 37
-    right_words = [word for word in text_words(right_text) if not word in PARTICLES]
+    right_words = [word for word in text_words(right_text) if word not in PARTICLES]
 
     # step left_set, line 38
     left_set = frozenset(left_words)
@@ -149,7 +149,7 @@ def name_match_v1(left: str, right: str) -> Success:
     )
 
     # output after, line 67
-    after = left_text > right_text or left_text >= right_text and left > right
+    after = left_text > right_text or (left_text >= right_text and left > right)
 
     # postcondition, line 26: score >= 0 AND score <= 1
     if not (score >= D_0 and score <= D_1):

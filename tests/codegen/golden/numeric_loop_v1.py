@@ -53,7 +53,7 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
     random = seed
     sum_ = 0.0
     found = 0
-    for i in items:
+    for _i in items:
         # step drawn, line 33
         drawn = integer_bit_and(checked(checked(random * 1103515245) + 12345), 2147483647)
 

@@ -91,9 +91,7 @@ def order_lifecycle_v1(
                 raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step ship_order, line 66
-            ship_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "ship_order",
                 "state_transition",
                 "txn",
@@ -103,9 +101,7 @@ def order_lifecycle_v1(
             after = "shipped"
         elif action == "deliver":
             # step deliver_order, line 76
-            deliver_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "deliver_order",
                 "state_transition",
                 "txn",
@@ -116,9 +112,7 @@ def order_lifecycle_v1(
         elif action == "cancel":
             # step cancel_order, line 81
             try:
-                cancel_order: Literal[
-                    "paid", "shipped", "cancelled", "delivered", "returned"
-                ] = yield Request(
+                yield Request(
                     "cancel_order",
                     "state_transition",
                     "txn",
@@ -126,29 +120,28 @@ def order_lifecycle_v1(
                     {"entity": order_id},
                 )
             except FAILURES as failure:
-                if code_of(failure) == "invalid_transition":
-                    error_code = "not_possible"
-                    message = text_concat(
-                        text_concat(
-                            text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)
-                        ),
-                        ": what has left the house is sent back, not cancelled",
-                    )
-                    state = enum_text(now_in)
-                    check_invariants(error_code=error_code, after=None)
-
-                    raise DeclaredError(
-                        {"error_code": error_code, "message": message, "state": state}
-                    )
-                else:
+                if code_of(failure) != "invalid_transition":
                     raise
+                error_code = "not_possible"
+                message = text_concat(
+                    text_concat(
+                        text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)
+                    ),
+                    ": what has left the house is sent back, not cancelled",
+                )
+                state = enum_text(now_in)
+                check_invariants(error_code=error_code, after=None)
+
+                raise DeclaredError(
+                    {"error_code": error_code, "message": message, "state": state}
+                ) from failure
             after = "cancelled"
         else:
             # conditional_3, line 97
             if (
                 now_in == "delivered"
                 and days_since_delivery > RETURN_DAYS
-                and not enum_text(actor) in STAFF
+                and enum_text(actor) not in STAFF
             ):
                 error_code = "too_late"
                 message = text_concat(
@@ -161,9 +154,7 @@ def order_lifecycle_v1(
                 raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step return_order, line 102
-            return_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "return_order",
                 "state_transition",
                 "txn",
@@ -172,18 +163,19 @@ def order_lifecycle_v1(
             )
             after = "returned"
     except FAILURES as failure:
-        if code_of(failure) == "invalid_transition":
-            error_code = "not_possible"
-            message = text_concat(
-                text_concat(enum_text(action), " is not possible for an order that is "),
-                enum_text(now_in),
-            )
-            state = enum_text(now_in)
-            check_invariants(error_code=error_code, after=None)
-
-            raise DeclaredError({"error_code": error_code, "message": message, "state": state})
-        else:
+        if code_of(failure) != "invalid_transition":
             raise
+        error_code = "not_possible"
+        message = text_concat(
+            text_concat(enum_text(action), " is not possible for an order that is "),
+            enum_text(now_in),
+        )
+        state = enum_text(now_in)
+        check_invariants(error_code=error_code, after=None)
+
+        raise DeclaredError(
+            {"error_code": error_code, "message": message, "state": state}
+        ) from failure
 
     # step publish, line 108
     publish: str = yield Request(
@@ -205,11 +197,11 @@ def order_lifecycle_v1(
     refund_due = after in ["cancelled", "returned"]
 
     # postcondition, line 42: before != after
-    if not now_in != after:
+    if now_in == after:
         raise ContractBroken("postcondition", 0, {"before": now_in, "after": after})
 
     # postcondition, line 43: refund_due == (after IN [cancelled, returned])
-    if not refund_due == (after in ["cancelled", "returned"]):
+    if refund_due != (after in ["cancelled", "returned"]):
         raise ContractBroken("postcondition", 1, {"refund_due": refund_due, "after": after})
     check_invariants(error_code=None, after=after)
 

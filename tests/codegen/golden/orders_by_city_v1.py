@@ -58,7 +58,7 @@ def orders_by_city_v1(
     # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL =>
     #   order.discount <= order.total
     if not all(
-        not order["discount"] is not None or order["discount"] <= order["total"] for order in orders
+        order["discount"] is None or order["discount"] <= order["total"] for order in orders
     ):
         raise ContractBroken("precondition", 1, {"orders": orders})
 
@@ -108,7 +108,7 @@ def orders_by_city_v1(
     states: list[Literal["open", "paid", "sent"]] = [state for state in limits]
 
     # step picked, line 57
-    picked = [id for id in sorted(wanted) if not id in [1, 2, 3]]
+    picked = [id for id in sorted(wanted) if id not in [1, 2, 3]]
 
     # step labels, line 58
     labels = [map_at(flags, flag) for flag in flags]
@@ -120,7 +120,7 @@ def orders_by_city_v1(
     swapped = map_of((name, flag) for flag, name in entries_of(flags))
 
     # postcondition, line 42: COUNT(totals) == COUNT(orders)
-    if not len(totals) == len(orders):
+    if len(totals) != len(orders):
         raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
 
     # postcondition, line 43: all_known OR COUNT(cities) > 0

@@ -89,7 +89,7 @@ def permissions_bits_v1(
         raise ContractBroken("constraint", 5, {"toggle": toggle})
 
     # precondition, line 30: bit_and(toggle, umask) == 0
-    if not integer_bit_and(toggle, umask) == 0:
+    if integer_bit_and(toggle, umask) != 0:
         raise ContractBroken("precondition", 0, {"toggle": toggle, "umask": umask})
 
     # step shift, line 41
@@ -180,7 +180,7 @@ def permissions_bits_v1(
         raise ContractBroken("postcondition", 2, {"grant": grant, "may": may, "toggle": toggle})
 
     # postcondition, line 35: unpacked == created
-    if not unpacked == created:
+    if unpacked != created:
         raise ContractBroken("postcondition", 3, {"unpacked": unpacked, "created": created})
 
     # postcondition, line 36: bits_set <= 12

@@ -201,7 +201,7 @@ def price_ladder_v1(
     share = decimal_to_float(margin)
 
     # postcondition, line 35: SUM(part FOR part IN instalments) == gross
-    if not sum(instalments, D_0) == gross:
+    if sum(instalments, D_0) != gross:
         raise ContractBroken("postcondition", 0, {"instalments": instalments, "gross": gross})
 
     # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=

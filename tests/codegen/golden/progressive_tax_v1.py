@@ -55,7 +55,7 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
         raise ContractBroken("precondition", 0, {"brackets": brackets})
 
     # precondition, line 26: brackets[0].from == 0
-    if not array_at(brackets, 0)["from"] == D_0:
+    if array_at(brackets, 0)["from"] != D_0:
         raise ContractBroken("precondition", 1, {"brackets": brackets})
 
     # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from >
@@ -98,7 +98,7 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
     marginal_rate = array_at(reached, len(reached) - 1)["rate"]
 
     # postcondition, line 29: tax + net == income
-    if not tax + net == income:
+    if tax + net != income:
         raise ContractBroken("postcondition", 0, {"tax": tax, "net": net, "income": income})
 
     # postcondition, line 30: tax >= 0 AND tax <= income

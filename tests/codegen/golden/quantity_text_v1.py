@@ -73,7 +73,7 @@ def quantity_text_v1(
         raise ContractBroken("constraint", 1, {"written": written})
 
     # precondition, line 22: density IS NULL OR (density > 0 AND density <= 25)
-    if not (density is None or density > D_0 and density <= D_25):
+    if not (density is None or (density > D_0 and density <= D_25)):
         raise ContractBroken("precondition", 0, {"density": density})
 
     try:
@@ -106,14 +106,13 @@ def quantity_text_v1(
                 ),
             )
         except FAILURES as failure:
-            if code_of(failure) == "decimal_overflow":
-                error_code = "unreadable"
-                message = text_concat(text_concat("the amount in '", written), "' is too long")
-                check_invariants(error_code=error_code, amount=None)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if code_of(failure) != "decimal_overflow":
                 raise
+            error_code = "unreadable"
+            message = text_concat(text_concat("the amount in '", written), "' is too long")
+            check_invariants(error_code=error_code, amount=None)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step word, line 45
         value = array_at(parts, 3)
@@ -141,9 +140,11 @@ def quantity_text_v1(
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step factor, line 64
-        if wanted == "mass" and read["unit"] == "ml" or wanted == "volume" and read["unit"] == "g":
+        if (wanted == "mass" and read["unit"] == "ml") or (
+            wanted == "volume" and read["unit"] == "g"
+        ):
             # validation_2, line 72
-            if not density is not None:
+            if density is None:
                 error_code = "no_density"
                 message = "how heavy is a litre of it?"
                 check_invariants(error_code=error_code, amount=None)
@@ -160,7 +161,7 @@ def quantity_text_v1(
         unit: Literal["g", "ml", "piece"]
         if read["unit"] == "piece":
             unit = "piece"
-        elif read["unit"] == "g" and wanted != "volume" or wanted == "mass":
+        elif (read["unit"] == "g" and wanted != "volume") or wanted == "mass":
             unit = "g"
         else:
             unit = "ml"
@@ -175,7 +176,7 @@ def quantity_text_v1(
             message = text_concat(text_concat("too much (", hint), ")")
             check_invariants(error_code=error_code, amount=None)
 
-            raise DeclaredError({"error_code": error_code, "message": message})
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # output text, line 103
         text = text_concat(
@@ -190,7 +191,7 @@ def quantity_text_v1(
             raise ContractBroken("postcondition", 0, {"amount": amount})
 
         # postcondition, line 25: wanted == volume => unit != g
-        if not (not wanted == "volume" or unit != "g"):
+        if not (wanted != "volume" or unit != "g"):
             raise ContractBroken("postcondition", 1, {"wanted": wanted, "unit": unit})
         check_invariants(error_code=None, amount=amount)
 

@@ -72,7 +72,7 @@ def record_changes_v1(
         ChecksItem(name="phones", differs=before["phones"] != after["phones"]),
         ChecksItem(name="tags", differs=before["tags"] != after["tags"]),
         ChecksItem(name="limits", differs=before["limits"] != after["limits"]),
-        ChecksItem(name="note", differs=not before["note"] == after["note"]),
+        ChecksItem(name="note", differs=before["note"] != after["note"]),
         ChecksItem(name="birthday", differs=before["birthday"] != after["birthday"]),
         ChecksItem(name="is_company", differs=before["is_company"] != after["is_company"]),
         ChecksItem(name="level", differs=before["level"] != after["level"]),
@@ -97,7 +97,7 @@ def record_changes_v1(
     )
 
     # step loud, line 60
-    loud = [name for name in changed if not name in quiet]
+    loud = [name for name in changed if name not in quiet]
 
     # step same_phones, line 62
     same_phones = array_sort(before["phones"], "ascending") == array_sort(
@@ -129,7 +129,7 @@ def record_changes_v1(
     dropped_tags: frozenset[str] = set_difference(before["tags"], after["tags"])
 
     # postcondition, line 39: is_same == (length(changed) == 0)
-    if not is_same == (len(changed) == 0):
+    if is_same != (len(changed) == 0):
         raise ContractBroken("postcondition", 0, {"is_same": is_same, "changed": changed})
 
     # postcondition, line 40: needs_look => before != after

@@ -127,21 +127,20 @@ def refund_v1(
                 {"bind": {"transaction_id": transaction_id}},
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                error_code: Literal[
-                    "unknown_transaction",
-                    "nothing_left",
-                    "too_much",
-                    "order_not_paid",
-                    "refused",
-                    "timeout",
-                ] = "unknown_transaction"
-                message = text_concat("there is no transaction ", transaction_id)
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            error_code: Literal[
+                "unknown_transaction",
+                "nothing_left",
+                "too_much",
+                "order_not_paid",
+                "refused",
+                "timeout",
+            ] = "unknown_transaction"
+            message = text_concat("there is no transaction ", transaction_id)
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step open, line 83
         open = payment["amount"] - payment["refunded"]
@@ -232,14 +231,13 @@ def refund_v1(
                 },
             )
         except FAILURES as failure:
-            if http_class(code_of(failure)) == "http_4xx":
-                error_code = "refused"
-                message = text_concat("stripe refuses to give back ", decimal_text(wanted))
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if http_class(code_of(failure)) != "http_4xx":
                 raise
+            error_code = "refused"
+            message = text_concat("stripe refuses to give back ", decimal_text(wanted))
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step record, line 123
         try:
@@ -262,10 +260,9 @@ def refund_v1(
                 },
             )
         except FAILURES as failure:
-            if code_of(failure) == "conflict":
-                record = 0
-            else:
+            if code_of(failure) != "conflict":
                 raise
+            record = 0
 
         # step close_order, line 132
         close_order: Literal["pending", "processing", "paid", "payment_failed", "refunded"] | None
@@ -279,10 +276,9 @@ def refund_v1(
                     {"entity": payment["order_id"]},
                 )
             except FAILURES as failure:
-                if code_of(failure) == "invalid_transition":
-                    close_order = "refunded"
-                else:
+                if code_of(failure) != "invalid_transition":
                     raise
+                close_order = "refunded"
         else:
             close_order = None
 

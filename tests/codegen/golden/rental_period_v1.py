@@ -99,7 +99,7 @@ def rental_period_v1(
 
     # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned)
     #   <= 5000)
-    if not (returned is None or returned >= from_ and date_days_between(from_, returned) <= 5000):
+    if not (returned is None or (returned >= from_ and date_days_between(from_, returned) <= 5000)):
         raise ContractBroken("precondition", 1, {"returned": returned, "from": from_})
 
     # step due, line 46
@@ -166,7 +166,7 @@ def rental_period_v1(
     left_of_year = checked(date_day_of_year(year_end) - date_day_of_year(from_))
 
     # postcondition, line 36: add_days(add_months(from, full_months), extra_days) == returned_on
-    if not date_add_days(date_add_months(from_, full_months), extra_days) == returned_on:
+    if date_add_days(date_add_months(from_, full_months), extra_days) != returned_on:
         raise ContractBroken(
             "postcondition",
             0,

@@ -111,7 +111,7 @@ def sales_pipeline_v1(
     )
 
     # step totals, line 50
-    items = [sale for sale in counted_]
+    items = counted_
     totals = Totals(orders=len(items), revenue=sum((each["amount"] for each in items), D_0))
 
     # step by_region, line 58
@@ -187,7 +187,7 @@ def sales_pipeline_v1(
         raise ContractBroken("postcondition", 0, {"best": best, "top": top})
 
     # postcondition, line 34: SUM(each.orders FOR each IN by_region) == totals.orders
-    if not checked_sum(each["orders"] for each in by_region) == totals["orders"]:
+    if checked_sum(each["orders"] for each in by_region) != totals["orders"]:
         raise ContractBroken("postcondition", 1, {"by_region": by_region, "totals": totals})
 
     return {"by_region": by_region, "best": best, "totals": totals, "longest_name": longest_name}

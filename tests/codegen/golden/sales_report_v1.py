@@ -139,7 +139,7 @@ def sales_report_v1(
         raise ContractBroken("constraint", 7, {"sellers": sellers})
 
     # precondition, line 56: length(distinct_by(sale.id FOR sale IN sales)) == length(sales)
-    if not len(distinct_by(lambda sale: sale["id"], sales)) == len(sales):
+    if len(distinct_by(lambda sale: sale["id"], sales)) != len(sales):
         raise ContractBroken("precondition", 0, {"sales": sales})
 
     # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
@@ -275,13 +275,13 @@ def sales_report_v1(
 
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
     #   sales)
-    if not sum((line["revenue"] for line in lines), D_0) == sum(
+    if sum((line["revenue"] for line in lines), D_0) != sum(
         (sale_["amount"] for sale_ in sales), D_0
     ):
         raise ContractBroken("postcondition", 0, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
-    if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
+    if checked_sum(n for seller, n in entries_of(sold)) != len(sales):
         raise ContractBroken("postcondition", 1, {"sold": sold, "sales": sales})
 
     # postcondition, line 61: best IS NULL => worst == null

@@ -122,12 +122,10 @@ def sales_summary_v1(
     )
 
     # step lines, line 51
-    lines: list[Line] = array_take(
-        array_drop([line for line in bought], checked(page * per_page)), per_page
-    )
+    lines: list[Line] = array_take(array_drop(bought, checked(page * per_page)), per_page)
 
     # step totals, line 58
-    items = [line for line in bought]
+    items = bought
     totals = Totals(
         orders=len(items),
         gross=sum((each["gross"] for each in items), D_0),

@@ -149,7 +149,7 @@ def sensor_report_v1(
     )
 
     # postcondition, line 44: length(digest) == 64
-    if not len(digest) == 64:
+    if len(digest) != 64:
         raise ContractBroken("postcondition", 0, {"digest": digest})
 
     return {

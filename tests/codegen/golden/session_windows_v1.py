@@ -124,7 +124,7 @@ def session_windows_v1(
                 lambda visit: visit["user"],
                 sorted_by(
                     lambda visit_: visit_["at"],
-                    (visit_ for visit_ in visits if not visit_["page"] in ignored),
+                    (visit_ for visit_ in visits if visit_["page"] not in ignored),
                     "ascending",
                 ),
             )

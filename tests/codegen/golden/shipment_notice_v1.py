@@ -80,10 +80,9 @@ def shipment_notice_v1(
             {"bind": {"order_id": order_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) in ("not_found", "too_many_rows"):
-            return {"outcome": "no_contact", "mail_id": None}
-        else:
+        if code_of(failure) not in ("not_found", "too_many_rows"):
             raise
+        return {"outcome": "no_contact", "mail_id": None}
 
     # return_1, line 45
     if not contact["wants_mail"]:
@@ -153,26 +152,25 @@ def shipment_notice_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("http_400", "http_422"):
-            # step report, line 76
-            report: str = yield Request(
-                "report",
-                "event_publish",
-                "keyed",
-                {"topic": "mail.refused"},
-                key=event_id,
-                arguments={
-                    "payload": json_from_value(
-                        {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
-                    )
-                },
-            )
-            return {"outcome": "refused", "mail_id": None}
-        else:
+        if code_of(failure) not in ("http_400", "http_422"):
             raise
+        # step report, line 76
+        yield Request(
+            "report",
+            "event_publish",
+            "keyed",
+            {"topic": "mail.refused"},
+            key=event_id,
+            arguments={
+                "payload": json_from_value(
+                    {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
+                )
+            },
+        )
+        return {"outcome": "refused", "mail_id": None}
 
     # step publish, line 83
-    publish: str = yield Request(
+    yield Request(
         "publish",
         "event_publish",
         "txn",

@@ -117,7 +117,7 @@ def shipping_v1(
         raise ContractBroken("postcondition", 0, {"price": price})
 
     # postcondition, line 26: service == letter => weight_kg <= 1
-    if not (not service == "letter" or weight_kg <= D_1):
+    if not (service != "letter" or weight_kg <= D_1):
         raise ContractBroken("postcondition", 1, {"service": service, "weight_kg": weight_kg})
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}

@@ -147,8 +147,8 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
     # step slug, line 43
     slug = (
         first_try
-        if not first_try in taken
-        else optional_require(array_first([try_ for try_ in numbered if not try_ in taken]))
+        if first_try not in taken
+        else optional_require(array_first([try_ for try_ in numbered if try_ not in taken]))
     )
 
     # output is_new, line 48
@@ -164,7 +164,7 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
     shouted = title == text_upper(title) and title != text_lower(title)
 
     # postcondition, line 24: slug NOT IN taken
-    if not not slug in taken:
+    if slug in taken:
         raise ContractBroken("postcondition", 0, {"slug": slug, "taken": taken})
 
     # postcondition, line 25: starts_with(slug, prefix) AND NOT ends_with(slug, '-')

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of, path
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -76,15 +76,11 @@ def statement_export_v1(
                 "head", "file_read", "read", {"root": "templates"}, {"path": "statements/head.txt"}
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                raise DeclaredError(
-                    {
-                        "error_code": "no_template",
-                        "message": "templates/statements/head.txt is missing",
-                    }
-                )
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            raise DeclaredError(
+                {"error_code": "no_template", "message": "templates/statements/head.txt is missing"}
+            ) from failure
 
         # step total, line 55
         total = sum((row["amount"] for row in bookings), D_0)
@@ -132,7 +128,7 @@ def statement_export_v1(
         )
 
         # step mark, line 91
-        mark_: int = yield Request(
+        yield Request(
             "mark",
             "database_write",
             "txn",
@@ -164,7 +160,7 @@ def statement_export_v1(
                     ),
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             log = 0
 
         # output lines, line 109

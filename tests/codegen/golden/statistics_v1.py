@@ -5,7 +5,6 @@
 
 from typing import TypedDict
 
-from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import sort as array_sort
 from vesper.kernels.decimal import exact_decimals

@@ -126,7 +126,7 @@ def stock_reservation_v1(
 
     # step note, line 63
     try:
-        note: int = yield Request(
+        yield Request(
             "note",
             "database_write",
             "txn",
@@ -145,25 +145,24 @@ def stock_reservation_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) == "conflict":
-            # step give_back, line 70
-            give_back: int = yield Request(
-                "give_back",
-                "database_write",
-                "txn",
-                {
-                    "database": "main",
-                    "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
-                },
-                {"bind": {"pieces": wanted, "sku": sku}},
-            )
-            left = stock
-            is_repeat = True
-            check_postconditions(reserved=wanted, pieces=pieces, left=left)
-
-            return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
-        else:
+        if code_of(failure) != "conflict":
             raise
+        # step give_back, line 70
+        yield Request(
+            "give_back",
+            "database_write",
+            "txn",
+            {
+                "database": "main",
+                "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
+            },
+            {"bind": {"pieces": wanted, "sku": sku}},
+        )
+        left = stock
+        is_repeat = True
+        check_postconditions(reserved=wanted, pieces=pieces, left=left)
+
+        return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
 
     # output left, line 78
     left = checked(stock - wanted)

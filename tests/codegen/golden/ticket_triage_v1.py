@@ -84,12 +84,11 @@ def ticket_triage_v1(
             {"bind": {"ticket_id": ticket_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) == "not_found":
-            message = text_concat("there is no ticket ", ticket_id)
-
-            raise DeclaredError({"error_code": "unknown_ticket", "message": message})
-        else:
+        if code_of(failure) != "not_found":
             raise
+        message = text_concat("there is no ticket ", ticket_id)
+
+        raise DeclaredError({"error_code": "unknown_ticket", "message": message}) from failure
 
     # raise_1, line 53
     if untouched:
@@ -117,10 +116,9 @@ def ticket_triage_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("effect_failed", "timeout", "unavailable", "bad_response"):
-            answer = json_parse("{}")
-        else:
+        if code_of(failure) not in ("effect_failed", "timeout", "unavailable", "bad_response"):
             raise
+        answer = json_parse("{}")
 
     # step read, line 72
     try:
@@ -129,10 +127,9 @@ def ticket_triage_v1(
             "{queue: enum[billing, shipping, technical, other], urgency: integer, summary: string, tags: array<string>}",
         )
     except FAILURES as failure:
-        if code_of(failure) == "bad_cast":
-            read = Triage(queue="other", urgency=0, summary="", tags=[])
-        else:
+        if code_of(failure) != "bad_cast":
             raise
+        read = Triage(queue="other", urgency=0, summary="", tags=[])
 
     # step is_believed, line 79
     is_believed = (
@@ -164,7 +161,7 @@ def ticket_triage_v1(
                     )
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             note = ""
         judged = Triage(
             queue="other",
@@ -174,7 +171,7 @@ def ticket_triage_v1(
         )
 
     # step keep, line 105
-    keep_: int = yield Request(
+    yield Request(
         "keep",
         "database_write",
         "probe",

@@ -201,7 +201,7 @@ def timesheet_v1(
     ]
 
     # postcondition, line 47: SUM(time FOR time IN worked) == total
-    if not duration_sum(worked) == total:
+    if duration_sum(worked) != total:
         raise ContractBroken("postcondition", 0, {"worked": worked, "total": total})
 
     # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time),
@@ -219,7 +219,7 @@ def timesheet_v1(
         )
 
     # postcondition, line 50: overtime != duration('0s') => total > agreed
-    if not (not overtime != timedelta(days=0) or total > agreed):
+    if not (overtime == timedelta(days=0) or total > agreed):
         raise ContractBroken(
             "postcondition", 3, {"overtime": overtime, "total": total, "agreed": agreed}
         )

@@ -104,7 +104,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     is_expired = expires <= at
 
     # output is_usable, line 60
-    is_usable = expires > at and not algorithm in REFUSED and len(array_at(padded, 2)) > 0
+    is_usable = expires > at and algorithm not in REFUSED and len(array_at(padded, 2)) > 0
 
     # output can_write, line 61
     can_write = set_contains(scopes, "write")
@@ -121,7 +121,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     )
 
     # postcondition, line 36: is_usable => algorithm NOT IN refused AND expires > at
-    if not (not is_usable or not algorithm in REFUSED and expires > at):
+    if not (not is_usable or (algorithm not in REFUSED and expires > at)):
         raise ContractBroken(
             "postcondition",
             0,
@@ -133,7 +133,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         raise ContractBroken("postcondition", 1, {"is_usable": is_usable, "is_expired": is_expired})
 
     # postcondition, line 38: claim_kind == object
-    if not claim_kind == "object":
+    if claim_kind != "object":
         raise ContractBroken("postcondition", 2, {"claim_kind": claim_kind})
 
     return {

@@ -171,17 +171,17 @@ def webhook_signature_v1(
     preview = text_concat(bytes_hex(bytes_slice(body, 0, 8)), "…" if len(body) > 8 else "")
 
     # postcondition, line 30: length(expected) == 64
-    if not len(expected) == 64:
+    if len(expected) != 64:
         raise ContractBroken("postcondition", 0, {"expected": expected})
 
     # postcondition, line 31: verdict == genuine => age IS NOT NULL AND abs(age) <= tolerance
-    if not (not verdict == "genuine" or age is not None and duration_abs(age) <= tolerance):
+    if not (verdict != "genuine" or (age is not None and duration_abs(age) <= tolerance)):
         raise ContractBroken(
             "postcondition", 1, {"verdict": verdict, "age": age, "tolerance": tolerance}
         )
 
     # postcondition, line 32: length(parse_base64(digest)) == 32
-    if not len(bytes_parse_base64(digest)) == 32:
+    if len(bytes_parse_base64(digest)) != 32:
         raise ContractBroken("postcondition", 2, {"digest": digest})
 
     return {
