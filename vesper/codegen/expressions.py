@@ -32,6 +32,7 @@ from vesper.codegen.types import TypeWriter, has_plain_fields
 from vesper.codegen.written import (
     AND,
     ATOM,
+    BITS,
     COMPARISON,
     EQUAL,
     NOT,
@@ -64,6 +65,7 @@ _BINARY: dict[str, tuple[cst.BaseBinaryOp, int]] = {
     "+": (cst.Add(), SUM),
     "-": (cst.Subtract(), SUM),
     "*": (cst.Multiply(), PRODUCT),
+    "&": (cst.BitAnd(), BITS),
 }
 _COMPARE: dict[str, cst.BaseCompOp] = {
     "==": cst.Equal(),
@@ -277,8 +279,13 @@ class ExpressionWriter(LoopWriter):
     def is_atom(self, let: ir.Let) -> bool:
         """True for a name that is bound to a name or a literal: Python can write that itself wherever it is used."""
         value = let.value
-        while isinstance(value, ir.Field):  # a field of one is as good: it holds what it holds
-            value = value.of
+        while True:  # a field of one is as good: it holds what it holds; and so is what is known not to be null
+            if isinstance(value, ir.Field):
+                value = value.of
+            elif isinstance(value, ir.Call) and isinstance(SPELLINGS.get(value.op), Itself):
+                (value,) = value.args
+            else:
+                break
         is_atom = isinstance(value, ir.Ref | ir.Local) or (
             isinstance(value, ir.Literal) and isinstance(value.value, bool | int | Decimal | str)
         )

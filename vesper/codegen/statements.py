@@ -153,7 +153,11 @@ class BlockWriter:
     def _fold(self, step: ir.Step, fold: ir.For, heading: Sequence[cst.EmptyLine]) -> Lines:
         """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
         assert fold.with_ is not None
-        names = [self._naming.kept_local(*each) for each in zip(fold.locals, fold.names, strict=True)]
+        read = {each.number for each in ir.walk(fold) if isinstance(each, ir.Local)} | {fold.locals[-1]}
+        names = [
+            self._naming.kept_local(number, name if number in read else f"_{name}")
+            for number, name in zip(fold.locals, fold.names, strict=True)
+        ]
         state = names.pop()
         annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
         start = self.assign(state, fold.with_, heading, annotation=annotation)

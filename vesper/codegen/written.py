@@ -8,7 +8,7 @@ from typing import Final
 import libcst as cst
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
-TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
+TERNARY, OR, AND, NOT, COMPARISON, BITS, SUM, PRODUCT, SIGN, ATOM = range(10)
 
 
 EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -1,21 +1,18 @@
 # AUTO-GENERATED - DO NOT EDIT
 # checkout_v1, from nodes/orders/checkout_v1.vsp
-# semantic hash 6762c52de8aaec5f5d47b6033e10b3985b1e7fa4b2c5d9cd763ce14d51a2ff1f
+# semantic hash 1681ccaa3b7c808aa84a713474322699ee632a0e1c18eea999b30095fc34ac1f
 """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text
 from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import put as map_put
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.map import get as map_get, put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 from .order_pricing_v1 import order_pricing_v1
 from .payment_decision_v1 import payment_decision_v1
@@ -179,11 +176,14 @@ def checkout_v1(
 
     # raise_2, line 66
     if judged["decision"] == "decline":
-        message = text_concat(
-            text_concat(
-                text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "
-            ),
-            integer_text(judged["risk"]),
+        message = text_join(
+            [
+                "a payment of ",
+                decimal_text(total),
+                " is declined, at a risk of ",
+                integer_text(judged["risk"]),
+            ],
+            "",
         )
 
         raise DeclaredError({"error_code": "declined", "message": message})

@@ -6,9 +6,7 @@
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import div as decimal_div, divide as decimal_divide, exact_decimals
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken

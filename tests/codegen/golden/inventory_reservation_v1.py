@@ -8,8 +8,7 @@ from typing import TypedDict
 from vesper.kernels.array import distinct as array_distinct
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import checked
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import min as value_min
 

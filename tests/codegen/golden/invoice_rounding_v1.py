@@ -6,9 +6,12 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.decimal import allocate as decimal_allocate
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import (
+    allocate as decimal_allocate,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")

@@ -1,25 +1,25 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
-# semantic hash b012dfb60ca9bfb02201a7eb8c77a7369c51befc7822a371823e1feac964f34f
+# semantic hash 6afd2ee63ddc43b1a9413b211209b6e860a02535ecaded623da4f9ddc9814ca1
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import range as array_range
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import last as array_last, range as array_range
+from vesper.kernels.date import add_months as date_add_months, text as date_text, year as date_year
+from vesper.kernels.decimal import (
+    divide as decimal_divide,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import join as text_join
 from vesper.kernels.value import clamp as value_clamp
 
 from .loan_payment_v1 import loan_payment_v1
@@ -131,8 +131,8 @@ def loan_schedule_v1(
         # validation_2, line 63
         if not date_year(first_due) < 9900:
             error_code = "too_far"
-            message = text_concat(
-                text_concat("the first payment on ", date_text(first_due)), " is too far away"
+            message = text_join(
+                ["the first payment on ", date_text(first_due), " is too far away"], ""
             )
             check_invariants(error_code=error_code, payment=None)
 

@@ -8,11 +8,13 @@ from typing import Literal, TypedDict
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import find as regex_find
-from vesper.kernels.regex import find_all as regex_find_all
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.regex import split as regex_split
+from vesper.kernels.regex import (
+    find as regex_find,
+    find_all as regex_find_all,
+    matches as regex_matches,
+    replace as regex_replace,
+    split as regex_split,
+)
 from vesper.kernels.text import slice as text_slice
 
 

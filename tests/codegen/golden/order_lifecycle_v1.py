@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # order_lifecycle_v1, from nodes/orders/order_lifecycle_v1.vsp
-# semantic hash 483b57d55761e1a6831ff385f4f1e5838f94123b323d0cccfb227375344555f1
+# semantic hash bb3ec130dd5efa0a623a6619dae19e969499382bdede00c49caf0c9cbbe3fadd
 """Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Success(TypedDict):
@@ -82,9 +82,7 @@ def order_lifecycle_v1(
             # raise_2, line 63
             if tracking is None:
                 error_code = "no_tracking"
-                message = text_concat(
-                    text_concat("a shipment of ", order_id), " needs its tracking number"
-                )
+                message = text_join(["a shipment of ", order_id, " needs its tracking number"], "")
                 state = None
                 check_invariants(error_code=error_code, after=None)
 
@@ -123,11 +121,15 @@ def order_lifecycle_v1(
                 if code_of(failure) != "invalid_transition":
                     raise
                 error_code = "not_possible"
-                message = text_concat(
-                    text_concat(
-                        text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)
-                    ),
-                    ": what has left the house is sent back, not cancelled",
+                message = text_join(
+                    [
+                        "order ",
+                        order_id,
+                        " is ",
+                        enum_text(now_in),
+                        ": what has left the house is sent back, not cancelled",
+                    ],
+                    "",
                 )
                 state = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
@@ -144,9 +146,13 @@ def order_lifecycle_v1(
                 and enum_text(actor) not in STAFF
             ):
                 error_code = "too_late"
-                message = text_concat(
-                    text_concat(integer_text(days_since_delivery), " days are more than "),
-                    integer_text(RETURN_DAYS),
+                message = text_join(
+                    [
+                        integer_text(days_since_delivery),
+                        " days are more than ",
+                        integer_text(RETURN_DAYS),
+                    ],
+                    "",
                 )
                 state = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
@@ -166,9 +172,8 @@ def order_lifecycle_v1(
         if code_of(failure) != "invalid_transition":
             raise
         error_code = "not_possible"
-        message = text_concat(
-            text_concat(enum_text(action), " is not possible for an order that is "),
-            enum_text(now_in),
+        message = text_join(
+            [enum_text(action), " is not possible for an order that is ", enum_text(now_in)], ""
         )
         state = enum_text(now_in)
         check_invariants(error_code=error_code, after=None)

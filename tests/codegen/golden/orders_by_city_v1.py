@@ -6,12 +6,10 @@
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import at as array_at
+from vesper.kernels.array import at as array_at, smallest
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import at as map_at, entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")
@@ -105,7 +103,7 @@ def orders_by_city_v1(
     ]
 
     # step states, line 56
-    states: list[Literal["open", "paid", "sent"]] = [state for state in limits]
+    states: list[Literal["open", "paid", "sent"]] = list(limits)
 
     # step picked, line 57
     picked = [id for id in sorted(wanted) if id not in [1, 2, 3]]

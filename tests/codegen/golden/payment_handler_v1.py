@@ -1,20 +1,21 @@
 # AUTO-GENERATED - DO NOT EDIT
 # payment_handler_v1, from nodes/payments/payment_handler_v1.vsp
-# semantic hash dc9165ca31af082ce670c670e5e55e99c1630ca5b4d393cb3d939cf7f0c268d6
+# semantic hash 1ecbaf441abfc0e17b06552633f441ab9cd8ee5c20df3ac691f81baa563c358f
 """Charge a card exactly once, record the transaction and settle the order."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import scale as decimal_scale
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.decimal import (
+    scale as decimal_scale,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+)
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 
 D_0: Final = Decimal("0")
 D_100: Final = Decimal("100")
@@ -142,7 +143,7 @@ def payment_handler_v1(
     except FAILURES as failure:
         if code_of(failure) != "invalid_transition":
             raise
-        message = text_concat(text_concat("order ", order_id), " is not to be paid")
+        message = text_join(["order ", order_id, " is not to be paid"], "")
 
         raise DeclaredError({"error_code": "order_not_pending", "message": message}) from failure
 
@@ -222,9 +223,7 @@ def payment_handler_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "conflict":
-            message = text_concat(
-                text_concat("charge ", call_stripe_api["id"]), " is recorded already"
-            )
+            message = text_join(["charge ", call_stripe_api["id"], " is recorded already"], "")
 
             raise DeclaredError({"error_code": "already_recorded", "message": message}) from failure
         else:

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # record_changes_v1, from nodes/data/record_changes_v1.vsp
-# semantic hash 0464b70909e9454d8241db44550d55999938d231f8ef648f165768d2a66607cb
+# semantic hash ba39ef9632cefb816052a71877409182866cc5c4650646d5da8dc85138274e9a
 """List what changed between two versions of a customer, and whether somebody must look at it."""
 
 from datetime import date
@@ -11,12 +11,10 @@ from vesper.kernels.array import sort as array_sort
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.set import difference as set_difference
-from vesper.kernels.set import is_subset as set_is_subset
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.set import difference as set_difference, is_subset as set_is_subset
+from vesper.kernels.text import join as text_join
 
 D_0: Final = Decimal("0")
 
@@ -115,11 +113,15 @@ def record_changes_v1(
         moved_to = None
 
     # step summary, line 70
-    summary = text_concat(
-        text_concat(
-            text_concat(text_concat(after["name"], ": "), integer_text(len(changed))), " changed"
-        ),
-        ", look at it" if needs_look else "",
+    summary = text_join(
+        [
+            after["name"],
+            ": ",
+            integer_text(len(changed)),
+            " changed",
+            ", look at it" if needs_look else "",
+        ],
+        "",
     )
 
     # output is_same, line 77

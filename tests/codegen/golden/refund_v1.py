@@ -1,21 +1,26 @@
 # AUTO-GENERATED - DO NOT EDIT
 # refund_v1, from nodes/payments/refund_v1.vsp
-# semantic hash fa5611896ba67d76d893cea38fcf85d2af540156c6bf31752247b92838bd89dd
+# semantic hash e22aec0180c7e5a8801ce46969850fc41121c043bef92b112b8505bcb06ecc6a
 """Give back a payment, whole or in parts, never more than was paid."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.decimal import (
+    round as decimal_round,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")
@@ -160,8 +165,8 @@ def refund_v1(
         # validation_2, line 93
         if not open >= SMALLEST:
             error_code = "nothing_left"
-            message = text_concat(
-                text_concat("all of ", decimal_text(payment["amount"])), " was given back already"
+            message = text_join(
+                ["all of ", decimal_text(payment["amount"]), " was given back already"], ""
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -170,11 +175,9 @@ def refund_v1(
         # validation_3, line 95
         if not wanted <= open:
             error_code = "too_much"
-            message = text_concat(
-                text_concat(
-                    text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)
-                ),
-                " that is left",
+            message = text_join(
+                [decimal_text(wanted), " is more than the ", decimal_text(open), " that is left"],
+                "",
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -194,9 +197,7 @@ def refund_v1(
         # raise_4, line 103
         if state != "paid":
             error_code = "order_not_paid"
-            message = text_concat(
-                text_concat(text_concat("order ", payment["order_id"]), " is "), enum_text(state)
-            )
+            message = text_join(["order ", payment["order_id"], " is ", enum_text(state)], "")
             check_invariants(refunded=None, error_code=error_code)
 
             raise DeclaredError({"error_code": error_code, "message": message})
@@ -210,8 +211,8 @@ def refund_v1(
                 {"provider": "stripe", "method": "POST"},
                 key=request_id,
                 arguments={
-                    "endpoint": text_concat(
-                        text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"
+                    "endpoint": text_join(
+                        ["/v1/charges/", text_percent_encode(transaction_id), "/refunds"], ""
                     ),
                     "query": {"expand": "charge"},
                     "headers": {"idempotency_key": request_id, "x_reason": enum_text(reason)},

@@ -7,9 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import drop as array_drop, flatten as array_flatten, take as array_take
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.forms import distinct_by, grouped_by

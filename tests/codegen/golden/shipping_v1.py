@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import exact_decimals, round as decimal_round
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import max as value_max
