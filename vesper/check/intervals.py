@@ -15,6 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+from vesper.spec.record import record
 from vesper.spec.types import STRING, ArrayOf, Enum, MapOf, OptionalOf, Primitive, SetOf, Type
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Value
 
@@ -78,7 +79,7 @@ class Sized:
     length: Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Anything:
     pass
 

@@ -7,7 +7,6 @@ the walk takes time linear in the node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from vesper.check.intervals import (
@@ -38,6 +37,7 @@ from vesper.check.intervals import (
 from vesper.check.terms import Facts, Terms, either
 from vesper.check.transfer import result
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, JSON, STRING, Enum, Primitive, Type, without_null
 from vesper.spec.values import Value
 
@@ -57,7 +57,7 @@ _COMPARISONS = {f"{family}.{verb}": orders for family in _ORDERED_FAMILIES for v
 _MEMBERSHIP = frozenset(("set.is_member", "array.is_item", "map.is_key"))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constant:
     """A condition or a comparison that can only come out in one way."""
 

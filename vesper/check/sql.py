@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from vesper.spec.record import record
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +19,7 @@ READS = ("SELECT",)
 WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Statement:
     verb: str
     read_tables: tuple[str, ...]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+from vesper.spec.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Primitive:
     name: str
 
@@ -21,7 +22,7 @@ class Primitive:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Enum:
     members: tuple[str, ...]
 
@@ -29,7 +30,7 @@ class Enum:
         return f"enum[{', '.join(self.members)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayOf:
     element: Type
 
@@ -37,7 +38,7 @@ class ArrayOf:
         return f"array<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SetOf:
     element: Type
 
@@ -45,7 +46,7 @@ class SetOf:
         return f"set<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MapOf:
     key: Type
     value: Type
@@ -54,7 +55,7 @@ class MapOf:
         return f"map<{self.key}, {self.value}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OptionalOf:
     """The only type that has null. INVARIANT: never of another optional."""
 
@@ -64,7 +65,7 @@ class OptionalOf:
         return f"optional<{self.inner}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Record:
     """Named fields in declared order. Structural: two records with the same fields are the same type.
 
@@ -87,7 +88,7 @@ class Record:
         return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     """A type parameter of a declared operation; never the type of a value."""
 
@@ -97,7 +98,7 @@ class Parameter:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """What a binder of a declared operation computes for each item; never the type of a value."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import Span
+from vesper.spec.record import record
 from vesper.syntax.scalar_text import PlacedText
 
 
@@ -22,8 +22,7 @@ class TokenKind(Enum):
     END = "the end"
 
 
-# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
-@dataclass(slots=True, unsafe_hash=True)
+@record(frozen=True, slots=True)
 class Token:
     kind: TokenKind
     text: str

@@ -7,7 +7,6 @@ later, by the slot it stands in and from its source text; YAML's own guesses (`N
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 import yaml
@@ -15,6 +14,7 @@ import yaml
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import Span
+from vesper.spec.record import record
 
 MAX_DEPTH = 32
 MAX_VALUES = 8_192
@@ -23,8 +23,7 @@ _TURNS_TEXT = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Shown, the text around one is in another order than it is read: a way to hide what a node does."""
 
 
-# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
-@dataclass(slots=True, unsafe_hash=True)
+@record(frozen=True, slots=True)
 class Scalar:
     text: str
     style: str
@@ -32,13 +31,13 @@ class Scalar:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sequence:
     items: tuple[Tree, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Mapping:
     entries: tuple[tuple[Scalar, Tree], ...]
     span: Span
