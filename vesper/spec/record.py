@@ -17,20 +17,20 @@ else:
     from dataclasses import MISSING, dataclass, fields
     from operator import attrgetter
 
-    def record(*, frozen, slots):
+    def record(*, frozen, slots, eq=True):
         """Decorate a class as `dataclass(frozen=True, slots=True)` does, but for what the module says."""
         assert frozen, "a record never changes"
         assert slots, "a record has slots"
-        return _made
+        return lambda cls: _made(cls, eq)
 
-    def _made(cls):
+    def _made(cls, eq):
         cls.__doc__ = cls.__doc__ or cls.__name__  # or `dataclass` would ask `inspect` for a signature to put there
         cls = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
         parts = fields(cls)
         cls.__init__ = _initializer(parts, cls)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = _representer([part.name for part in parts if part.repr])
-        if "__eq__" not in cls.__dict__:
+        if eq and "__eq__" not in cls.__dict__:
             cls.__eq__, cls.__hash__ = _comparers([part.name for part in parts if part.compare])
         return cls
 

@@ -14,9 +14,15 @@ from typing import TypeAlias
 from vesper.spec.record import record
 
 
-@record(frozen=True, slots=True)
+@record(frozen=True, slots=True, eq=False)
 class Primitive:
+    """INVARIANT: there is one of each name, below. So two are equal only if they are one object, which is asked
+    thousands of times of every node."""
+
     name: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _primitive, (self.name,)  # a copy is the same one
 
     def __str__(self) -> str:
         return self.name
@@ -127,6 +133,12 @@ NULL = Primitive("null")
 PRIMITIVES: Mapping[str, Primitive] = {
     each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 }
+
+
+def _primitive(name: str) -> Primitive:
+    return NULL if name == NULL.name else PRIMITIVES[name]
+
+
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
 KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
 """The same for messages."""
