@@ -106,7 +106,7 @@ class Judge:
         kind = type(expression)
         if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
             return self.terms.known(self.terms.number(expression), facts)
-        if _is_boolean(expression.type):
+        if expression.type is BOOLEAN:
             holds, fails = self.branch(expression, facts)
             if holds is None:
                 return None if fails is None else FALSE
@@ -116,10 +116,10 @@ class Judge:
         return None if found is None or known is None else meet(known, found)
 
     def _value(self, expression: ir.Expression, facts: Facts) -> Known | None:
+        if type(expression) is ir.Call:
+            operands = self._values(expression.args, facts)
+            return None if operands is None else result(expression.op, operands)
         match expression:
-            case ir.Call(op=op, args=args):
-                operands = self._values(args, facts)
-                return None if operands is None else result(op, operands)
             case ir.If():
                 return self._if(expression, facts)
             case ir.Let(value=value, body=body):
@@ -224,10 +224,10 @@ class Judge:
             self.found.append(Constant(expression, fails is None, None))
 
     def _branch(self, expression: ir.Expression, facts: Facts) -> Branches:
-        orders = orders_of(expression)
+        if type(expression) is ir.Call and (orders := _COMPARISONS.get(expression.op)) is not None:
+            left, right = expression.args
+            return self._comparison(left, right, orders, facts)
         match expression:
-            case ir.Call(args=(left, right)) if orders is not None:
-                return self._comparison(left, right, orders, facts)
             case ir.Logical(kind, left, right):
                 holds, fails = self.branch(left, facts)
                 if kind == "and":
@@ -339,10 +339,6 @@ class Judge:
             second = restricted(right, reversed_orders(orders), left)
             learnt = None if second is None else self.terms.learn(learnt, other, second)
         return None if learnt is None else learnt.with_order(one, other, orders)
-
-
-def _is_boolean(type_: Type) -> bool:
-    return type_ is BOOLEAN or (type(type_) is Primitive and type_.name == "boolean")
 
 
 def _is_question(expression: ir.Expression) -> bool:

@@ -55,6 +55,9 @@ _FOLLOWED = frozenset(
 """Operations whose results say something of their operands: those of `Terms._back`."""
 
 
+_PURE = frozenset(name for name, spec in OPERATIONS.items() if spec.effects == "pure")
+
+
 class Terms:
     """Numbers for the expressions of one node. Filled root by root, in program order."""
 
@@ -77,7 +80,7 @@ class Terms:
             if type(part) is ir.Let:
                 self._locals[part.local] = part.value.index
         for part in parts:
-            if type(part) is ir.Call and OPERATIONS[part.op].effects == "pure":  # half of them are
+            if type(part) is ir.Call and part.op in _PURE:  # half of them are
                 of = tuple([numbers[each.index] for each in part.args])
                 numbers[part.index] = self._number((part.op, part.of, of), part.op, of, part.type)
             else:
@@ -100,9 +103,10 @@ class Terms:
 
     def _of(self, part: ir.Expression) -> int:
         match part:
-            case ir.Ref(kind, name, type_):
-                return self._reference(kind, name, type_)
-            case ir.Literal(type_, value):
+            case ir.Ref():
+                return self._reference(part.kind, part.name, part.type)
+            case ir.Literal():
+                type_, value = part.type, part.value
                 before = len(self.terms)
                 number = self._number(("literal", type_, repr(value)), "literal", (), type_)
                 if number == before:

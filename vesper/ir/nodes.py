@@ -390,8 +390,10 @@ def walk(expression: Expression) -> list[Expression]:
     while waiting:
         last = waiting.pop()
         found.append(last)
-        if not isinstance(last, Ref | Literal | Local):
-            waiting += last.args if isinstance(last, Call) else children(last)
+        if isinstance(last, Call):
+            waiting += last.args
+        elif not isinstance(last, (Ref, Literal)):
+            waiting += children(last)
     found.reverse()
     return found
 
@@ -409,13 +411,15 @@ def numbered(node: Node) -> Node:
     numbers, locals_ = count(), count()
 
     def number(expression: Expression, bound: dict[int, int]) -> Expression:
+        # The three that are nearly all come first, and are not taken apart by a pattern: that costs more than the rest.
+        if isinstance(expression, Ref):
+            return Ref(expression.kind, expression.name, expression.type, expression.place, next(numbers))
+        if isinstance(expression, Literal):
+            return Literal(expression.type, expression.value, expression.place, next(numbers))
+        if isinstance(expression, Call):
+            args = tuple([number(each, bound) for each in expression.args])
+            return Call(expression.op, expression.of, args, expression.type, expression.place, next(numbers))
         match expression:
-            case Literal(type_, value, place):
-                return Literal(type_, value, place, next(numbers))
-            case Ref(kind, name, type_, place):
-                return Ref(kind, name, type_, place, next(numbers))
-            case Call(op, of, args, type_, place):
-                return Call(op, of, tuple([number(each, bound) for each in args]), type_, place, next(numbers))
             case If(condition, then, otherwise, type_, place):
                 parts = [number(each, bound) for each in (condition, then, otherwise)]
                 return If(parts[0], parts[1], parts[2], type_, place, next(numbers))
@@ -451,7 +455,7 @@ def numbered(node: Node) -> Node:
                 return Result(type_, place, next(numbers))
 
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
-        return tuple(replace(clause, holds=number(clause.holds, {})) for clause in of)
+        return tuple([Clause(number(each.holds, {}), each.text, each.input) for each in of])
 
     constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
     body = Rebuilder(number, lambda: next(locals_)).block(node.body, {})
