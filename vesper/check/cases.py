@@ -38,6 +38,9 @@ class Case:
     effects: tuple[ExpectedRequest, ...] = ()
 
 
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
+
+
 def check_cases(
     cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
 ) -> tuple[Case, ...]:
@@ -107,4 +110,4 @@ def _values(
 
 def _words(text: str) -> tuple[str, ...]:
     """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
-    return tuple(re.findall(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]", text))
+    return tuple(_WORD.findall(text))

@@ -83,6 +83,10 @@ class Terms:
             if type(part) is ir.Call and part.op in _PURE:  # half of them are
                 of = tuple([numbers[each.index] for each in part.args])
                 numbers[part.index] = self._number((part.op, part.of, of), part.op, of, part.type)
+            elif type(part) is ir.Ref:
+                numbers[part.index] = self._reference(part.kind, part.name, part.type)
+            elif type(part) is ir.Literal:
+                numbers[part.index] = self._literal(part.type, part.value)
             else:
                 numbers[part.index] = self._of(part)
         return numbers[root.index]
@@ -103,15 +107,6 @@ class Terms:
 
     def _of(self, part: ir.Expression) -> int:
         match part:
-            case ir.Ref():
-                return self._reference(part.kind, part.name, part.type)
-            case ir.Literal():
-                type_, value = part.type, part.value
-                before = len(self.terms)
-                number = self._number(("literal", type_, repr(value)), "literal", (), type_)
-                if number == before:
-                    self.always[number] = of_value(type_, value)
-                return number
             case ir.Local(local, _, type_):
                 if local in self._locals:
                     return self._by_index[self._locals[local]]
@@ -131,6 +126,13 @@ class Terms:
                 return self._number((kind, parts), kind, parts, part.type)
             case _:
                 return self._number(("expression", part.index), "other", (), part.type)
+
+    def _literal(self, type_: Type, value: Value) -> int:
+        before = len(self.terms)
+        number = self._number(("literal", type_, repr(value)), "literal", (), type_)
+        if number == before:
+            self.always[number] = of_value(type_, value)
+        return number
 
     def _reference(self, kind: str, name: str, type_: Type) -> int:
         if kind == "step" and ("step", name) in self._named:
