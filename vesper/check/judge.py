@@ -312,12 +312,14 @@ class Judge:
         return [*value] if isinstance(value, list | frozenset | dict) else None
 
     def _comparison(self, left: ir.Expression, right: ir.Expression, wanted: int, facts: Facts) -> Branches:
-        operands = self._values((left, right), facts)
-        if operands is None:
+        first = self.value(left, facts)
+        second = None if first is None else self.value(right, facts)
+        if first is None or second is None:
             return None, None
+        operands = (first, second)
         one, other = self.terms.number(left), self.terms.number(right)
         possible = EQUAL if one == other and _is_equal_to_itself(left.type) else facts.order(one, other)
-        possible &= possible_orders(*operands)
+        possible &= possible_orders(first, second)
         holds = self._ordered(one, other, operands, possible & wanted, possible, facts)
         fails = self._ordered(one, other, operands, possible & ~wanted & ANY_ORDER, possible, facts)
         return holds, fails
@@ -332,12 +334,13 @@ class Judge:
             return facts
         left, right = operands
         learnt: Facts | None = facts
-        if not self.terms.is_fixed(one):
+        terms = self.terms
+        if not terms.is_fixed(one):
             first = restricted(left, orders, right)
-            learnt = None if first is None else self.terms.learn(facts, one, first)
-        if learnt is not None and not self.terms.is_fixed(other):
+            learnt = None if first is None else terms.learn(facts, one, first)
+        if learnt is not None and not terms.is_fixed(other):
             second = restricted(right, reversed_orders(orders), left)
-            learnt = None if second is None else self.terms.learn(learnt, other, second)
+            learnt = None if second is None else terms.learn(learnt, other, second)
         return None if learnt is None else learnt.with_order(one, other, orders)
 
 

@@ -5,7 +5,6 @@ SQL is always a literal. What is not understood is refused: nothing that was not
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import TYPE_CHECKING
 
@@ -37,6 +36,8 @@ class SqlProblem(Exception):
 
 def read_sql(text: str) -> Statement:
     """What one statement reads, writes and takes, or a `SqlProblem`."""
+    import logging
+
     import sqlglot  # 100 ms, and most nodes have no SQL
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is refused here, in our words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from vesper.ir.flow_json import block_to_json, callee_to_json, grants_to_json, machine_to_json
@@ -34,7 +35,7 @@ from vesper.ir.nodes import (
 from vesper.ir.statements import all_statements
 from vesper.ir.type_json import type_to_json
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
-from vesper.spec.values import to_json
+from vesper.spec.values import Value, to_json
 
 MAX_DOCUMENT = 8 * 1024 * 1024
 """Bytes; a document that is larger no engine reads."""
@@ -155,14 +156,18 @@ def _semantics(node: Node, expressions: list[Expression]) -> str:
 def _expression(expression: Expression) -> str:
     """One entry of the table."""
     if isinstance(expression, Ref):  # the commonest first
-        return f'{{"{expression.kind}":{_written(expression.name)}}}'
+        return f'{{"{expression.kind}":{_quoted(expression.name)}}}'
     if isinstance(expression, Literal):
-        type_, value = expression.type, expression.value
-        return f'{{"literal":{{"type":{_type(type_)},"value":{_written(to_json(type_, value))}}}}}'
+        return f'{{"literal":{{"type":{_type(expression.type)},"value":{_value(expression.type, expression.value)}}}}}'
     if isinstance(expression, Call):
         args = ",".join([str(each.index) for each in expression.args])
         of = f'"of":[{",".join([_type(each) for each in expression.of])}],' if expression.of else ""
-        return f'{{"call":{{"args":[{args}],{of}"op":{_written(expression.op)}}}}}'
+        return f'{{"call":{{"args":[{args}],{of}"op":{_quoted(expression.op)}}}}}'
+    if isinstance(expression, If):
+        condition, then, otherwise = expression.condition.index, expression.then.index, expression.otherwise.index
+        return f'{{"if":{{"condition":{condition},"else":{otherwise},"then":{then}}}}}'
+    if isinstance(expression, Logical):
+        return f'{{"{expression.kind}":[{expression.left.index},{expression.right.index}]}}'
     return _written(_other_expression(expression))
 
 
@@ -170,15 +175,18 @@ def _type(type_: Type) -> str:
     return f'"{type_.name}"' if isinstance(type_, Primitive) else _written(type_to_json(type_))
 
 
+def _value(type_: Type, value: Value) -> str:
+    # SEMANTICS: of these two the type changes nothing; a boolean is no integer.
+    if type(value) is int:
+        return str(value)
+    return _quoted(value) if type(value) is str else _written(to_json(type_, value))
+
+
 def _other_expression(
-    expression: If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result,
+    expression: Local | Let | For | Array | RecordValue | Field | Now | Result,
 ) -> dict[str, Any]:
     operands = [child.index for child in children(expression)]
     match expression:
-        case If():
-            return {"if": dict(zip(("condition", "then", "else"), operands, strict=True))}
-        case Logical():
-            return {expression.kind: operands}
         case Local():
             return {"local": expression.number}
         case Let():
