@@ -103,17 +103,18 @@ class Judge:
 
     def value(self, expression: ir.Expression, facts: Facts) -> Known | None:
         """What the expression can be; None where it never has a value."""
+        terms = self.terms
         kind = type(expression)
         if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
-            return self.terms.known(self.terms.number(expression), facts)
+            return terms.known(terms.by_index[expression.index], facts)
         if expression.type is BOOLEAN:
             holds, fails = self.branch(expression, facts)
             if holds is None:
                 return None if fails is None else FALSE
             return TRUE if fails is None else BOOLEANS
         found = self._value(expression, facts)
-        known = self.terms.known(self.terms.number(expression), facts)
-        return None if found is None or known is None else meet(known, found)
+        known = terms.known(terms.by_index[expression.index], facts)
+        return None if found is None else meet(known, found)
 
     def _value(self, expression: ir.Expression, facts: Facts) -> Known | None:
         if type(expression) is ir.Call:

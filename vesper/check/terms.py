@@ -63,7 +63,8 @@ class Terms:
 
     def __init__(self, node: ir.Node) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._by_index: dict[int, int] = {}
+        self.by_index: dict[int, int] = {}
+        """The number of every expression that was added, by the expression's index."""
         self._locals: dict[int, int] = {}
         """By the number of a local that a `let` binds: the index of its value."""
         self._named: dict[tuple[str, str], int] = {}
@@ -75,7 +76,7 @@ class Terms:
     def add(self, root: ir.Expression) -> int:
         """Number a whole expression."""
         parts = ir.walk(root)
-        numbers = self._by_index
+        numbers = self.by_index
         for part in parts:
             if type(part) is ir.Let:
                 self._locals[part.local] = part.value.index
@@ -97,7 +98,7 @@ class Terms:
         return number
 
     def number(self, expression: ir.Expression) -> int:
-        return self._by_index[expression.index]
+        return self.by_index[expression.index]
 
     def constant(self, name: str) -> Value:
         return self._constants[name].value
@@ -109,20 +110,20 @@ class Terms:
         match part:
             case ir.Local(local, _, type_):
                 if local in self._locals:
-                    return self._by_index[self._locals[local]]
+                    return self.by_index[self._locals[local]]
                 return self._number(("local", local), "local", (), type_)
             case ir.Let(body=body):
-                return self._by_index[body.index]
+                return self.by_index[body.index]
             case ir.Field(of=ir.RecordValue(fields=fields), name=name):
-                return self._by_index[next(value for field_name, value in fields if field_name == name).index]
+                return self.by_index[next(value for field_name, value in fields if field_name == name).index]
             case ir.Field(of=of, name=name, type=type_):
-                inner = self._by_index[of.index]
+                inner = self.by_index[of.index]
                 return self._number(("field", inner, name), "field", (inner,), type_)
             case ir.If(condition, then, otherwise, type_):
-                parts = tuple(self._by_index[each.index] for each in (condition, then, otherwise))
+                parts = tuple(self.by_index[each.index] for each in (condition, then, otherwise))
                 return self._number(("if", parts), "if", parts, type_)
             case ir.Logical(kind, left, right):
-                parts = (self._by_index[left.index], self._by_index[right.index])
+                parts = (self.by_index[left.index], self.by_index[right.index])
                 return self._number((kind, parts), kind, parts, part.type)
             case _:
                 return self._number(("expression", part.index), "other", (), part.type)
@@ -153,8 +154,8 @@ class Terms:
 
     # -- facts ------------------------------------------------------------------------------------
 
-    def known(self, number: int, facts: Facts) -> Known | None:
-        """All that is known of a term, apart from what its operands say; None where it can have no value."""
+    def known(self, number: int, facts: Facts) -> Known:
+        """All that is known of a term, apart from what its operands say."""
         # What was learnt holds what is always so: `learn` starts from there.
         said = facts.values.get(number)
         return self.always[number] if said is None else said
@@ -174,9 +175,11 @@ class Terms:
         if before is None:
             before = self.always[number]
         now = meet(before, value)
+        if now is before:
+            return facts
         if now is None:
             return None
-        if now is before or now == before:
+        if now == before:
             return facts
         if len(values) >= MAX_FACTS and number not in values:
             return facts
