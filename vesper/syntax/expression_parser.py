@@ -11,6 +11,8 @@ from vesper.syntax.tokens import NAME, NUMBER, SIGN, STRING, WORD, Token
 from vesper.syntax.type_parser import TypeParser
 from vesper.syntax.yaml_tree import Scalar
 
+AGGREGATES = ("SUM", "COUNT", "MIN", "MAX", "AVG")
+
 _PREFIX = {
     operator.removeprefix("unary "): number
     for number, level in enumerate(OPERATOR_LEVELS)
@@ -283,7 +285,7 @@ class ExpressionParser(TypeParser):
                 return self.expression()
             case "CAST":
                 return self._cast()
-            case "SUM" | "COUNT" | "MIN" | "MAX" | "AVG":
+            case word if word in AGGREGATES:
                 return self._aggregate()
             case _:
                 self.fail("a value")
