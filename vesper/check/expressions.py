@@ -39,6 +39,7 @@ from vesper.spec.types import (
     Record,
     Type,
     optional,
+    without_null,
 )
 from vesper.spec.values import MAX_INTEGER, ValueProblem, parse_decimal
 from vesper.syntax import ast
