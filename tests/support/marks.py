@@ -8,7 +8,9 @@ import ast
 class _WithoutMarks(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.keywords = [each for each in node.keywords if each.arg != "mark"]
+        # The two forms have their lines elsewhere: the table of the one is not that of the other.
+        is_table = isinstance(node.func, ast.Name) and node.func.id == "Source"
+        node.keywords = [each for each in node.keywords if each.arg != ("lines" if is_table else "mark")]
         return node.args[1] if isinstance(node.func, ast.Name) and node.func.id == "mark" else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -22,5 +24,5 @@ class _WithoutMarks(ast.NodeTransformer):
 
 
 def without_marks(traced: str) -> str:
-    """The text of a traced module without its marks, as `ast.unparse` writes it."""
+    """The text of a module without marks and numbers of lines, as `ast.unparse` writes it."""
     return ast.unparse(_WithoutMarks().visit(ast.parse(traced)))

@@ -87,6 +87,8 @@ class ExpressionWriter(LoopWriter):
         """Operations that are written as a call of their kernel."""
         self.sites: dict[cst.BaseExpression, int] = {}
         """Python expressions that can fail, with the index of the IR expression they stand for."""
+        self.ends: dict[cst.Raise, int] = {}
+        """Statements that end the node with a broken clause or an error, with the line of the node they stand for."""
 
     def write(self, expression: ir.Expression) -> Written:
         match expression:

@@ -135,6 +135,7 @@ class FunctionWriter:
         if isinstance(statement, ir.Return):
             return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
         raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]))
+        self.expressions.ends[raised] = statement.values[0][1].place.line
         return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
 
     def _ending_values(

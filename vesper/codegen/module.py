@@ -1,11 +1,13 @@
-"""IR to a Python module: header, imports that are used, constants, one function, and the map back to the IR.
+"""IR to a Python module: header, imports that are used, constants, one function, its entry, and the map back.
 
 In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
-traced form is the same tree with `mark(index, …)` around what is observed.
+traced form is the same tree with `mark(index, …)` around what is observed. The last statement is the table that leads
+from lines of the module to lines of the node.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,9 +17,11 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
-from vesper.codegen.function import FunctionWriter, docstring
+from vesper.codegen.entry import EntryWriter
+from vesper.codegen.function import FunctionWriter, docstring, takes_now
 from vesper.codegen.layout import break_import, code_of, fits
 from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
@@ -57,6 +61,8 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     checks = writer.contract_functions()
+    entry = EntryWriter(node, naming, types, writer.expressions, traced)
+    entry_text = entry.text(takes_now(node))
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
         for c in node.constants
@@ -72,15 +78,22 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
         *(statement for each in checks for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
-    module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
+    used = {each.id for each in ast.walk(ast.parse(entry_text)) if isinstance(each, ast.Name)}
+    module = _module(node, body, sorted(writer.expressions.kernels), used)
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    sites = {}
+    places = [each.place for each in node.expressions()]
+    sites: dict[Position, int] = {}
+    lines: dict[int, int] = {}
     for expression, index in writer.expressions.sites.items():
         place = positions[expression]
         sites[place.start.line, place.start.column, place.end.line, place.end.column] = index
+        lines.setdefault(place.start.line, places[index].line)
+    lines |= {positions[end].start.line: line for end, line in writer.expressions.ends.items() if end in positions}
+    text = "\n\n".join([module.code, entry_text, source_table(node, lines)])
+    kernels = {kernel_name(op) for op in IMPLEMENTED}
+    check_vocabulary(text, kernels | entry.functions, {each.node for each in node.calls})
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
-    return GeneratedModule(module.code, node.node_id, parameters, sites)
+    return GeneratedModule(text, node.node_id, parameters, sites)
 
 
 def _constant(name: str, value: cst.BaseExpression, type_: cst.BaseExpression | None = None) -> cst.SimpleStatementLine:
@@ -98,9 +111,9 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
     return [statements[0].with_changes(leading_lines=lines), *statements[1:]]
 
 
-def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
+def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str], used: set[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
-    used = _names_in(body)
+    used = used | _names_in(body) | {"Source"}  # of the table that comes last
     imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])

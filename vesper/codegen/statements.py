@@ -108,9 +108,11 @@ class BlockWriter:
         if not fits(cst.Raise(broken), (depth + 1) * _INDENT):
             broken = break_arguments(broken)
         line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
+        end = cst.Raise(broken)
+        self._expressions.ends[end] = clause.holds.place.line
         return cst.If(
             cst.UnaryOperation(cst.Not(), condition),
-            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken)])]),
+            cst.IndentedBlock([cst.SimpleStatementLine([end])]),
             leading_lines=[_BLANK, comment(line)],
         )
 

@@ -71,10 +71,17 @@ def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parame
         setcontext(EXACT)
         try:
             return function(*args, **kwargs)
+        except DecimalException as lost:
+            raise overflow(lost) from None
         finally:
             setcontext(callers)
 
     return under_exact_context
+
+
+def overflow(lost: DecimalException) -> Raised:
+    """The failure that it means when the exact context traps a digit lost by a bare operator; raised where that was."""
+    return Raised(ErrorCode.DECIMAL_OVERFLOW).with_traceback(lost.__traceback__)
 
 
 def unsigned_zero(number: Decimal) -> Decimal:

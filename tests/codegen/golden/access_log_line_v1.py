@@ -4,15 +4,27 @@
 """Read a line of a web server's access log and say what happened, when and for how many bytes."""
 
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import distinct as array_distinct
 from vesper.kernels.array import drop as array_drop
 from vesper.kernels.array import first as array_first
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.duration import from_microseconds as duration_from_microseconds
 from vesper.kernels.duration import from_minutes as duration_from_minutes
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.flow import path
 from vesper.kernels.integer import parse as integer_parse
 from vesper.kernels.integer import text as integer_text
@@ -22,6 +34,7 @@ from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import contains as text_contains
 from vesper.kernels.text import join as text_join
@@ -168,3 +181,59 @@ def access_log_line_v1(line: str) -> Success:
         "minute_of": minute_of,
         "epoch": epoch,
     }
+
+
+INPUTS: Final = Inputs({"line": "string"}, {})
+RUN: Final = undecorated(access_log_line_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1:
+                raise NotPlain
+            line = inputs["line"]
+            if (
+                type(line) is not str
+                or not (is_ascii(line) or is_text(line))
+                or len(line) > MAX_TEXT
+            ):
+                raise NotPlain
+        except NOT_PLAIN:
+            (line,) = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(line))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/access_log_line_v1.vsp",
+    lines={
+        75: 9, 79: 31, 82: 40, 90: 42, 91: 42, 97: 43, 98: 43, 103: 44, 104: 44,
+        109: 46, 112: 47, 113: 47, 117: 48, 120: 49, 125: 50, 126: 50, 141: 62, 144: 63,
+        147: 65, 150: 66, 159: 33, 160: 33, 163: 34, 164: 34, 168: 35,
+    },
+    clauses={
+        "constraint": [
+            'matches(line, "^[^ ]+ [^ ]+ [^ ]+ \\[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2} [+-]0[0-9][0-5][0-9]\\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)( [0-9]{1,9})?$")',
+        ],
+        "precondition": [
+            "NOT matches(line, '/000[01]:') AND NOT matches(line, '\\[00/')",
+        ],
+        "postcondition": [
+            "from_epoch_seconds(epoch) == at",
+            "minute_of <= at AND at - minute_of < minutes(1)",
+            "status >= 500 => outcome == server_fault",
+        ],
+    },
+)

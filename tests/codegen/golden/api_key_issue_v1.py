@@ -4,11 +4,12 @@
 """Issue an API key - shown once, kept as a hash, registered with the gateway."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import (
     FAILURES,
     Asking,
@@ -22,6 +23,7 @@ from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import to_array as set_to_array
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import percent_encode as text_percent_encode
 from vesper.kernels.text import replace as text_replace
@@ -209,3 +211,38 @@ def api_key_issue_v1(
         if code_of(failure) not in ("not_found",):
             raise
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"owner": "string", "scopes": "set<enum[read, write, admin]>", "label": "string"},
+    {"label": ""},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    owner, scopes, label = read_inputs(INPUTS, inputs)
+    return api_key_issue_v1(owner, scopes, label, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/access/api_key_issue_v1.vsp",
+    lines={
+        54: 8, 58: 8, 62: 34, 69: 35, 72: 37, 86: 46, 87: 46, 91: 46, 94: 48, 97: 49,
+        100: 50, 109: 51, 112: 52, 121: 56, 122: 56, 127: 60, 130: 62, 152: 69, 159: 73,
+        160: 74, 161: 75, 167: 82, 177: 87, 186: 89, 198: 27, 202: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(owner) > 0",
+            "length(owner) <= 80",
+        ],
+        "validation": [
+            "NOT (admin IN scopes AND label == '')",
+        ],
+        "postcondition": [
+            "length(key) > 20",
+            "check_digit >= 0 AND check_digit <= 9",
+        ],
+    },
+)

@@ -3,7 +3,8 @@
 # semantic hash d271e04281d856bfc49bc3026f923a5adfdb0e8d7b3795541320bf3ad17738db
 """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
 
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest
 from vesper.kernels.array import append as array_append
@@ -16,7 +17,21 @@ from vesper.kernels.array import max as array_max
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import sum as integer_sum
 from vesper.kernels.integer import text as integer_text
@@ -39,6 +54,7 @@ from vesper.kernels.set import is_subset as set_is_subset
 from vesper.kernels.set import put as set_put
 from vesper.kernels.set import remove as set_remove
 from vesper.kernels.set import to_array as set_to_array
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import join as text_join
 
@@ -249,3 +265,135 @@ def basket_rules_v1(
         "pages": pages,
         "log": log,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "basket": "map<string, integer>",
+        "change": "optional<{action: enum[add, take_out, replace_with], sku: string, qty: integer}>",
+        "gift_for": "map<string, string>",
+        "banned": "set<string>",
+        "customer": "set<enum[adult, member, staff]>",
+        "coupons": "set<string>",
+        "voucher": "optional<string>",
+    },
+    {"coupons": frozenset()},
+)
+RUN: Final = undecorated(basket_rules_v1)
+
+
+def read_change(given: Any) -> Change:
+    """A Change whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    action = given["action"]
+    if type(action) is not str or action not in {"add", "take_out", "replace_with"}:
+        raise NotPlain
+    sku = given["sku"]
+    if (
+        type(sku) is not str
+        or not (is_ascii(sku) or is_text(sku))
+        or len(sku) > MAX_TEXT
+    ):
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    return {"action": action, "sku": sku, "qty": qty}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != (
+                4
+                + ("change" in inputs)
+                + ("coupons" in inputs)
+                + ("voucher" in inputs)
+            ):
+                raise NotPlain
+            basket = inputs["basket"]
+            basket = read_value("map<string, integer>", basket)
+            change = inputs["change"] if "change" in inputs else None
+            change = None if change is None else read_change(change)
+            gift_for = inputs["gift_for"]
+            gift_for = read_value("map<string, string>", gift_for)
+            banned = inputs["banned"]
+            banned = read_value("set<string>", banned)
+            customer = inputs["customer"]
+            customer = read_value("set<enum[adult, member, staff]>", customer)
+            coupons = inputs["coupons"] if "coupons" in inputs else frozenset()
+            coupons = read_value("set<string>", coupons)
+            voucher = inputs["voucher"] if "voucher" in inputs else None
+            if voucher is not None:
+                if (
+                    type(voucher) is not str
+                    or not (is_ascii(voucher) or is_text(voucher))
+                    or len(voucher) > MAX_TEXT
+                ):
+                    raise NotPlain
+        except NOT_PLAIN:
+            (
+                basket,
+                change,
+                gift_for,
+                banned,
+                customer,
+                coupons,
+                voucher,
+            ) = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(
+            basket=basket,
+            change=change,
+            gift_for=gift_for,
+            banned=banned,
+            customer=customer,
+            coupons=coupons,
+            voucher=voucher,
+        ))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/basket_rules_v1.vsp",
+    lines={
+        101: 11, 105: 11, 109: 11, 113: 42, 117: 43, 123: 56, 126: 56, 131: 58, 137: 60,
+        147: 62, 150: 64, 151: 64, 155: 65, 159: 66, 167: 68, 177: 70, 182: 71, 188: 72,
+        193: 73, 199: 82, 211: 86, 214: 87, 216: 87, 221: 45, 229: 46, 233: 47, 241: 48,
+        249: 49,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 1",
+            "qty <= 99",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN basket SATISFIES qty > 0",
+            "length(basket) <= 200",
+        ],
+        "postcondition": [
+            "is_disjoint(to_set(keys(output.basket)), banned)",
+            "FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)",
+            "is_empty == (length(output.basket) == 0)",
+            "NOT is_empty => largest IS NOT NULL",
+            "is_subset(customer, rights)",
+        ],
+    },
+)

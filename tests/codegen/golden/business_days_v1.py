@@ -4,7 +4,8 @@
 """Promise a delivery day for an order, counting only the days on which the carrier works."""
 
 from datetime import date, datetime
-from typing import Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import add_business_days as date_add_business_days
 from vesper.kernels.date import business_days_between as date_business_days_between
@@ -12,9 +13,20 @@ from vesper.kernels.date import days_between as date_days_between
 from vesper.kernels.date import is_business_day as date_is_business_day
 from vesper.kernels.date import text as date_text
 from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.timestamp import hour as timestamp_hour
 from vesper.kernels.timestamp import to_date as timestamp_to_date
@@ -163,3 +175,113 @@ def business_days_v1(
         "days_to_spare": days_to_spare,
         "message": message,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ordered_at": "timestamp",
+        "handling": "integer",
+        "transit": "integer",
+        "cutoff_hour": "integer",
+        "holidays": "set<date>",
+        "weekend": "set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>",
+        "wanted_by": "optional<date>",
+    },
+    {"handling": 1, "cutoff_hour": 14, "weekend": frozenset({"saturday", "sunday"})},
+)
+RUN: Final = undecorated(business_days_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != (
+                3
+                + ("handling" in inputs)
+                + ("cutoff_hour" in inputs)
+                + ("weekend" in inputs)
+                + ("wanted_by" in inputs)
+            ):
+                raise NotPlain
+            ordered_at = inputs["ordered_at"]
+            ordered_at = read_value("timestamp", ordered_at)
+            handling = inputs["handling"] if "handling" in inputs else 1
+            if type(handling) is not int or not MIN_INTEGER <= handling <= MAX_INTEGER:
+                raise NotPlain
+            transit = inputs["transit"]
+            if type(transit) is not int or not MIN_INTEGER <= transit <= MAX_INTEGER:
+                raise NotPlain
+            cutoff_hour = inputs["cutoff_hour"] if "cutoff_hour" in inputs else 14
+            if (
+                type(cutoff_hour) is not int
+                or not MIN_INTEGER <= cutoff_hour <= MAX_INTEGER
+            ):
+                raise NotPlain
+            holidays = inputs["holidays"]
+            holidays = read_value("set<date>", holidays)
+            weekend = (
+                inputs["weekend"] if "weekend" in inputs else frozenset({"saturday", "sunday"})
+            )
+            weekend = read_value("set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend)
+            wanted_by = inputs["wanted_by"] if "wanted_by" in inputs else None
+            wanted_by = None if wanted_by is None else read_value("date", wanted_by)
+        except NOT_PLAIN:
+            (
+                ordered_at,
+                handling,
+                transit,
+                cutoff_hour,
+                holidays,
+                weekend,
+                wanted_by,
+            ) = read_inputs(INPUTS, inputs)
+        return RUN(
+            ordered_at=ordered_at,
+            handling=handling,
+            transit=transit,
+            cutoff_hour=cutoff_hour,
+            holidays=holidays,
+            weekend=weekend,
+            wanted_by=wanted_by,
+        )
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/business_days_v1.vsp",
+    lines={
+        61: 7, 65: 7, 69: 8, 73: 8, 77: 9, 81: 9, 85: 28, 89: 29, 104: 42, 108: 43,
+        111: 44, 125: 47, 129: 48, 130: 48, 139: 31, 147: 32, 154: 33, 155: 33, 163: 34,
+    },
+    clauses={
+        "constraint": [
+            "handling >= 0",
+            "handling <= 30",
+            "transit >= 1",
+            "transit <= 60",
+            "cutoff_hour >= 0",
+            "cutoff_hour <= 24",
+        ],
+        "precondition": [
+            "length(weekend) < 7",
+            "year(ordered_at) >= 2000 AND year(ordered_at) < 2100",
+        ],
+        "postcondition": [
+            "dispatch_on < deliver_on",
+            "deliver_on NOT IN holidays AND arrives NOT IN weekend",
+            "business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit",
+            "wanted_by IS NULL => is_in_time AND days_to_spare IS NULL",
+        ],
+    },
+)

@@ -3,8 +3,8 @@
 # semantic hash c63cdcbb0b6b134f676090879b2a14e2299095c2fd66b55614f626a240a5b956
 """Find the check digit of an article, book or vehicle number and say whether the one given is right."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import chunks as array_chunks
@@ -12,16 +12,28 @@ from vesper.kernels.array import concat as array_concat
 from vesper.kernels.array import range as array_range
 from vesper.kernels.array import take as array_take
 from vesper.kernels.boolean import text as boolean_text
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.integer import mod as integer_mod
 from vesper.kernels.integer import rem as integer_rem
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import code_point as text_code_point
 from vesper.kernels.text import code_points as text_code_points
 from vesper.kernels.text import concat as text_concat
@@ -200,3 +212,84 @@ def check_digits_v1(
         "blocks": blocks,
         "warning": warning,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "scheme": "enum[ean13, isbn10, damm, mod97]",
+        "number": "string",
+        "given": "optional<string>",
+    },
+    {},
+)
+RUN: Final = undecorated(check_digits_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2 + ("given" in inputs):
+                raise NotPlain
+            scheme = inputs["scheme"]
+            if (
+                type(scheme) is not str
+                or scheme not in {"ean13", "isbn10", "damm", "mod97"}
+            ):
+                raise NotPlain
+            number = inputs["number"]
+            if (
+                type(number) is not str
+                or not (is_ascii(number) or is_text(number))
+                or len(number) > MAX_TEXT
+            ):
+                raise NotPlain
+            given = inputs["given"] if "given" in inputs else None
+            if given is not None:
+                if (
+                    type(given) is not str
+                    or not (is_ascii(given) or is_text(given))
+                    or len(given) > MAX_TEXT
+                ):
+                    raise NotPlain
+        except NOT_PLAIN:
+            scheme, number, given = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(scheme, number, given))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/check_digits_v1.vsp",
+    lines={
+        72: 7, 76: 37, 80: 38, 84: 39, 88: 40, 92: 49, 94: 49, 100: 51, 101: 51,
+        105: 52, 106: 52, 111: 53, 112: 53, 117: 54, 120: 55, 123: 56, 124: 56, 128: 57,
+        134: 59, 141: 60, 148: 61, 155: 62, 170: 74, 172: 74, 177: 75, 184: 83, 185: 83,
+        190: 84, 192: 84, 197: 42, 201: 43, 205: 44,
+    },
+    clauses={
+        "constraint": [
+            'matches(number, "^[0-9A-Z]{1,24}$")',
+        ],
+        "precondition": [
+            "scheme == mod97 OR is_digits(number)",
+            "scheme == ean13 => length(number) <= 12",
+            "scheme == isbn10 => length(number) <= 9",
+            "scheme == damm => length(number) <= 4",
+        ],
+        "postcondition": [
+            "length(digit) == (IF scheme == mod97 THEN 2 ELSE 1)",
+            "starts_with(reverse(full), reverse(digit))",
+            "is_right IS NULL => given IS NULL",
+        ],
+    },
+)

@@ -5,10 +5,11 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import (
     FAILURES,
     Asking,
@@ -23,6 +24,7 @@ from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import get as map_get
 from vesper.kernels.map import put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 from .order_pricing_v1 import order_pricing_v1
@@ -314,3 +316,63 @@ def checkout_v1(
         "transaction_id": transaction_id,
         "reserved": reserved_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "basket": "array<{sku: string, qty: integer, unit_price: decimal, category: string}>",
+        "balance": "decimal",
+        "country": "string",
+        "user_age_days": "integer",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    (
+        order_id,
+        user_id,
+        basket,
+        balance,
+        country,
+        user_age_days,
+    ) = read_inputs(INPUTS, inputs)
+    return checkout_v1(
+        order_id,
+        user_id,
+        basket,
+        balance,
+        country,
+        user_age_days,
+        now=now,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/orders/checkout_v1.vsp",
+    lines={
+        93: 36, 115: 17, 119: 17, 123: 18, 127: 14, 131: 14, 135: 14, 139: 21, 143: 22,
+        147: 44, 154: 46, 162: 53, 170: 57, 174: 59, 197: 68, 198: 68, 202: 68, 209: 72,
+        212: 76, 220: 80, 223: 80, 229: 84, 233: 87, 236: 88, 242: 91, 246: 94,
+        267: 100, 279: 107, 283: 107, 286: 108, 291: 110, 296: 110,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "length(sku) > 0",
+            "qty > 0",
+            "unit_price >= 0",
+            "length(country) == 2",
+            "user_age_days >= 0",
+        ],
+        "postcondition": [
+            "outcome == paid => transaction_id IS NOT NULL",
+        ],
+    },
+)

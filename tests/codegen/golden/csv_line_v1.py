@@ -4,21 +4,32 @@
 """Read one line of a bank's CSV export, with quoted fields, into a booking."""
 
 from datetime import date
-from decimal import Decimal
-from typing import Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import concat as array_concat
 from vesper.kernels.array import get as array_get
 from vesper.kernels.array import range as array_range
 from vesper.kernels.date import parse as date_parse
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import rem as integer_rem
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import contains as text_contains
 from vesper.kernels.text import ends_with as text_ends_with
@@ -183,3 +194,70 @@ def csv_line_v1(
         "problems": problems,
         "again": again,
     }
+
+
+INPUTS: Final = Inputs(
+    {"line": "string", "separator": "enum[';', ',', '|']", "is_german": "boolean"},
+    {"separator": ";", "is_german": True},
+)
+RUN: Final = undecorated(csv_line_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1 + ("separator" in inputs) + ("is_german" in inputs):
+                raise NotPlain
+            line = inputs["line"]
+            if (
+                type(line) is not str
+                or not (is_ascii(line) or is_text(line))
+                or len(line) > MAX_TEXT
+            ):
+                raise NotPlain
+            separator = inputs["separator"] if "separator" in inputs else ";"
+            if type(separator) is not str or separator not in {";", ",", "|"}:
+                raise NotPlain
+            is_german = inputs["is_german"] if "is_german" in inputs else True
+            if type(is_german) is not bool:
+                raise NotPlain
+        except NOT_PLAIN:
+            line, separator, is_german = read_inputs(INPUTS, inputs)
+        return RUN(line, separator, is_german)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/text/csv_line_v1.vsp",
+    lines={
+        69: 6, 73: 6, 76: 22, 77: 22, 80: 23, 81: 23, 87: 34, 90: 35, 91: 35, 96: 36,
+        103: 39, 112: 41, 120: 42, 122: 42, 127: 45, 134: 47, 148: 51, 152: 51, 155: 53,
+        156: 54, 157: 55, 164: 63, 167: 65, 168: 65, 174: 25, 178: 26, 186: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(line) > 0",
+            "length(line) <= 2000",
+        ],
+        "precondition": [
+            "rem(length(split(line, '\"')), 2) == 1",
+            "NOT line CONTAINS from_code_point(10)",
+        ],
+        "postcondition": [
+            "length(fields) >= 1",
+            "amount IS NULL OR booked IS NULL => length(problems) > 0",
+            "length(problems) <= 3",
+        ],
+    },
+)

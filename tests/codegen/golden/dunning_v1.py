@@ -5,10 +5,11 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
@@ -16,6 +17,7 @@ from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.json import parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import percent_encode as text_percent_encode
 
@@ -221,3 +223,46 @@ def dunning_v1(
         if code_of(failure) not in ("loop_limit",):
             raise
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure), "invoice": None}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "invoice_id": "string",
+        "amount": "decimal",
+        "days_overdue": "integer",
+        "email": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, invoice_id, amount, days_overdue, email = read_inputs(INPUTS, inputs)
+    return dunning_v1(event_id, invoice_id, amount, days_overdue, email, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/dunning_v1.vsp",
+    lines={
+        50: 32, 51: 32, 59: 33, 63: 34, 80: 8, 84: 9, 88: 9, 92: 10, 96: 11, 100: 11,
+        109: 39, 111: 47, 112: 48, 113: 49, 114: 50, 142: 59, 145: 61, 152: 70, 155: 70,
+        162: 71, 170: 76, 179: 87, 185: 91, 186: 92, 193: 97, 200: 102, 205: 106,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(invoice_id) > 0",
+            "length(invoice_id) <= 64",
+            "amount > 0",
+            "days_overdue >= 0",
+            "days_overdue <= 3650",
+        ],
+        "postcondition": [
+            "due == old(amount) + fee",
+            "level <= 4",
+            "sent == nothing => sent_at IS NULL",
+        ],
+    },
+)

@@ -5,11 +5,12 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import (
     FAILURES,
@@ -20,6 +21,7 @@ from vesper.kernels.flow import (
     http_class,
 )
 from vesper.kernels.raised import DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import percent_encode as text_percent_encode
 
@@ -167,3 +169,28 @@ def exchange_rates_v1(
     converted = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
 
     return {"rate": rate, "converted": converted, "source": "bank"}
+
+
+INPUTS: Final = Inputs(
+    {
+        "base": "enum[EUR, USD, GBP, CHF]",
+        "quote": "enum[EUR, USD, GBP, CHF]",
+        "amount": "decimal",
+    },
+    {"amount": D_1},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    base, quote, amount = read_inputs(INPUTS, inputs)
+    return exchange_rates_v1(base, quote, amount, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/exchange_rates_v1.vsp",
+    lines={
+        58: 32, 62: 34, 75: 46, 81: 48, 87: 52, 93: 58, 95: 58, 99: 61, 112: 68,
+        117: 68, 120: 70, 130: 76, 131: 76, 135: 76, 139: 78, 152: 88, 169: 96,
+    },
+)

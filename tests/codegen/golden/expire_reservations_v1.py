@@ -4,8 +4,9 @@
 """Give back what was reserved and never bought."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import (
     FAILURES,
     Asking,
@@ -18,6 +19,7 @@ from vesper.kernels.flow import (
 )
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 
 class Old(TypedDict):
@@ -170,3 +172,35 @@ def expire_reservations_v1(
         raise ContractBroken("postcondition", 1, {"skus": skus, "released": released})
 
     return {"released": released, "skus": skus, "lost": lost, "is_done": is_done}
+
+
+INPUTS: Final = Inputs(
+    {"batch": "integer", "max_lost": "integer", "only_sku": "optional<string>"},
+    {"batch": 100, "max_lost": 3},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    batch, max_lost, only_sku = read_inputs(INPUTS, inputs)
+    return expire_reservations_v1(batch, max_lost, only_sku, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/expire_reservations_v1.vsp",
+    lines={
+        56: 12, 60: 12, 64: 13, 67: 29, 88: 41, 91: 47, 112: 53, 125: 61, 140: 68,
+        142: 70, 143: 71, 168: 25, 172: 26,
+    },
+    clauses={
+        "constraint": [
+            "batch > 0",
+            "batch <= 500",
+            "max_lost >= 0",
+        ],
+        "postcondition": [
+            "released <= batch",
+            "length(skus) <= released",
+        ],
+    },
+)

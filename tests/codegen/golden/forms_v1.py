@@ -3,8 +3,8 @@
 # semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
 """Use every form that goes by what it computes for each item, functions of the node and named types."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import enumerate as array_enumerate
@@ -12,9 +12,25 @@ from vesper.kernels.array import first as array_first
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import zip as array_zip
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import avg as decimal_avg
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -34,6 +50,7 @@ from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.map import from_entries as map_from_entries
 from vesper.kernels.map import keys as map_keys
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_1: Final = Decimal("-1")
@@ -314,3 +331,130 @@ def forms_v1(
         "names": names,
         "empty": empty,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<{code: string, qty: integer, price: decimal, grade: enum[low, mid, high], spare: optional<integer>}>",
+        "counts": "array<integer>",
+        "stock": "map<string, integer>",
+        "codes": "set<string>",
+        "order": "enum[ascending, descending]",
+        "most": "optional<integer>",
+    },
+    {},
+)
+RUN: Final = undecorated(forms_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("spare" in given):
+        raise NotPlain
+    code = given["code"]
+    if (
+        type(code) is not str
+        or not (is_ascii(code) or is_text(code))
+        or len(code) > MAX_TEXT
+    ):
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    grade = given["grade"]
+    if type(grade) is not str or grade not in {"low", "mid", "high"}:
+        raise NotPlain
+    spare = given["spare"] if "spare" in given else None
+    if spare is not None:
+        if type(spare) is not int or not MIN_INTEGER <= spare <= MAX_INTEGER:
+            raise NotPlain
+    return {
+        "code": code,
+        "qty": qty,
+        "price": price + D_0,
+        "grade": grade,
+        "spare": spare,
+    }
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 5 + ("most" in inputs):
+                raise NotPlain
+            lines = inputs["lines"]
+            if type(lines) is not list or len(lines) > MAX_ENTRIES:
+                raise NotPlain
+            lines = [read_line(item) for item in lines]
+            counts = inputs["counts"]
+            if type(counts) is not list or len(counts) > MAX_ENTRIES:
+                raise NotPlain
+            counts = [read_integer(item) for item in counts]
+            stock = inputs["stock"]
+            stock = read_value("map<string, integer>", stock)
+            codes = inputs["codes"]
+            codes = read_value("set<string>", codes)
+            order = inputs["order"]
+            if type(order) is not str or order not in {"ascending", "descending"}:
+                raise NotPlain
+            most = inputs["most"] if "most" in inputs else None
+            if most is not None:
+                if type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER:
+                    raise NotPlain
+        except NOT_PLAIN:
+            lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
+        return RUN(lines, counts, stock, codes, order, most)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/forms_v1.vsp",
+    lines={
+        115: 7, 119: 7, 123: 6, 127: 6, 131: 6, 135: 6, 139: 17, 142: 62, 143: 18,
+        147: 6, 151: 6, 155: 7, 159: 7, 163: 6, 167: 6, 171: 7, 175: 7, 179: 6, 183: 6,
+        201: 81, 228: 86, 231: 87, 234: 88, 238: 74, 246: 90, 252: 91, 257: 62, 258: 62,
+        262: 93, 265: 94, 266: 94, 270: 95, 276: 96, 280: 97, 281: 97, 285: 98,
+        303: 101,
+    },
+    clauses={
+        "constraint": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "item > 0",
+            "item <= 1000",
+            "length(key) > 0",
+            "value != 'none'",
+            "item > 0",
+            "item <= 1000",
+            "length(item) > 0",
+            "value != 'none'",
+            "most > 0",
+            "most <= 1000",
+        ],
+    },
+)

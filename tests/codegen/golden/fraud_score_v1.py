@@ -3,15 +3,31 @@
 # semantic hash 5a5e27c0e1f839f05cf6854cf913c848b8d82e3d7d755127c108b88c4a4b02f6
 """Score a purchase against the customer's history and list the reasons."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp
 
 D_0: Final = Decimal("0")
@@ -129,3 +145,104 @@ def fraud_score_v1(
         )
 
     return {"score": score, "reasons": reasons, "decision": decision}
+
+
+INPUTS: Final = Inputs(
+    {
+        "purchase": "{amount: decimal, country: string, hour: integer}",
+        "history": "array<{amount: decimal, country: string, hour: integer}>",
+        "home": "string",
+        "limit": "integer",
+    },
+    {"limit": 60},
+)
+RUN: Final = undecorated(fraud_score_v1)
+
+
+def read_purchase(given: Any) -> Purchase:
+    """A Purchase whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    country = given["country"]
+    if (
+        type(country) is not str
+        or not (is_ascii(country) or is_text(country))
+        or len(country) > MAX_TEXT
+    ):
+        raise NotPlain
+    hour = given["hour"]
+    if type(hour) is not int or not MIN_INTEGER <= hour <= MAX_INTEGER:
+        raise NotPlain
+    return {"amount": amount + D_0, "country": country, "hour": hour}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 3 + ("limit" in inputs):
+                raise NotPlain
+            purchase = inputs["purchase"]
+            purchase = read_purchase(purchase)
+            history = inputs["history"]
+            if type(history) is not list or len(history) > MAX_ENTRIES:
+                raise NotPlain
+            history = [read_purchase(item) for item in history]
+            home = inputs["home"]
+            if (
+                type(home) is not str
+                or not (is_ascii(home) or is_text(home))
+                or len(home) > MAX_TEXT
+            ):
+                raise NotPlain
+            limit = inputs["limit"] if "limit" in inputs else 60
+            if type(limit) is not int or not MIN_INTEGER <= limit <= MAX_INTEGER:
+                raise NotPlain
+        except NOT_PLAIN:
+            purchase, history, home, limit = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(purchase, history, home, limit))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/fraud_score_v1.vsp",
+    lines={
+        69: 11, 73: 11, 77: 11, 81: 11, 85: 11, 89: 11, 93: 16, 97: 17, 101: 17,
+        107: 36, 114: 38, 120: 40, 121: 40, 130: 46, 137: 30, 141: 31,
+    },
+    clauses={
+        "constraint": [
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "length(home) == 2",
+            "limit >= 0",
+            "limit <= 100",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 100",
+            "length(reasons) == 0 => decision == accept",
+        ],
+    },
+)

@@ -3,16 +3,27 @@
 # semantic hash 399c8a844841b07eb537eca668ecd36b3298c0fac88e080819b14c83f39a7222
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import at as map_at
+from vesper.kernels.source import Source
 from vesper.kernels.text import at as text_at
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import index_of as text_index_of
@@ -89,3 +100,44 @@ def iban_check_v1(iban: str) -> Success:
     )
 
     return {"is_valid": is_valid, "reason": reason, "country": country, "shown": shown}
+
+
+INPUTS: Final = Inputs({"iban": "string"}, {})
+RUN: Final = undecorated(iban_check_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1:
+                raise NotPlain
+            iban = inputs["iban"]
+            if (
+                type(iban) is not str
+                or not (is_ascii(iban) or is_text(iban))
+                or len(iban) > MAX_TEXT
+            ):
+                raise NotPlain
+        except NOT_PLAIN:
+            (iban,) = read_inputs(INPUTS, inputs)
+        return RUN(iban)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/iban_check_v1.vsp",
+    lines={
+        55: 22, 58: 23, 64: 24, 69: 25, 70: 25, 74: 27, 86: 36, 88: 37, 97: 41, 98: 41,
+    },
+)

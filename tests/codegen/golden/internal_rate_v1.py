@@ -3,24 +3,35 @@
 # semantic hash 89d03f5d4db13a915f5bd52abb2c61b76594f09288fc224d08aadd1ae1308fb4
 """Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
 
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import append as array_append
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import reverse as array_reverse
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import abs as decimal_abs
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import sum as decimal_sum
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.flow import FAILURES, code_of, counted
 from vesper.kernels.forms import fold, taken_while
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_MINUS_0_9: Final = Decimal("-0.9")
@@ -179,3 +190,66 @@ def internal_rate_v1(
         if code_of(failure) not in ("decimal_overflow",):
             raise
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"flows": "array<decimal>", "precision": "decimal"},
+    {"precision": D_0_000001},
+)
+RUN: Final = undecorated(internal_rate_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1 + ("precision" in inputs):
+                raise NotPlain
+            flows = inputs["flows"]
+            if type(flows) is not list or len(flows) > MAX_ENTRIES:
+                raise NotPlain
+            flows = [read_decimal(item) for item in flows]
+            precision = inputs["precision"] if "precision" in inputs else D_0_000001
+            if type(precision) is not Decimal or not is_finite(precision):
+                raise NotPlain
+            precision = precision + D_0
+        except NOT_PLAIN:
+            flows, precision = read_inputs(INPUTS, inputs)
+        return RUN(flows, precision)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/internal_rate_v1.vsp",
+    lines={
+        74: 7, 78: 7, 82: 33, 85: 34, 86: 34, 90: 35, 93: 29, 94: 45, 95: 45, 99: 45,
+        107: 49, 108: 49, 111: 56, 116: 29, 121: 61, 126: 64, 127: 64, 131: 64, 138: 70,
+        140: 70, 145: 74, 150: 81, 151: 29, 156: 83, 160: 37, 167: 38, 168: 38, 176: 39,
+    },
+    clauses={
+        "constraint": [
+            "precision > 0",
+            "precision <= 0.1",
+        ],
+        "precondition": [
+            "length(flows) >= 2 AND length(flows) <= 60",
+            "flows[0] < 0",
+            "FORALL flow IN flows SATISFIES abs(flow) <= 1000000000",
+        ],
+        "postcondition": [
+            "rate >= lowest AND rate <= highest",
+            "abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))",
+            "paid_back IS NULL OR paid_back < length(flows)",
+        ],
+    },
+)

@@ -3,16 +3,31 @@
 # semantic hash 6d13da3783e0640efb305d8378105fa67d760db0b087f72911e2f33f4424f6c3
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import enumerate as array_enumerate
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import keep
 from vesper.kernels.forms import distinct_by
@@ -24,6 +39,7 @@ from vesper.kernels.map import keys as map_keys
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import difference as set_difference
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import trim as text_trim
 from vesper.kernels.value import min as value_min
@@ -287,3 +303,144 @@ def invoice_lines_v1(
         "unasked": unasked,
         "ends_alike": ends_alike,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ordered": "array<{sku: string, qty: integer, price: decimal}>",
+        "delivered": "array<{sku: string, qty: integer, price: decimal}>",
+        "vat": "enum[standard, reduced, none]",
+        "customer": "string",
+        "previous": "optional<map<string, integer>>",
+        "last_sku": "optional<string>",
+    },
+    {"vat": "standard", "customer": ""},
+)
+RUN: Final = undecorated(invoice_lines_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    sku = given["sku"]
+    if (
+        type(sku) is not str
+        or not (is_ascii(sku) or is_text(sku))
+        or len(sku) > MAX_TEXT
+    ):
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    return {"sku": sku, "qty": qty, "price": price + D_0}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != (
+                2
+                + ("vat" in inputs)
+                + ("customer" in inputs)
+                + ("previous" in inputs)
+                + ("last_sku" in inputs)
+            ):
+                raise NotPlain
+            ordered = inputs["ordered"]
+            if type(ordered) is not list or len(ordered) > MAX_ENTRIES:
+                raise NotPlain
+            ordered = [read_line(item) for item in ordered]
+            delivered = inputs["delivered"]
+            if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
+                raise NotPlain
+            delivered = [read_line(item) for item in delivered]
+            vat = inputs["vat"] if "vat" in inputs else "standard"
+            if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
+                raise NotPlain
+            customer = inputs["customer"] if "customer" in inputs else ""
+            if (
+                type(customer) is not str
+                or not (is_ascii(customer) or is_text(customer))
+                or len(customer) > MAX_TEXT
+            ):
+                raise NotPlain
+            previous = inputs["previous"] if "previous" in inputs else None
+            previous = (
+                None if previous is None else read_value("map<string, integer>", previous)
+            )
+            last_sku = inputs["last_sku"] if "last_sku" in inputs else None
+            if last_sku is not None:
+                if (
+                    type(last_sku) is not str
+                    or not (is_ascii(last_sku) or is_text(last_sku))
+                    or len(last_sku) > MAX_TEXT
+                ):
+                    raise NotPlain
+        except NOT_PLAIN:
+            (
+                ordered,
+                delivered,
+                vat,
+                customer,
+                previous,
+                last_sku,
+            ) = read_inputs(INPUTS, inputs)
+        return RUN(ordered, delivered, vat, customer, previous, last_sku)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/invoice_lines_v1.vsp",
+    lines={
+        105: 6, 109: 6, 113: 12, 117: 12, 121: 6, 125: 6, 129: 12, 133: 12, 137: 25,
+        141: 47, 145: 48, 149: 49, 153: 50, 156: 60, 162: 64, 163: 64, 167: 64, 175: 68,
+        180: 72, 183: 72, 197: 82, 217: 94, 218: 96, 220: 96, 222: 102, 238: 116,
+        241: 117, 244: 118, 248: 123, 252: 127, 255: 131, 256: 131, 276: 52, 277: 52,
+        285: 53, 289: 54, 292: 55, 293: 55,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "length(customer) <= 80",
+        ],
+        "precondition": [
+            "length(ordered) > 0",
+            "to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])",
+            "length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)",
+            "length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)",
+        ],
+        "postcondition": [
+            "gross == net + tax",
+            "length(lines) == length(ordered)",
+            "is_exact => FORALL line IN lines SATISFIES line.status == complete",
+            "FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty",
+        ],
+    },
+)

@@ -3,13 +3,24 @@
 # semantic hash 113079f12c6638bd14c6d77da07c4ee1e23ce854511dea79a15408e63b1845c4
 """Round the lines of an invoice so that they add up to the rounded total."""
 
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import allocate as decimal_allocate
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
@@ -83,3 +94,61 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
         "gross_total": gross_total,
         "rounded_off": rounded_off,
     }
+
+
+INPUTS: Final = Inputs({"net_amounts": "array<decimal>", "vat_rate": "decimal"}, {})
+RUN: Final = undecorated(invoice_rounding_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2:
+                raise NotPlain
+            net_amounts = inputs["net_amounts"]
+            if type(net_amounts) is not list or len(net_amounts) > MAX_ENTRIES:
+                raise NotPlain
+            net_amounts = [read_decimal(item) for item in net_amounts]
+            vat_rate = inputs["vat_rate"]
+            if type(vat_rate) is not Decimal or not is_finite(vat_rate):
+                raise NotPlain
+            vat_rate = vat_rate + D_0
+        except NOT_PLAIN:
+            net_amounts, vat_rate = read_inputs(INPUTS, inputs)
+        return RUN(net_amounts, vat_rate)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/invoice_rounding_v1.vsp",
+    lines={
+        42: 7, 46: 7, 50: 18, 54: 19, 57: 20, 58: 20, 61: 28, 64: 29, 67: 30, 70: 31,
+        73: 32, 76: 22, 77: 22, 84: 23, 85: 23,
+    },
+    clauses={
+        "constraint": [
+            "vat_rate >= 0",
+            "vat_rate <= 1",
+        ],
+        "precondition": [
+            "length(net_amounts) > 0",
+            "FORALL amount IN net_amounts SATISFIES amount >= 0",
+            "SUM(net_amounts) > 0",
+        ],
+        "postcondition": [
+            "SUM(vat_lines) == vat_total",
+            "gross_total == SUM(net_amounts) + vat_total",
+        ],
+    },
+)

@@ -4,12 +4,25 @@
 """Read a postal address from whatever a partner's API sent, and write it in one canonical form."""
 
 from datetime import date
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.json import cast as json_cast
@@ -22,6 +35,7 @@ from vesper.kernels.json import kind as json_kind
 from vesper.kernels.json import parse as json_parse
 from vesper.kernels.json import text as json_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import pad_start as text_pad_start
 
 
@@ -158,3 +172,61 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
         "tags": tags,
         "extra": extra,
     }
+
+
+INPUTS: Final = Inputs({"payload": "json", "country": "string"}, {"country": "DE"})
+RUN: Final = undecorated(json_address_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1 + ("country" in inputs):
+                raise NotPlain
+            payload = inputs["payload"]
+            payload = read_value("json", payload)
+            country = inputs["country"] if "country" in inputs else "DE"
+            if (
+                type(country) is not str
+                or not (is_ascii(country) or is_text(country))
+                or len(country) > MAX_TEXT
+            ):
+                raise NotPlain
+        except NOT_PLAIN:
+            payload, country = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(payload, country))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/data/json_address_v1.vsp",
+    lines={
+        77: 16, 81: 33, 93: 50, 96: 51, 99: 52, 101: 52, 108: 53, 109: 53, 115: 55,
+        116: 56, 117: 57, 119: 59, 123: 60, 132: 67, 138: 69, 139: 69, 144: 70, 148: 35,
+        151: 36, 152: 36, 159: 37, 160: 37,
+    },
+    clauses={
+        "constraint": [
+            "length(country) == 2",
+        ],
+        "precondition": [
+            "kind(payload) == object OR kind(payload) == array OR kind(payload) == string",
+        ],
+        "postcondition": [
+            "length(print) == 64",
+            "parse_json(canonical) == to_json(address)",
+            "is_same => to_json(address) == payload",
+        ],
+    },
+)

@@ -3,15 +3,26 @@
 # semantic hash 79c480887177f77b106e8706bd727f49a03a185d2f21bcec75b1c84e9229f6d9
 """Work out the monthly payment of a loan and what it costs in all."""
 
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import pow as decimal_pow
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")
@@ -107,3 +118,66 @@ def loan_payment_v1(
         "interest": interest,
         "first_interest": first_interest,
     }
+
+
+INPUTS: Final = Inputs(
+    {"principal": "decimal", "annual_rate": "decimal", "months": "integer"},
+    {},
+)
+RUN: Final = undecorated(loan_payment_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 3:
+                raise NotPlain
+            principal = inputs["principal"]
+            if type(principal) is not Decimal or not is_finite(principal):
+                raise NotPlain
+            principal = principal + D_0
+            annual_rate = inputs["annual_rate"]
+            if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+                raise NotPlain
+            annual_rate = annual_rate + D_0
+            months = inputs["months"]
+            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+                raise NotPlain
+        except NOT_PLAIN:
+            principal, annual_rate, months = read_inputs(INPUTS, inputs)
+        return RUN(principal, annual_rate, months)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_payment_v1.vsp",
+    lines={
+        51: 6, 55: 6, 59: 7, 63: 7, 67: 8, 71: 8, 74: 25, 77: 27, 78: 27, 85: 28,
+        87: 28, 91: 29, 94: 30, 97: 31, 100: 19, 101: 19, 108: 20, 109: 20,
+    },
+    clauses={
+        "constraint": [
+            "principal > 0",
+            "principal <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+        ],
+        "postcondition": [
+            "total >= principal - 0.01 * months",
+            "interest == total - principal",
+        ],
+    },
+)

@@ -4,21 +4,34 @@
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import range as array_range
 from vesper.kernels.date import add_months as date_add_months
 from vesper.kernels.date import text as date_text
 from vesper.kernels.date import year as date_year
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.flow import FAILURES, called, code_of, keep
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.value import clamp as value_clamp
 
@@ -253,3 +266,98 @@ def loan_schedule_v1(
         message = code_of(failure)
         check_invariants(error_code=error_code, payment=None)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "principal": "decimal",
+        "annual_rate": "decimal",
+        "months": "integer",
+        "first_due": "date",
+        "extra": "decimal",
+    },
+    {"extra": D_0},
+)
+RUN: Final = undecorated(loan_schedule_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 4 + ("extra" in inputs):
+                raise NotPlain
+            principal = inputs["principal"]
+            if type(principal) is not Decimal or not is_finite(principal):
+                raise NotPlain
+            principal = principal + D_0
+            annual_rate = inputs["annual_rate"]
+            if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+                raise NotPlain
+            annual_rate = annual_rate + D_0
+            months = inputs["months"]
+            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+                raise NotPlain
+            first_due = inputs["first_due"]
+            first_due = read_value("date", first_due)
+            extra = inputs["extra"] if "extra" in inputs else D_0
+            if type(extra) is not Decimal or not is_finite(extra):
+                raise NotPlain
+            extra = extra + D_0
+        except NOT_PLAIN:
+            (
+                principal,
+                annual_rate,
+                months,
+                first_due,
+                extra,
+            ) = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(principal, annual_rate, months, first_due, extra))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_schedule_v1.vsp",
+    lines={
+        89: 55, 108: 8, 112: 8, 116: 9, 120: 9, 124: 23, 128: 23, 132: 25, 136: 25,
+        139: 47, 140: 47, 152: 62, 157: 64, 158: 64, 163: 64, 166: 66, 174: 73, 181: 43,
+        182: 43, 188: 82, 191: 83, 194: 84, 195: 86, 197: 87, 199: 94, 209: 99,
+        215: 108, 218: 49, 219: 49, 226: 50, 227: 50, 234: 51, 235: 51, 238: 52,
+        239: 52, 247: 53,
+    },
+    clauses={
+        "constraint": [
+            "principal >= 0",
+            "value <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+            "extra >= 0",
+            "extra <= 100000000",
+        ],
+        "precondition": [
+            "round(principal, 2) == principal AND round(extra, 2) == extra",
+        ],
+        "postcondition": [
+            "SUM(row.repaid FOR row IN rows) == principal",
+            "SUM(row.interest FOR row IN rows) == interest_paid",
+            "require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on",
+            "length(rows) + months_saved == months",
+            "old(first_due) <= ends_on",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.payment IS NULL",
+        ],
+    },
+)

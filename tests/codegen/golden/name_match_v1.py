@@ -3,13 +3,23 @@
 # semantic hash dd515f5d0e3237b53e444fa09d872e73418ea4c707bac33d36d58190709eb544
 """Say how well two names agree, whatever their case, order, spacing and punctuation."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.integer import divide as integer_divide
@@ -17,6 +27,7 @@ from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import replace as regex_replace
 from vesper.kernels.set import intersection as set_intersection
 from vesper.kernels.set import union as set_union
+from vesper.kernels.source import Source
 from vesper.kernels.text import at as text_at
 from vesper.kernels.text import code_points as text_code_points
 from vesper.kernels.text import concat as text_concat
@@ -171,3 +182,67 @@ def name_match_v1(left: str, right: str) -> Success:
         "label": label,
         "after": after,
     }
+
+
+INPUTS: Final = Inputs({"left": "string", "right": "string"}, {})
+RUN: Final = undecorated(name_match_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2:
+                raise NotPlain
+            left = inputs["left"]
+            if (
+                type(left) is not str
+                or not (is_ascii(left) or is_text(left))
+                or len(left) > MAX_TEXT
+            ):
+                raise NotPlain
+            right = inputs["right"]
+            if (
+                type(right) is not str
+                or not (is_ascii(right) or is_text(right))
+                or len(right) > MAX_TEXT
+            ):
+                raise NotPlain
+        except NOT_PLAIN:
+            left, right = read_inputs(INPUTS, inputs)
+        return RUN(left, right)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/text/name_match_v1.vsp",
+    lines={
+        71: 6, 75: 7, 79: 24, 82: 34, 85: 35, 88: 36, 91: 37, 103: 41, 106: 42, 107: 42,
+        112: 43, 113: 43, 118: 44, 121: 45, 124: 46, 127: 47, 133: 48, 150: 63, 156: 66,
+        157: 66, 158: 66, 166: 26, 170: 27, 174: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(left) <= 200",
+            "length(right) <= 200",
+        ],
+        "precondition": [
+            "trim(left) != '' AND trim(right) != ''",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 1",
+            "verdict == same OR verdict == same_words => score == 1",
+            "length(label) >= 24",
+        ],
+    },
+)

@@ -4,13 +4,15 @@
 """Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -227,3 +229,53 @@ def order_lifecycle_v1(
         "refund_due": refund_due,
         "event_id": publish,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "action": "enum[ship, deliver, cancel, send_back]",
+        "actor": "enum[customer, warehouse, support]",
+        "days_since_delivery": "integer",
+        "tracking": "optional<string>",
+    },
+    {"days_since_delivery": 0},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, action, actor, days_since_delivery, tracking = read_inputs(INPUTS, inputs)
+    return order_lifecycle_v1(
+        order_id,
+        action,
+        actor,
+        days_since_delivery,
+        tracking,
+        now=now,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/orders/order_lifecycle_v1.vsp",
+    lines={
+        33: 45, 50: 11, 54: 11, 58: 14, 65: 48, 84: 62, 93: 65, 94: 65, 100: 65,
+        107: 66, 117: 76, 128: 81, 138: 91, 139: 91, 145: 90, 157: 101, 158: 101,
+        164: 101, 171: 102, 182: 106, 183: 106, 189: 106, 198: 108, 203: 114, 205: 111,
+        215: 42, 219: 43,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "days_since_delivery >= 0",
+        ],
+        "postcondition": [
+            "before != after",
+            "refund_due == (after IN [cancelled, returned])",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.after IS NULL",
+        ],
+    },
+)

@@ -3,13 +3,28 @@
 # semantic hash 710d13da0f7693765b2493284ede474c8affc8792ba14d67042d7563b0605d86
 """Price an order with tax, volume discount and shipping."""
 
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_05: Final = Decimal("0.05")
@@ -102,3 +117,83 @@ def order_pricing_v1(items: list[Line]) -> Success:
         "shipping": shipping,
         "total": total,
     }
+
+
+INPUTS: Final = Inputs(
+    {"items": "array<{qty: integer, unit_price: decimal, category: string}>"},
+    {},
+)
+RUN: Final = undecorated(order_pricing_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    unit_price = given["unit_price"]
+    if type(unit_price) is not Decimal or not is_finite(unit_price):
+        raise NotPlain
+    category = given["category"]
+    if (
+        type(category) is not str
+        or not (is_ascii(category) or is_text(category))
+        or len(category) > MAX_TEXT
+    ):
+        raise NotPlain
+    return {"qty": qty, "unit_price": unit_price + D_0, "category": category}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1:
+                raise NotPlain
+            items = inputs["items"]
+            if type(items) is not list or len(items) > MAX_ENTRIES:
+                raise NotPlain
+            items = [read_line(item) for item in items]
+        except NOT_PLAIN:
+            (items,) = read_inputs(INPUTS, inputs)
+        return RUN(items)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/order_pricing_v1.vsp",
+    lines={
+        62: 11, 66: 11, 70: 29, 73: 37, 76: 38, 79: 39, 80: 39, 85: 40, 89: 45, 91: 46,
+        96: 51, 99: 52, 102: 31, 103: 31, 111: 32,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "unit_price >= 0",
+        ],
+        "precondition": [
+            "FORALL line IN items SATISFIES line.category IN tax_rate",
+        ],
+        "postcondition": [
+            "total == subtotal - discount + tax + shipping",
+            "total >= 0",
+        ],
+    },
+)

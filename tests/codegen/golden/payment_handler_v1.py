@@ -5,11 +5,12 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import scale as decimal_scale
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import (
     FAILURES,
     Asking,
@@ -21,6 +22,7 @@ from vesper.kernels.flow import (
 from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import trim as text_trim
 
@@ -305,3 +307,46 @@ def payment_handler_v1(
         "is_repeat": is_repeat,
         "at": at,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "amount": "decimal",
+        "idempotency_key": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, amount, idempotency_key = read_inputs(INPUTS, inputs)
+    return payment_handler_v1(order_id, user_id, amount, idempotency_key, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/payment_handler_v1.vsp",
+    lines={
+        56: 47, 76: 18, 80: 18, 84: 19, 88: 20, 92: 20, 96: 45, 100: 53, 108: 55,
+        124: 64, 129: 64, 153: 75, 166: 83, 168: 83, 174: 85, 182: 91, 188: 104,
+        199: 105, 205: 107, 216: 108, 225: 110, 247: 124, 248: 124, 252: 124, 255: 127,
+        260: 134, 263: 132, 268: 135, 282: 137,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "amount > 0",
+            "amount <= 50000",
+        ],
+        "precondition": [
+            "scale(amount) <= 2",
+        ],
+        "postcondition": [
+            "amount_charged == amount",
+        ],
+    },
+)

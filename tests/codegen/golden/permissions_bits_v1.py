@@ -3,11 +3,22 @@
 # semantic hash 5b3fd64eb2e332cf8d143259ff688d87fc0b7ddc4882682c049cc66fbb8541c6
 """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
 
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import abs as integer_abs
 from vesper.kernels.integer import bit_and as integer_bit_and
 from vesper.kernels.integer import bit_count as integer_bit_count
@@ -28,6 +39,7 @@ from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import is_subset as set_is_subset
 from vesper.kernels.set import members_in_order
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 
@@ -196,3 +208,82 @@ def permissions_bits_v1(
         "inverse": inverse,
         "weight": weight,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "mode": "integer",
+        "umask": "integer",
+        "role": "enum[owner, group, others]",
+        "grant": "set<enum[read, write, execute]>",
+        "toggle": "integer",
+    },
+    {"umask": 18, "toggle": 0},
+)
+RUN: Final = undecorated(permissions_bits_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 3 + ("umask" in inputs) + ("toggle" in inputs):
+                raise NotPlain
+            mode = inputs["mode"]
+            if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
+                raise NotPlain
+            umask = inputs["umask"] if "umask" in inputs else 18
+            if type(umask) is not int or not MIN_INTEGER <= umask <= MAX_INTEGER:
+                raise NotPlain
+            role = inputs["role"]
+            if type(role) is not str or role not in {"owner", "group", "others"}:
+                raise NotPlain
+            grant = inputs["grant"]
+            grant = read_value("set<enum[read, write, execute]>", grant)
+            toggle = inputs["toggle"] if "toggle" in inputs else 0
+            if type(toggle) is not int or not MIN_INTEGER <= toggle <= MAX_INTEGER:
+                raise NotPlain
+        except NOT_PLAIN:
+            mode, umask, role, grant, toggle = read_inputs(INPUTS, inputs)
+        return RUN(mode=mode, umask=umask, role=role, grant=grant, toggle=toggle)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/permissions_bits_v1.vsp",
+    lines={
+        75: 6, 79: 6, 83: 7, 87: 7, 91: 10, 95: 10, 99: 30, 110: 42, 111: 42, 123: 46,
+        124: 46, 132: 48, 133: 48, 137: 49, 140: 51, 143: 56, 146: 57, 147: 57, 163: 62,
+        166: 63, 169: 64, 173: 32, 177: 33, 181: 34, 189: 35, 197: 36,
+    },
+    clauses={
+        "constraint": [
+            "mode >= 0",
+            "mode <= 4095",
+            "umask >= 0",
+            "umask <= 511",
+            "toggle >= 0",
+            "toggle <= 511",
+        ],
+        "precondition": [
+            "bit_and(toggle, umask) == 0",
+        ],
+        "postcondition": [
+            "created >= 0 AND created <= 4095",
+            "length(octal) == 4 AND length(symbolic) == 9",
+            "is_subset(grant, may) OR toggle != 0",
+            "unpacked == created",
+            "bits_set <= 12",
+        ],
+    },
+)

@@ -3,16 +3,16 @@
 # semantic hash 50fb832728dd646f45d854c52d5a15e7f483e6f319c1a251bd61b56e9d4a2661
 """Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import abs as decimal_abs
 from vesper.kernels.decimal import allocate as decimal_allocate
 from vesper.kernels.decimal import ceil as decimal_ceil
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import floor as decimal_floor
 from vesper.kernels.decimal import normalize as decimal_normalize
 from vesper.kernels.decimal import pow as decimal_pow
@@ -23,9 +23,22 @@ from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_float as decimal_to_float
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.decimal import trunc as decimal_trunc
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.map import at as map_at
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.value import clamp as value_clamp
 from vesper.kernels.value import max as value_max
@@ -236,3 +249,127 @@ def price_ladder_v1(
         "digits": digits,
         "share": share,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "cost": "decimal",
+        "margin": "decimal",
+        "tax": "decimal",
+        "growth": "decimal",
+        "years": "integer",
+        "places": "integer",
+        "limits": "array<decimal>",
+    },
+    {"margin": D_0_35, "tax": D_0_19, "growth": D_0_02, "years": 1, "places": 2},
+)
+RUN: Final = undecorated(price_ladder_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != (
+                2
+                + ("margin" in inputs)
+                + ("tax" in inputs)
+                + ("growth" in inputs)
+                + ("years" in inputs)
+                + ("places" in inputs)
+            ):
+                raise NotPlain
+            cost = inputs["cost"]
+            if type(cost) is not Decimal or not is_finite(cost):
+                raise NotPlain
+            cost = cost + D_0
+            margin = inputs["margin"] if "margin" in inputs else D_0_35
+            if type(margin) is not Decimal or not is_finite(margin):
+                raise NotPlain
+            margin = margin + D_0
+            tax = inputs["tax"] if "tax" in inputs else D_0_19
+            if type(tax) is not Decimal or not is_finite(tax):
+                raise NotPlain
+            tax = tax + D_0
+            growth = inputs["growth"] if "growth" in inputs else D_0_02
+            if type(growth) is not Decimal or not is_finite(growth):
+                raise NotPlain
+            growth = growth + D_0
+            years = inputs["years"] if "years" in inputs else 1
+            if type(years) is not int or not MIN_INTEGER <= years <= MAX_INTEGER:
+                raise NotPlain
+            places = inputs["places"] if "places" in inputs else 2
+            if type(places) is not int or not MIN_INTEGER <= places <= MAX_INTEGER:
+                raise NotPlain
+            limits = inputs["limits"]
+            if type(limits) is not list or len(limits) > MAX_ENTRIES:
+                raise NotPlain
+            limits = [read_decimal(item) for item in limits]
+        except NOT_PLAIN:
+            (
+                cost,
+                margin,
+                tax,
+                growth,
+                years,
+                places,
+                limits,
+            ) = read_inputs(INPUTS, inputs)
+        return RUN(
+            cost=cost,
+            margin=margin,
+            tax=tax,
+            growth=growth,
+            years=years,
+            places=places,
+            limits=limits,
+        )
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/price_ladder_v1.vsp",
+    lines={
+        96: 6, 100: 6, 104: 7, 108: 7, 112: 8, 116: 8, 120: 9, 124: 9, 128: 10, 132: 10,
+        136: 11, 140: 11, 143: 33, 144: 33, 147: 44, 150: 45, 153: 46, 156: 48, 159: 49,
+        160: 49, 166: 50, 169: 52, 172: 53, 176: 56, 177: 56, 178: 57, 179: 57, 180: 58,
+        181: 58, 182: 59, 186: 70, 187: 70, 191: 71, 194: 73, 197: 74, 209: 35, 210: 35,
+        217: 36, 218: 36, 221: 37, 222: 37, 226: 38, 233: 39, 234: 39,
+    },
+    clauses={
+        "constraint": [
+            "cost > 0",
+            "cost <= 1000000",
+            "margin >= 0",
+            "margin <= 0.95",
+            "tax >= 0",
+            "tax <= 1",
+            "growth >= -0.5",
+            "growth <= 0.5",
+            "years >= -10",
+            "years <= 10",
+            "places >= 0",
+            "places <= 4",
+        ],
+        "precondition": [
+            "length(limits) == 2 AND limits[0] <= limits[1]",
+        ],
+        "postcondition": [
+            "SUM(part FOR part IN instalments) == gross",
+            "by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <= by_mode['ceiling']",
+            "by_mode['up'] - by_mode['down'] <= pow(0.1, places)",
+            "gross >= net AND charm > 0",
+            "capped >= limits[0] AND capped <= limits[1]",
+        ],
+    },
+)

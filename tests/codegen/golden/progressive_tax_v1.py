@@ -3,16 +3,26 @@
 # semantic hash 11cb1ace6f7cb4daddbbecb4a1a171b0380ba1934550eb089a32bcfd1c317fc6
 """Tax an income by brackets, each rate on its own slice, and say the effective rate."""
 
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 from vesper.kernels.value import min as value_min
 
@@ -106,3 +116,84 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
         "effective_rate": effective_rate,
         "marginal_rate": marginal_rate,
     }
+
+
+INPUTS: Final = Inputs(
+    {"income": "decimal", "brackets": "array<{from: decimal, rate: decimal}>"},
+    {},
+)
+RUN: Final = undecorated(progressive_tax_v1)
+
+
+def read_bracket(given: Any) -> Bracket:
+    """A Bracket whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    from_ = given["from"]
+    if type(from_) is not Decimal or not is_finite(from_):
+        raise NotPlain
+    rate = given["rate"]
+    if type(rate) is not Decimal or not is_finite(rate):
+        raise NotPlain
+    return {"from": from_ + D_0, "rate": rate + D_0}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2:
+                raise NotPlain
+            income = inputs["income"]
+            if type(income) is not Decimal or not is_finite(income):
+                raise NotPlain
+            income = income + D_0
+            brackets = inputs["brackets"]
+            if type(brackets) is not list or len(brackets) > MAX_ENTRIES:
+                raise NotPlain
+            brackets = [read_bracket(item) for item in brackets]
+        except NOT_PLAIN:
+            income, brackets = read_inputs(INPUTS, inputs)
+        return RUN(income, brackets)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/progressive_tax_v1.vsp",
+    lines={
+        52: 13, 56: 10, 60: 10, 64: 10, 68: 25, 71: 26, 72: 26, 75: 27, 76: 27, 80: 36,
+        81: 36, 85: 37, 88: 38, 91: 39, 99: 41, 102: 29, 103: 29, 111: 30,
+    },
+    clauses={
+        "constraint": [
+            "income >= 0",
+            "from >= 0",
+            "rate >= 0",
+            "rate <= 1",
+        ],
+        "precondition": [
+            "length(brackets) > 0",
+            "brackets[0].from == 0",
+            "FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from > brackets[i - 1].from",
+        ],
+        "postcondition": [
+            "tax + net == income",
+            "tax >= 0 AND tax <= income",
+        ],
+    },
+)

@@ -3,20 +3,32 @@
 # semantic hash 72235ecf4dbb9c5e520b5db68fdf23a3b5669e6b41f53c55b433ac78b524fa4d
 """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import normalize as decimal_normalize
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, code_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.regex import groups as regex_groups
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import lower as text_lower
 from vesper.kernels.text import replace as text_replace
@@ -198,3 +210,78 @@ def quantity_text_v1(
         message = code_of(failure)
         check_invariants(error_code=error_code, amount=None)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "written": "string",
+        "density": "optional<decimal>",
+        "wanted": "enum[any, mass, volume]",
+    },
+    {"wanted": "any"},
+)
+RUN: Final = undecorated(quantity_text_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1 + ("density" in inputs) + ("wanted" in inputs):
+                raise NotPlain
+            written = inputs["written"]
+            if (
+                type(written) is not str
+                or not (is_ascii(written) or is_text(written))
+                or len(written) > MAX_TEXT
+            ):
+                raise NotPlain
+            density = inputs["density"] if "density" in inputs else None
+            if density is not None:
+                if type(density) is not Decimal or not is_finite(density):
+                    raise NotPlain
+            density = None if density is None else density + D_0
+            wanted = inputs["wanted"] if "wanted" in inputs else "any"
+            if type(wanted) is not str or wanted not in {"any", "mass", "volume"}:
+                raise NotPlain
+        except NOT_PLAIN:
+            written, density, wanted = read_inputs(INPUTS, inputs)
+        return RUN(written, density, wanted)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/text/quantity_text_v1.vsp",
+    lines={
+        62: 27, 79: 6, 83: 6, 87: 22, 91: 32, 98: 36, 99: 36, 104: 36, 108: 40, 109: 40,
+        110: 40, 115: 43, 116: 43, 121: 43, 126: 47, 145: 62, 148: 62, 158: 73, 159: 74,
+        177: 95, 178: 95, 184: 99, 186: 100, 189: 100, 190: 103, 191: 103, 198: 24,
+        202: 25,
+    },
+    clauses={
+        "constraint": [
+            "length(written) >= 1",
+            "length(written) <= 100",
+        ],
+        "precondition": [
+            "density IS NULL OR (density > 0 AND density <= 25)",
+        ],
+        "postcondition": [
+            "amount >= 0",
+            "wanted == volume => unit != g",
+        ],
+        "invariant": [
+            "error.error_code IS NULL => output.amount IS NOT NULL",
+        ],
+    },
+)

@@ -5,11 +5,12 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import (
     FAILURES,
@@ -21,6 +22,7 @@ from vesper.kernels.flow import (
 )
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import percent_encode as text_percent_encode
 
@@ -289,3 +291,55 @@ def refund_v1(
         message = code_of(failure)
         check_invariants(refunded=None, error_code=error_code)
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "transaction_id": "string",
+        "amount": "optional<decimal>",
+        "reason": "enum[requested, duplicate, fraudulent]",
+        "request_id": "string",
+    },
+    {"reason": "requested"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    transaction_id, amount, reason, request_id = read_inputs(INPUTS, inputs)
+    return refund_v1(
+        transaction_id=transaction_id,
+        amount=amount,
+        reason=reason,
+        request_id=request_id,
+        now=now,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/payments/refund_v1.vsp",
+    lines={
+        61: 52, 65: 53, 75: 55, 95: 22, 99: 22, 103: 25, 107: 25, 111: 50, 114: 62,
+        128: 68, 142: 79, 145: 79, 150: 83, 167: 94, 168: 94, 173: 94, 178: 96, 179: 96,
+        184: 96, 187: 98, 198: 105, 199: 105, 204: 105, 208: 107, 215: 111, 221: 114,
+        227: 121, 233: 121, 239: 123, 267: 132, 282: 143,
+    },
+    clauses={
+        "constraint": [
+            "length(transaction_id) > 0",
+            "length(transaction_id) <= 64",
+            "length(request_id) > 0",
+            "length(request_id) <= 64",
+        ],
+        "precondition": [
+            "amount IS NULL OR amount > 0",
+        ],
+        "postcondition": [
+            "refunded > 0 AND left >= 0",
+            "old(amount) IS NULL OR refunded == old(amount)",
+        ],
+        "invariant": [
+            "output.refunded IS NULL OR error.error_code IS NULL",
+        ],
+    },
+)

@@ -4,8 +4,8 @@
 """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
 
 from datetime import date
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
 from vesper.kernels.date import add_days as date_add_days
@@ -21,11 +21,23 @@ from vesper.kernels.date import start_of_month as date_start_of_month
 from vesper.kernels.date import weekday as date_weekday
 from vesper.kernels.date import year as date_year
 from vesper.kernels.date import years_between as date_years_between
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -211,3 +223,96 @@ def rental_period_v1(
         "next_anniversary": next_anniversary,
         "left_of_year": left_of_year,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "from": "date",
+        "months": "integer",
+        "returned": "optional<date>",
+        "monthly_rate": "decimal",
+        "daily_rate": "decimal",
+    },
+    {},
+)
+RUN: Final = undecorated(rental_period_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 4 + ("returned" in inputs):
+                raise NotPlain
+            from_ = inputs["from"]
+            from_ = read_value("date", from_)
+            months = inputs["months"]
+            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+                raise NotPlain
+            returned = inputs["returned"] if "returned" in inputs else None
+            returned = None if returned is None else read_value("date", returned)
+            monthly_rate = inputs["monthly_rate"]
+            if type(monthly_rate) is not Decimal or not is_finite(monthly_rate):
+                raise NotPlain
+            monthly_rate = monthly_rate + D_0
+            daily_rate = inputs["daily_rate"]
+            if type(daily_rate) is not Decimal or not is_finite(daily_rate):
+                raise NotPlain
+            daily_rate = daily_rate + D_0
+        except NOT_PLAIN:
+            (
+                from_,
+                months,
+                returned,
+                monthly_rate,
+                daily_rate,
+            ) = read_inputs(INPUTS, inputs)
+        return RUN(
+            from_=from_,
+            months=months,
+            returned=returned,
+            monthly_rate=monthly_rate,
+            daily_rate=daily_rate,
+        )
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/rental_period_v1.vsp",
+    lines={
+        82: 7, 86: 7, 90: 9, 94: 9, 98: 10, 102: 10, 106: 33, 110: 34, 113: 46, 125: 50,
+        132: 52, 133: 52, 140: 54, 141: 54, 147: 56, 150: 57, 151: 57, 158: 58, 167: 72,
+        170: 73, 173: 36, 174: 36, 182: 37, 189: 38, 190: 38, 198: 39, 205: 40, 206: 40,
+    },
+    clauses={
+        "constraint": [
+            "months >= 0",
+            "months <= 120",
+            "monthly_rate >= 0",
+            "monthly_rate <= 100000",
+            "daily_rate >= 0",
+            "daily_rate <= 10000",
+        ],
+        "precondition": [
+            "from >= date('1990-01-01') AND from < date('2200-01-01')",
+            "returned IS NULL OR (returned >= from AND days_between(from, returned) <= 5000)",
+        ],
+        "postcondition": [
+            "add_days(add_months(from, full_months), extra_days) == returned_on",
+            "extra_days < 31 AND weekend_days <= extra_days",
+            "full_months >= full_years * 12",
+            "late_days > 0 => returned_on > due",
+            "first_invoice <= monthly_rate + 0.01",
+        ],
+    },
+)

@@ -4,8 +4,8 @@
 """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
 from datetime import date, datetime
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import smallest
 from vesper.kernels.array import append as array_append
@@ -13,10 +13,24 @@ from vesper.kernels.array import enumerate as array_enumerate
 from vesper.kernels.array import get as array_get
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import zip as array_zip
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import avg as decimal_avg
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_text,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -38,6 +52,7 @@ from vesper.kernels.map import from_entries as map_from_entries
 from vesper.kernels.map import get as map_get
 from vesper.kernels.map import values as map_values
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_0: Final = Decimal("0")
@@ -322,3 +337,118 @@ def sales_report_v1(
         "median_rank": median_rank,
         "first_day": first_day,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "sales": "array<{id: string, seller: string, region: enum[north, south, east, west], amount: decimal, on: date}>",
+        "targets": "map<enum[north, south, east, west], decimal>",
+        "previous": "map<enum[north, south, east, west], decimal>",
+        "sellers": "array<string>",
+    },
+    {},
+)
+RUN: Final = undecorated(sales_report_v1)
+
+
+def read_sale(given: Any) -> Sale:
+    """A Sale whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 5:
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not str or not (is_ascii(id) or is_text(id)) or len(id) > MAX_TEXT:
+        raise NotPlain
+    seller = given["seller"]
+    if (
+        type(seller) is not str
+        or not (is_ascii(seller) or is_text(seller))
+        or len(seller) > MAX_TEXT
+    ):
+        raise NotPlain
+    region = given["region"]
+    if type(region) is not str or region not in {"north", "south", "east", "west"}:
+        raise NotPlain
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    on = given["on"]
+    return {
+        "id": id,
+        "seller": seller,
+        "region": region,
+        "amount": amount + D_0,
+        "on": read_value("date", on),
+    }
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 4:
+                raise NotPlain
+            sales = inputs["sales"]
+            if type(sales) is not list or len(sales) > MAX_ENTRIES:
+                raise NotPlain
+            sales = [read_sale(item) for item in sales]
+            targets = inputs["targets"]
+            targets = read_value("map<enum[north, south, east, west], decimal>", targets)
+            previous = inputs["previous"]
+            previous = read_value("map<enum[north, south, east, west], decimal>", previous)
+            sellers = inputs["sellers"]
+            if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
+                raise NotPlain
+            sellers = [read_text(item) for item in sellers]
+        except NOT_PLAIN:
+            sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
+        return RUN(sales, targets, previous, sellers, now=now)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_report_v1.vsp",
+    lines={
+        133: 6, 137: 6, 141: 6, 145: 6, 149: 14, 153: 14, 157: 6, 161: 6, 165: 56,
+        169: 57, 179: 69, 181: 69, 186: 70, 209: 75, 214: 76, 227: 79, 229: 79, 234: 80,
+        241: 82, 252: 84, 258: 85, 267: 87, 273: 88, 285: 106, 294: 108, 298: 59,
+        299: 59, 302: 60, 303: 60, 307: 61, 311: 62, 315: 63,
+    },
+    clauses={
+        "constraint": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(item) > 0",
+            "length(item) <= 12",
+        ],
+        "precondition": [
+            "length(distinct_by(sale.id FOR sale IN sales)) == length(sales)",
+            "FORALL sale IN sales SATISFIES sale.seller IN sellers",
+        ],
+        "postcondition": [
+            "SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)",
+            "SUM(n FOR seller, n IN sold) == length(sales)",
+            "best IS NULL => worst == null",
+            "worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount",
+            "unchanged => FORALL region, part IN change SATISFIES part == 0",
+        ],
+    },
+)

@@ -5,7 +5,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest
 from vesper.kernels.array import distinct as array_distinct
@@ -14,9 +14,11 @@ from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import take as array_take
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_19: Final = Decimal("0.19")
@@ -135,3 +137,41 @@ def sales_summary_v1(
         raise ContractBroken("postcondition", 1, {"lines": lines, "totals": totals})
 
     return {"lines": lines, "totals": totals}
+
+
+INPUTS: Final = Inputs(
+    {
+        "customers": "array<{customer_id: string, name: string}>",
+        "page": "integer",
+        "per_page": "integer",
+        "tax": "decimal",
+    },
+    {"page": 0, "per_page": 10, "tax": D_0_19},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    customers, page, per_page, tax = read_inputs(INPUTS, inputs)
+    return sales_summary_v1(customers, page, per_page, tax, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_summary_v1.vsp",
+    lines={
+        84: 19, 88: 20, 92: 20, 96: 21, 99: 34, 112: 49, 113: 45, 117: 56, 118: 55,
+        126: 64, 127: 65, 133: 30, 137: 31,
+    },
+    clauses={
+        "constraint": [
+            "page >= 0",
+            "per_page > 0",
+            "per_page <= 100",
+            "tax >= 0",
+        ],
+        "postcondition": [
+            "length(lines) <= per_page",
+            "length(lines) <= totals.orders",
+        ],
+    },
+)

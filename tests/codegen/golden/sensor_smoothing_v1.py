@@ -3,8 +3,8 @@
 # semantic hash 184bae4a78eda7238fa8e5b1451a24d8d3a2fc2aa5de1de4f44533794f497712
 """Smooth the readings of a sensor, leave out those it lost, and scale them for a display."""
 
-from decimal import Decimal
-from typing import TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import first as array_first
@@ -12,8 +12,19 @@ from vesper.kernels.array import last as array_last
 from vesper.kernels.array import range as array_range
 from vesper.kernels.array import slice as array_slice
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_text,
+    undecorated,
+)
 from vesper.kernels.float import abs as float_abs
 from vesper.kernels.float import avg as float_avg
 from vesper.kernels.float import ceil as float_ceil
@@ -30,6 +41,7 @@ from vesper.kernels.integer import to_float as integer_to_float
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp
 from vesper.kernels.value import max as value_max
 
@@ -177,3 +189,97 @@ def sensor_smoothing_v1(
         "first_whole": first_whole,
         "levels": levels,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<string>",
+        "range": "{low: float, high: float}",
+        "window": "integer",
+        "steps": "integer",
+    },
+    {"window": 3, "steps": 10},
+)
+RUN: Final = undecorated(sensor_smoothing_v1)
+
+
+def read_range(given: Any) -> Range:
+    """A Range whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    low = given["low"]
+    if type(low) is not float:
+        raise NotPlain
+    high = given["high"]
+    if type(high) is not float:
+        raise NotPlain
+    return {"low": low, "high": high}
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2 + ("window" in inputs) + ("steps" in inputs):
+                raise NotPlain
+            lines = inputs["lines"]
+            if type(lines) is not list or len(lines) > MAX_ENTRIES:
+                raise NotPlain
+            lines = [read_text(item) for item in lines]
+            range = inputs["range"]
+            range = read_range(range)
+            window = inputs["window"] if "window" in inputs else 3
+            if type(window) is not int or not MIN_INTEGER <= window <= MAX_INTEGER:
+                raise NotPlain
+            steps = inputs["steps"] if "steps" in inputs else 10
+            if type(steps) is not int or not MIN_INTEGER <= steps <= MAX_INTEGER:
+                raise NotPlain
+        except NOT_PLAIN:
+            lines, range, window, steps = read_inputs(INPUTS, inputs)
+        return RUN(lines, range, window, steps)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/data/sensor_smoothing_v1.vsp",
+    lines={
+        76: 10, 80: 10, 84: 10, 88: 15, 92: 15, 96: 16, 100: 16, 104: 31, 108: 32,
+        111: 41, 115: 43, 122: 44, 123: 44, 135: 47, 142: 50, 146: 51, 155: 59, 159: 61,
+        162: 62, 163: 62, 167: 34, 168: 34, 176: 35, 180: 36,
+    },
+    clauses={
+        "constraint": [
+            "is_finite(low)",
+            "is_finite(high)",
+            "low < high",
+            "window >= 1",
+            "window <= 25",
+            "steps >= 1",
+            "steps <= 1000",
+        ],
+        "precondition": [
+            "FORALL line IN lines SATISFIES matches(line, '^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$')",
+            "abs(range.low) <= 1e9 AND abs(range.high) <= 1e9",
+        ],
+        "postcondition": [
+            "length(smooth) == length(readings) AND length(readings) + lost == length(lines)",
+            "FORALL bar IN bars SATISFIES bar >= 0 AND bar <= steps",
+            "peak IS NULL => length(readings) == 0",
+        ],
+    },
+)

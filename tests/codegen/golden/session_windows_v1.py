@@ -4,8 +4,8 @@
 """Cut the visits of a web site into sessions, each ended by half an hour of silence."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest
 from vesper.kernels.array import append as array_append
@@ -15,10 +15,24 @@ from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.duration import add as duration_add
 from vesper.kernels.duration import from_days as duration_from_days
 from vesper.kernels.duration import from_seconds as duration_from_seconds
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -32,6 +46,7 @@ from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import entries as map_entries
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.timestamp import hour as timestamp_hour
 
 
@@ -225,3 +240,118 @@ def session_windows_v1(
         "mean_pages": mean_pages,
         "busiest": busiest,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "visits": "array<{user: string, at: timestamp, page: string}>",
+        "gap": "duration",
+        "ignored": "set<string>",
+        "names": "map<string, string>",
+        "top": "integer",
+    },
+    {"gap": timedelta(seconds=1800), "ignored": frozenset({"/health"}), "top": 3},
+)
+RUN: Final = undecorated(session_windows_v1)
+
+
+def read_visit(given: Any) -> Visit:
+    """A Visit whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    user = given["user"]
+    if (
+        type(user) is not str
+        or not (is_ascii(user) or is_text(user))
+        or len(user) > MAX_TEXT
+    ):
+        raise NotPlain
+    at = given["at"]
+    page = given["page"]
+    if (
+        type(page) is not str
+        or not (is_ascii(page) or is_text(page))
+        or len(page) > MAX_TEXT
+    ):
+        raise NotPlain
+    return {"user": user, "at": read_value("timestamp", at), "page": page}
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != (
+                2
+                + ("gap" in inputs)
+                + ("ignored" in inputs)
+                + ("top" in inputs)
+            ):
+                raise NotPlain
+            visits = inputs["visits"]
+            if type(visits) is not list or len(visits) > MAX_ENTRIES:
+                raise NotPlain
+            visits = [read_visit(item) for item in visits]
+            gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
+            gap = read_value("duration", gap)
+            ignored = (
+                inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
+            )
+            ignored = read_value("set<string>", ignored)
+            names = inputs["names"]
+            names = read_value("map<string, string>", names)
+            top = inputs["top"] if "top" in inputs else 3
+            if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
+                raise NotPlain
+        except NOT_PLAIN:
+            visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
+        return RUN(
+            visits=visits,
+            gap=gap,
+            ignored=ignored,
+            names=names,
+            top=top,
+            now=now,
+        )
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/session_windows_v1.vsp",
+    lines={
+        122: 11, 126: 26, 130: 26, 133: 42, 134: 42, 149: 71, 151: 75, 155: 84, 156: 79,
+        161: 94, 167: 101, 169: 101, 179: 110, 190: 116, 195: 119, 210: 44, 213: 45,
+        214: 45, 222: 46, 230: 47,
+    },
+    clauses={
+        "constraint": [
+            "length(user) > 0",
+            "top >= 1",
+            "top <= 50",
+        ],
+        "precondition": [
+            "gap > seconds(0) AND gap <= days(1)",
+        ],
+        "postcondition": [
+            "FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0",
+            "SUM(length(session.pages) FOR session IN sessions) <= length(visits)",
+            "bounces <= length(sessions)",
+            "length(pages) <= top",
+        ],
+    },
+)

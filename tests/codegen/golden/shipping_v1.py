@@ -3,14 +3,24 @@
 # semantic hash 3f6cec5d3da233d49d86efeef14069939c415345125fa97b33e2d8b9be7ec863
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
-from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -126,3 +136,73 @@ def shipping_v1(
         )
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}
+
+
+INPUTS: Final = Inputs(
+    {
+        "zone": "enum[domestic, europe, world]",
+        "weight_kg": "decimal",
+        "is_bulky": "boolean",
+        "insured": "optional<decimal>",
+    },
+    {"is_bulky": False},
+)
+RUN: Final = undecorated(shipping_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2 + ("is_bulky" in inputs) + ("insured" in inputs):
+                raise NotPlain
+            zone = inputs["zone"]
+            if type(zone) is not str or zone not in {"domestic", "europe", "world"}:
+                raise NotPlain
+            weight_kg = inputs["weight_kg"]
+            if type(weight_kg) is not Decimal or not is_finite(weight_kg):
+                raise NotPlain
+            weight_kg = weight_kg + D_0
+            is_bulky = inputs["is_bulky"] if "is_bulky" in inputs else False
+            if type(is_bulky) is not bool:
+                raise NotPlain
+            insured = inputs["insured"] if "insured" in inputs else None
+            if insured is not None:
+                if type(insured) is not Decimal or not is_finite(insured):
+                    raise NotPlain
+            insured = None if insured is None else insured + D_0
+        except NOT_PLAIN:
+            zone, weight_kg, is_bulky, insured = read_inputs(INPUTS, inputs)
+        return new_objects(RUN(zone, weight_kg, is_bulky, insured))
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/shipping_v1.vsp",
+    lines={
+        66: 7, 70: 7, 74: 23, 100: 48, 106: 50, 107: 50, 121: 52, 128: 25, 132: 26,
+    },
+    clauses={
+        "constraint": [
+            "weight_kg > 0",
+            "weight_kg <= 31.5",
+        ],
+        "precondition": [
+            "insured IS NULL OR insured <= 5000",
+        ],
+        "postcondition": [
+            "price > 0",
+            "service == letter => weight_kg <= 1",
+        ],
+    },
+)

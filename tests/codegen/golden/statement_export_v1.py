@@ -5,12 +5,14 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, path
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import from_code_point as text_from_code_point
 from vesper.kernels.text import join as text_join
@@ -169,3 +171,34 @@ def statement_export_v1(
         if code_of(failure) not in ("timeout", "unavailable"):
             raise
         raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"account": "string", "with_sum": "boolean"},
+    {"account": "DE89370400440532013000", "with_sum": True},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    account, with_sum = read_inputs(INPUTS, inputs)
+    return statement_export_v1(account, with_sum, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/statement_export_v1.vsp",
+    lines={
+        50: 12, 54: 12, 57: 33, 71: 43, 72: 43, 76: 43, 80: 45, 89: 53, 97: 57, 101: 63,
+        106: 67, 107: 67, 113: 73, 119: 76, 122: 80, 125: 82, 133: 87, 138: 91, 151: 99,
+        158: 104, 167: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(account) > 0",
+            "length(account) <= 34",
+        ],
+        "postcondition": [
+            "lines > 0 AND bytes > 0",
+        ],
+    },
+)

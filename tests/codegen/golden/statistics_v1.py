@@ -3,12 +3,21 @@
 # semantic hash 264a7e8657452524aaaadbafb102172b66abb061d04ca4834379103838272f2a
 """Describe a sample of measurements by mean, spread, median and outliers."""
 
-from typing import TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.float import abs as float_abs
 from vesper.kernels.float import avg as float_avg
 from vesper.kernels.float import divide as float_divide
@@ -22,6 +31,7 @@ from vesper.kernels.integer import quot as integer_quot
 from vesper.kernels.integer import rem as integer_rem
 from vesper.kernels.integer import to_float as integer_to_float
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -141,3 +151,58 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         "unlike_mean": unlike_mean,
         "summary": summary,
     }
+
+
+INPUTS: Final = Inputs({"values": "array<float>", "width": "float"}, {"width": 3.0})
+RUN: Final = undecorated(statistics_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 1 + ("width" in inputs):
+                raise NotPlain
+            values = inputs["values"]
+            values = read_value("array<float>", values)
+            width = inputs["width"] if "width" in inputs else 3.0
+            if type(width) is not float:
+                raise NotPlain
+        except NOT_PLAIN:
+            values, width = read_inputs(INPUTS, inputs)
+        return RUN(values, width)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/data/statistics_v1.vsp",
+    lines={
+        57: 7, 61: 7, 65: 24, 69: 25, 75: 35, 84: 38, 94: 41, 97: 42, 100: 43, 104: 44,
+        105: 44, 106: 44, 116: 59, 120: 27, 128: 28, 136: 29,
+    },
+    clauses={
+        "constraint": [
+            "width > 0.0",
+            "width <= 100.0",
+        ],
+        "precondition": [
+            "length(values) > 0",
+            "FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150",
+        ],
+        "postcondition": [
+            "smallest <= median AND median <= largest",
+            "variance >= 0e0 AND NOT is_nan(deviation)",
+            "length(outliers) < count OR variance == 0e0 OR count > 1",
+        ],
+    },
+)

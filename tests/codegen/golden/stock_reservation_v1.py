@@ -4,12 +4,14 @@
 """Reserve pieces of one article; two buyers never get the same last piece."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -187,3 +189,43 @@ def stock_reservation_v1(
     check_postconditions(reserved=wanted, pieces=pieces, left=left)
 
     return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
+
+
+INPUTS: Final = Inputs(
+    {
+        "sku": "string",
+        "pieces": "integer",
+        "order_id": "string",
+        "allow_part": "optional<boolean>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    sku, pieces, order_id, allow_part = read_inputs(INPUTS, inputs)
+    return stock_reservation_v1(sku, pieces, order_id, allow_part, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/stock_reservation_v1.vsp",
+    lines={
+        27: 25, 35: 26, 51: 8, 55: 8, 59: 9, 63: 9, 67: 10, 70: 29, 84: 37, 86: 37,
+        98: 47, 99: 47, 104: 47, 112: 50, 124: 54, 132: 61, 133: 61, 137: 61, 145: 63,
+        166: 70, 185: 78,
+    },
+    clauses={
+        "constraint": [
+            "length(sku) > 0",
+            "length(sku) <= 40",
+            "pieces > 0",
+            "pieces <= 1000",
+            "length(order_id) > 0",
+        ],
+        "postcondition": [
+            "reserved > 0 AND reserved <= pieces",
+            "left >= 0",
+        ],
+    },
+)

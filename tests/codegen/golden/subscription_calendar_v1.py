@@ -4,8 +4,8 @@
 """Use dates, timestamps, durations and patterns at least once."""
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from typing import Literal, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import add_business_days as date_add_business_days
 from vesper.kernels.date import add_days as date_add_days
@@ -16,7 +16,7 @@ from vesper.kernels.date import text as date_text
 from vesper.kernels.date import to_timestamp as date_to_timestamp
 from vesper.kernels.date import weekday as date_weekday
 from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.duration import abs as duration_abs
 from vesper.kernels.duration import divide as duration_divide
 from vesper.kernels.duration import from_days as duration_from_days
@@ -24,12 +24,26 @@ from vesper.kernels.duration import from_hours as duration_from_hours
 from vesper.kernels.duration import ratio as duration_ratio
 from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.duration import text as duration_text
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import find as regex_find
 from vesper.kernels.regex import groups as regex_groups
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.regex import replace as regex_replace
 from vesper.kernels.regex import split as regex_split
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import lower as text_lower
 from vesper.kernels.text import slice as text_slice
@@ -211,3 +225,105 @@ def subscription_calendar_v1(
         "longest": longest,
         "days": days,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "number": "string",
+        "contact": "string",
+        "started": "date",
+        "paid_at": "timestamp",
+        "grace": "duration",
+        "months": "integer",
+        "holidays": "set<date>",
+        "pauses": "array<duration>",
+    },
+    {},
+)
+RUN: Final = undecorated(subscription_calendar_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 8:
+                raise NotPlain
+            number = inputs["number"]
+            if (
+                type(number) is not str
+                or not (is_ascii(number) or is_text(number))
+                or len(number) > MAX_TEXT
+            ):
+                raise NotPlain
+            contact = inputs["contact"]
+            if (
+                type(contact) is not str
+                or not (is_ascii(contact) or is_text(contact))
+                or len(contact) > MAX_TEXT
+            ):
+                raise NotPlain
+            started = inputs["started"]
+            started = read_value("date", started)
+            paid_at = inputs["paid_at"]
+            paid_at = read_value("timestamp", paid_at)
+            grace = inputs["grace"]
+            grace = read_value("duration", grace)
+            months = inputs["months"]
+            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+                raise NotPlain
+            holidays = inputs["holidays"]
+            holidays = read_value("set<date>", holidays)
+            pauses = inputs["pauses"]
+            pauses = read_value("array<duration>", pauses)
+        except NOT_PLAIN:
+            (
+                number,
+                contact,
+                started,
+                paid_at,
+                grace,
+                months,
+                holidays,
+                pauses,
+            ) = read_inputs(INPUTS, inputs)
+        return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/subscription_calendar_v1.vsp",
+    lines={
+        92: 6, 96: 11, 100: 11, 104: 36, 108: 37, 112: 38, 115: 39, 116: 39, 119: 40,
+        120: 40, 136: 50, 139: 51, 142: 52, 143: 52, 144: 52, 148: 53, 154: 54, 161: 56,
+        170: 59, 173: 60, 174: 60, 184: 62, 191: 64, 196: 42, 204: 43,
+    },
+    clauses={
+        "constraint": [
+            'matches(number, "^(?:sub|trial)_[a-z0-9]{4,8}$")',
+            "months >= 0",
+            "months <= 600",
+        ],
+        "precondition": [
+            "started >= date('2000-01-01')",
+            "started < date('2100-01-01')",
+            "paid_at < timestamp('2200-01-01T00:00:00Z')",
+            "grace > -days(60) AND grace < duration('60d')",
+            "FORALL pause IN pauses: abs(pause) <= hours(24 * 365)",
+        ],
+        "postcondition": [
+            "renews_on >= started",
+            "is_business_day(billed_on, input.holidays) OR billed_on == renews_on",
+        ],
+    },
+)

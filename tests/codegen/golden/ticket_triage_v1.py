@@ -4,15 +4,17 @@
 """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and fall back to a queue."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import take as array_take
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.json import Json
 from vesper.kernels.json import cast as json_cast
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.json import parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import slice as text_slice
 from vesper.kernels.text import trim as text_trim
@@ -226,3 +228,43 @@ def ticket_triage_v1(
         "by": by,
         "tags": tags,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ticket_id": "string",
+        "subject": "string",
+        "text": "string",
+        "plan": "enum[free, paid]",
+    },
+    {"plan": "free"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    ticket_id, subject, text, plan = read_inputs(INPUTS, inputs)
+    return ticket_triage_v1(ticket_id, subject, text, plan, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/support/ticket_triage_v1.vsp",
+    lines={
+        64: 16, 68: 16, 72: 17, 76: 18, 80: 44, 93: 51, 95: 51, 101: 55, 103: 55,
+        107: 57, 112: 66, 116: 62, 123: 70, 129: 74, 150: 93, 154: 94, 160: 97,
+        166: 100, 174: 103, 179: 105, 214: 39, 218: 40, 222: 41,
+    },
+    clauses={
+        "constraint": [
+            "length(ticket_id) > 0",
+            "length(ticket_id) <= 64",
+            "length(subject) <= 200",
+            "length(text) > 0",
+        ],
+        "postcondition": [
+            "urgency >= 0 AND urgency <= 9",
+            "length(summary) <= 200",
+            "FORALL tag IN tags SATISFIES tag IN allowed",
+        ],
+    },
+)

@@ -4,13 +4,13 @@
 """Add up a week of shifts, rounded to quarters of an hour, with breaks and overtime."""
 
 from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Final, TypedDict
+from decimal import Decimal, DecimalException, getcontext, setcontext
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
@@ -27,10 +27,21 @@ from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.duration import text as duration_text
 from vesper.kernels.duration import total_microseconds as duration_total_microseconds
 from vesper.kernels.duration import total_seconds as duration_total_seconds
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import rem as integer_rem
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import pad_start as text_pad_start
 from vesper.kernels.timestamp import hour as timestamp_hour
@@ -220,3 +231,98 @@ def timesheet_v1(
         "rested": rested,
         "by_hand": by_hand,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "shifts": "array<{begin: timestamp, end: timestamp, pause: duration}>",
+        "agreed": "duration",
+        "hourly_rate": "decimal",
+    },
+    {"agreed": timedelta(days=1, seconds=57600)},
+)
+RUN: Final = undecorated(timesheet_v1)
+
+
+def read_shift(given: Any) -> Shift:
+    """A Shift whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    begin = given["begin"]
+    end = given["end"]
+    pause = given["pause"]
+    return {
+        "begin": read_value("timestamp", begin),
+        "end": read_value("timestamp", end),
+        "pause": read_value("duration", pause),
+    }
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2 + ("agreed" in inputs):
+                raise NotPlain
+            shifts = inputs["shifts"]
+            if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
+                raise NotPlain
+            shifts = [read_shift(item) for item in shifts]
+            agreed = (
+                inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
+            )
+            agreed = read_value("duration", agreed)
+            hourly_rate = inputs["hourly_rate"]
+            if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
+                raise NotPlain
+            hourly_rate = hourly_rate + D_0
+        except NOT_PLAIN:
+            shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
+        return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/timesheet_v1.vsp",
+    lines={
+        93: 12, 97: 13, 101: 14, 105: 19, 109: 19, 113: 43, 116: 44, 117: 44, 120: 45,
+        121: 45, 125: 55, 131: 56, 136: 57, 139: 58, 142: 59, 146: 60, 147: 60, 148: 60,
+        152: 61, 155: 62, 159: 64, 160: 64, 165: 65, 166: 65, 171: 75, 175: 76, 178: 77,
+        184: 78, 192: 80, 197: 47, 198: 47, 201: 48, 202: 48, 205: 49, 206: 49, 214: 50,
+    },
+    clauses={
+        "constraint": [
+            "begin < end",
+            "end - begin <= duration('24h')",
+            "pause >= duration('0s') AND pause < end - begin",
+            "hourly_rate >= 0",
+            "hourly_rate <= 1000",
+        ],
+        "precondition": [
+            "length(shifts) <= 14",
+            "FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end",
+            "agreed > duration('0s') AND agreed <= days(7)",
+        ],
+        "postcondition": [
+            "SUM(time FOR time IN worked) == total",
+            "FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0",
+            "rounded_by < quarter * (length(worked) + 1)",
+            "overtime != duration('0s') => total > agreed",
+        ],
+    },
+)

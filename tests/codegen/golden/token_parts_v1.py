@@ -4,12 +4,24 @@
 """Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
 from vesper.kernels.bytes import parse_utf8 as bytes_parse_utf8
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import mod as integer_mod
 from vesper.kernels.integer import rem as integer_rem
 from vesper.kernels.json import cast as json_cast
@@ -22,6 +34,7 @@ from vesper.kernels.json import parse as json_parse
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.set import contains as set_contains
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import repeat as text_repeat
 from vesper.kernels.text import replace as text_replace
@@ -162,3 +175,62 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         "signature_length": signature_length,
         "claim_kind": claim_kind,
     }
+
+
+INPUTS: Final = Inputs({"token": "string", "at": "timestamp"}, {})
+RUN: Final = undecorated(token_parts_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 2:
+                raise NotPlain
+            token = inputs["token"]
+            if (
+                type(token) is not str
+                or not (is_ascii(token) or is_text(token))
+                or len(token) > MAX_TEXT
+            ):
+                raise NotPlain
+            at = inputs["at"]
+            at = read_value("timestamp", at)
+        except NOT_PLAIN:
+            token, at = read_inputs(INPUTS, inputs)
+        return RUN(token, at)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/security/token_parts_v1.vsp",
+    lines={
+        73: 14, 77: 14, 80: 34, 81: 34, 85: 44, 86: 44, 91: 45, 96: 46, 99: 47, 102: 48,
+        105: 49, 111: 50, 117: 52, 118: 52, 127: 60, 135: 62, 136: 62, 140: 63, 149: 36,
+        157: 37, 165: 38,
+    },
+    clauses={
+        "constraint": [
+            'matches(token, "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*$")',
+            "length(token) <= 8000",
+        ],
+        "precondition": [
+            "FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1",
+        ],
+        "postcondition": [
+            "is_usable => algorithm NOT IN refused AND expires > at",
+            "is_usable => NOT is_expired",
+            "claim_kind == object",
+        ],
+    },
+)

@@ -4,7 +4,8 @@
 """Check the HMAC-SHA256 signature of a webhook and that it is neither old nor from the future."""
 
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypedDict
+from decimal import DecimalException, getcontext, setcontext
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
@@ -17,10 +18,21 @@ from vesper.kernels.bytes import parse_hex as bytes_parse_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import slice as bytes_slice
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.duration import abs as duration_abs
 from vesper.kernels.duration import from_hours as duration_from_hours
 from vesper.kernels.duration import from_seconds as duration_from_seconds
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import bit_and as integer_bit_and
 from vesper.kernels.integer import bit_xor as integer_bit_xor
 from vesper.kernels.integer import checked, checked_sum
@@ -28,6 +40,7 @@ from vesper.kernels.integer import parse as integer_parse
 from vesper.kernels.integer import shift_right as integer_shift_right
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups
+from vesper.kernels.source import Source
 from vesper.kernels.text import at as text_at
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import join as text_join
@@ -187,3 +200,76 @@ def webhook_signature_v1(
         "digest": digest,
         "preview": preview,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "body": "bytes",
+        "header": "string",
+        "secret": "bytes",
+        "received": "timestamp",
+        "tolerance": "duration",
+    },
+    {"tolerance": timedelta(seconds=300)},
+)
+RUN: Final = undecorated(webhook_signature_v1)
+
+
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    callers = getcontext()
+    setcontext(EXACT)
+    try:
+        try:
+            if type(inputs) is not dict:
+                raise NotPlain
+            for name in inputs:
+                if type(name) is not str:
+                    raise NotPlain
+            if len(inputs) != 4 + ("tolerance" in inputs):
+                raise NotPlain
+            body = inputs["body"]
+            body = read_value("bytes", body)
+            header = inputs["header"]
+            if (
+                type(header) is not str
+                or not (is_ascii(header) or is_text(header))
+                or len(header) > MAX_TEXT
+            ):
+                raise NotPlain
+            secret = inputs["secret"]
+            secret = read_value("bytes", secret)
+            received = inputs["received"]
+            received = read_value("timestamp", received)
+            tolerance = (
+                inputs["tolerance"] if "tolerance" in inputs else timedelta(seconds=300)
+            )
+            tolerance = read_value("duration", tolerance)
+        except NOT_PLAIN:
+            body, header, secret, received, tolerance = read_inputs(INPUTS, inputs)
+        return RUN(body, header, secret, received, tolerance)
+    except DecimalException as lost:
+        raise overflow(lost) from None
+    finally:
+        setcontext(callers)
+
+
+SOURCE: Final = Source(
+    "nodes/security/webhook_signature_v1.vsp",
+    lines={
+        76: 27, 79: 28, 80: 28, 89: 39, 96: 40, 103: 41, 110: 43, 116: 47, 118: 47,
+        123: 48, 128: 49, 132: 50, 133: 50, 137: 51, 138: 51, 143: 52, 147: 53, 153: 55,
+        168: 68, 171: 71, 174: 72, 175: 72, 181: 30, 185: 31, 192: 32, 193: 32,
+    },
+    clauses={
+        "precondition": [
+            "length(secret) >= 4",
+            "tolerance >= seconds(1) AND tolerance <= hours(24)",
+        ],
+        "postcondition": [
+            "length(expected) == 64",
+            "verdict == genuine => age IS NOT NULL AND abs(age) <= tolerance",
+            "length(parse_base64(digest)) == 32",
+        ],
+    },
+)
