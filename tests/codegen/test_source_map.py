@@ -68,9 +68,7 @@ def test_a_broken_clause() -> None:
 def test_a_broken_promise_says_that_the_node_is_wrong() -> None:
     with pytest.raises(ContractBroken) as caught:
         small()({"a": 1, "b": Decimal(100)})
-    assert str(caught.value) == (
-        "nodes/small_v1.vsp:14: postcondition `result < 1000` does not hold: result = 10000"
-    )
+    assert str(caught.value) == ("nodes/small_v1.vsp:14: postcondition `result < 1000` does not hold: result = 10000")
     assert "the node is wrong" in "".join(traceback.format_exception(caught.value))
 
 
@@ -107,8 +105,10 @@ def test_bad_inputs_say_what_was_expected_and_what_came() -> None:
         PythonEngine().load(compiled(PAYMENT_DECISION)).entry(given)
     assert str(caught.value).splitlines() == [
         f"{PAYMENT_DECISION}: bad inputs:",
-        "  amount is 0.1 (float), and not a decimal: an object of another type; a float is not exact, give a Decimal "
-        'or a text ("0.10")',
+        (
+            "  amount is 0.1 (float), and not a decimal: an object of another type; a float is not exact, "
+            'give a Decimal or a text ("0.10")'
+        ),
         "  balance is true (bool), and not a decimal: an object of another type",
         '  currency is "JPY" (str), and not an enum[USD, EUR, GBP]: it is none of the members',
         '  country is "D\\ud800" (str), and not a string: it is not in the form of the type',
@@ -160,7 +160,9 @@ def test_every_line_of_a_table_is_one_that_can_end_the_node() -> None:
         exec("SOURCE = Source" + text.rpartition("SOURCE: Final = Source")[2], table)
         source = table["SOURCE"]
         lines, of_node = text.splitlines(), path.read_text(encoding="utf-8").splitlines()
-        raising = {number for number, line in enumerate(lines, 1) if re.match(r" +raise (Contract|Declared)\w+\(", line)}
+        raising = {
+            number for number, line in enumerate(lines, 1) if re.match(r" +raise (Contract|Declared)\w+\(", line)
+        }
         assert {number for number in raising if "from failure" not in lines[number - 1]} <= set(source.lines)
         assert all(0 < line <= len(of_node) for line in source.lines.values())
         assert list(source.lines) == sorted(source.lines)

@@ -127,6 +127,11 @@ class EntryWriter:
                 found = f"{given}[{string_literal(field)}]"
                 if isinstance(type_, OptionalOf):
                     found = f"{found} if {string_literal(field)} in {given} else None"
+                if isinstance(type_, Enum) and _members(type_) is not None:
+                    # A type checker would take what was compared with `str` for any string.
+                    lines += _assigned(target, f"read_member({found}, {_tuple(type_)})", 1)
+                    entries.append(f"{string_literal(field)}: {target}")
+                    continue
                 value, more = self._value(target, type_, 1)
                 lines += [*_assigned(target, found, 1), *more]
                 entries.append(f"{string_literal(field)}: {value}")
@@ -178,7 +183,10 @@ class EntryWriter:
                 default = self._literal(each.type, each.default)
                 found = f"{found} if {string_literal(each.name)} in {inputs} else {default}"
             value, lines = self._value(target, each.type, _TARGETS)
-            yield from _assigned(target, found, _TARGETS)
+            is_told = (
+                isinstance(each.type, Enum) and each.default is not None
+            )  # else it is any string to a type checker
+            yield from _assigned(f"{target}: Any" if is_told else target, found, _TARGETS)
             yield from lines
             if value != target:
                 yield from _assigned(target, value, _TARGETS)
@@ -257,8 +265,8 @@ class EntryWriter:
         if type_ in _READERS:
             return f"{_READERS[type_]}(item)"
         match type_:
-            case Enum() if (members := _members(type_)) is not None:
-                return f"read_member(item, {members})"
+            case Enum() if _members(type_) is not None:
+                return f"read_member(item, {_tuple(type_)})"
             case Record():
                 return f"{self._reader_of(type_)}(item)"
             case _:
@@ -294,6 +302,11 @@ class _Scope:
 
     def __exit__(self, *error: object) -> None:
         self._apart.__exit__(None, None, None)
+
+
+def _tuple(enum: Enum) -> str:
+    members = ", ".join(string_literal(member) for member in enum.members)
+    return f"({members}{',' * (len(enum.members) == 1)})"
 
 
 def _may_be_absent(each: ir.Input) -> bool:

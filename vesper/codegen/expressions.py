@@ -210,13 +210,14 @@ class ExpressionWriter(LoopWriter):
         match spelling:
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
-                left, right = (self.inside(argument, SUM) for argument in call.args)
+                left, right = (self.inside(argument, SUM) for argument in _operands(call))
                 comparison = cst.Comparison(left, [cst.ComparisonTarget(_COMPARE[sign], right)])
                 written = Written(comparison, COMPARISON)
             case Infix(sign):
                 operator, binds = _BINARY[sign]
-                left = self.inside(call.args[0], binds)
-                right = self.inside(call.args[1], binds + 1)
+                first, second = _operands(call)
+                left = self.inside(first, binds)
+                right = self.inside(second, binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
             case Prefix("not") if isinstance(call.args[0], ir.Call) and call.args[0].op == "optional.is_null":
                 operand = self.inside(call.args[0].args[0], SUM)
@@ -283,6 +284,15 @@ class ExpressionWriter(LoopWriter):
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _operands(call: ir.Call) -> tuple[ir.Expression, ...]:
+    """The operands of an infix operator. Beside a `Decimal` Python takes an `int` for exactly that number."""
+    bare = [
+        each.args[0] if isinstance(each, ir.Call) and each.op == "decimal.from_integer" else each for each in call.args
+    ]
+    is_changed = [new is not old for new, old in zip(bare, call.args, strict=True)]
+    return call.args if all(is_changed) or not call.op.startswith("decimal.") else tuple(bare)
 
 
 def _is_null(expression: ir.Expression) -> bool:

@@ -119,9 +119,13 @@ class PythonProgram:
         self._declared = [(each.name, each.type, each.default) for each in self.node.inputs]
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
         self.takes_now = takes_now(self.node)
+        self.is_plain = self.node.is_pure()
+        """True where generated code is a plain function."""
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
         self.has_json = any(mentions(each.type, JSON) for each in parts)
         self._plain = self._load(traced=False)
+        self.function: Callable[..., Any] = self._plain.function
+        """The generated function itself: takes values, and makes no others of them."""
         self.entry: Callable[..., Any] = self._plain.entry
         """The generated `call` itself: takes a dict, returns the outputs or raises what vesper/kernels/raised.py has; a
         node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too."""
@@ -169,11 +173,6 @@ class PythonProgram:
             if isinstance(statement, ir.CallNode) and statement.name == name:
                 return self._callees[statement.node].result_type(rest)
         raise KeyError(path)
-
-    @property
-    def is_plain(self) -> bool:
-        """True where generated code is a plain function."""
-        return self.node.is_pure()
 
     def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> PythonExecution:
         if self._traced is None:

@@ -18,6 +18,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_text,
     read_inputs,
+    read_member,
     read_value,
     undecorated,
 )
@@ -134,9 +135,7 @@ def read_rule(given: Any) -> Rule:
         or len(name_) > MAX_TEXT
     ):
         raise NotPlain
-    effect = given["effect"]
-    if type(effect) is not str or effect not in {"allow", "deny"}:
-        raise NotPlain
+    effect = read_member(given["effect"], ("allow", "deny"))
     roles = given["roles"]
     actions = given["actions"]
     prefix = given["prefix"] if "prefix" in given else None
@@ -222,7 +221,7 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/access/access_decision_v1.vsp",
     lines={
-        58: 17, 77: 39, 98: 30,
+        59: 17, 78: 39, 99: 30,
     },
     clauses={
         "constraint": [

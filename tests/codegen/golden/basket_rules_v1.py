@@ -29,6 +29,7 @@ from vesper.kernels.entry import (
     is_text,
     new_objects,
     read_inputs,
+    read_member,
     read_value,
     undecorated,
 )
@@ -291,9 +292,7 @@ def read_change(given: Any) -> Change:
             raise NotPlain
     if len(given) != 3:
         raise NotPlain
-    action = given["action"]
-    if type(action) is not str or action not in {"add", "take_out", "replace_with"}:
-        raise NotPlain
+    action = read_member(given["action"], ("add", "take_out", "replace_with"))
     sku = given["sku"]
     if (
         type(sku) is not str
@@ -373,10 +372,10 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/shop/basket_rules_v1.vsp",
     lines={
-        101: 11, 105: 11, 109: 11, 113: 42, 117: 43, 123: 56, 126: 56, 131: 58, 137: 60,
-        147: 62, 150: 64, 151: 64, 155: 65, 159: 66, 167: 68, 177: 70, 182: 71, 188: 72,
-        193: 73, 199: 82, 211: 86, 214: 87, 216: 87, 221: 45, 229: 46, 233: 47, 241: 48,
-        249: 49,
+        102: 11, 106: 11, 110: 11, 114: 42, 118: 43, 124: 56, 127: 56, 132: 58, 138: 60,
+        148: 62, 151: 64, 152: 64, 156: 65, 160: 66, 168: 68, 178: 70, 183: 71, 189: 72,
+        194: 73, 200: 82, 212: 86, 215: 87, 217: 87, 222: 45, 230: 46, 234: 47, 242: 48,
+        250: 49,
     },
     clauses={
         "constraint": [

@@ -223,7 +223,7 @@ def call(inputs: dict[str, Any]) -> Success:
                 or len(line) > MAX_TEXT
             ):
                 raise NotPlain
-            separator = inputs["separator"] if "separator" in inputs else ";"
+            separator: Any = inputs["separator"] if "separator" in inputs else ";"
             if type(separator) is not str or separator not in {";", ",", "|"}:
                 raise NotPlain
             is_german = inputs["is_german"] if "is_german" in inputs else True

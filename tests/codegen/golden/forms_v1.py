@@ -28,6 +28,7 @@ from vesper.kernels.entry import (
     is_text,
     read_inputs,
     read_integer,
+    read_member,
     read_value,
     undecorated,
 )
@@ -369,9 +370,7 @@ def read_line(given: Any) -> Line:
     price = given["price"]
     if type(price) is not Decimal or not is_finite(price):
         raise NotPlain
-    grade = given["grade"]
-    if type(grade) is not str or grade not in {"low", "mid", "high"}:
-        raise NotPlain
+    grade = read_member(given["grade"], ("low", "mid", "high"))
     spare = given["spare"] if "spare" in given else None
     if spare is not None:
         if type(spare) is not int or not MIN_INTEGER <= spare <= MAX_INTEGER:
@@ -429,11 +428,11 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/forms_v1.vsp",
     lines={
-        115: 7, 119: 7, 123: 6, 127: 6, 131: 6, 135: 6, 139: 17, 142: 62, 143: 18,
-        147: 6, 151: 6, 155: 7, 159: 7, 163: 6, 167: 6, 171: 7, 175: 7, 179: 6, 183: 6,
-        201: 81, 228: 86, 231: 87, 234: 88, 238: 74, 246: 90, 252: 91, 257: 62, 258: 62,
-        262: 93, 265: 94, 266: 94, 270: 95, 276: 96, 280: 97, 281: 97, 285: 98,
-        303: 101,
+        116: 7, 120: 7, 124: 6, 128: 6, 132: 6, 136: 6, 140: 17, 143: 62, 144: 18,
+        148: 6, 152: 6, 156: 7, 160: 7, 164: 6, 168: 6, 172: 7, 176: 7, 180: 6, 184: 6,
+        202: 81, 229: 86, 232: 87, 235: 88, 239: 74, 247: 90, 253: 91, 258: 62, 259: 62,
+        263: 93, 266: 94, 267: 94, 271: 95, 277: 96, 281: 97, 282: 97, 286: 98,
+        304: 101,
     },
     clauses={
         "constraint": [

@@ -371,7 +371,7 @@ def call(inputs: dict[str, Any]) -> Success:
             if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
                 raise NotPlain
             delivered = [read_line(item) for item in delivered]
-            vat = inputs["vat"] if "vat" in inputs else "standard"
+            vat: Any = inputs["vat"] if "vat" in inputs else "standard"
             if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
                 raise NotPlain
             customer = inputs["customer"] if "customer" in inputs else ""

@@ -21,6 +21,7 @@ from vesper.kernels.entry import (
     is_finite,
     is_text,
     read_inputs,
+    read_member,
     read_value,
     undecorated,
 )
@@ -196,9 +197,7 @@ def read_order(given: Any) -> Order:
     total = given["total"]
     if type(total) is not Decimal or not is_finite(total):
         raise NotPlain
-    state = given["state"]
-    if type(state) is not str or state not in {"open", "paid", "sent"}:
-        raise NotPlain
+    state = read_member(given["state"], ("open", "paid", "sent"))
     discount = given["discount"] if "discount" in given else None
     if discount is not None:
         if type(discount) is not Decimal or not is_finite(discount):
@@ -250,8 +249,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/orders_by_city_v1.vsp",
     lines={
-        72: 39, 76: 40, 85: 50, 86: 50, 94: 52, 101: 53, 108: 54, 113: 55, 124: 58,
-        127: 59, 133: 60, 137: 42, 141: 43,
+        73: 39, 77: 40, 86: 50, 87: 50, 95: 52, 102: 53, 109: 54, 114: 55, 125: 58,
+        128: 59, 134: 60, 138: 42, 142: 43,
     },
     clauses={
         "precondition": [

@@ -248,7 +248,7 @@ def call(inputs: dict[str, Any]) -> Success:
                 if type(density) is not Decimal or not is_finite(density):
                     raise NotPlain
             density = None if density is None else density + D_0
-            wanted = inputs["wanted"] if "wanted" in inputs else "any"
+            wanted: Any = inputs["wanted"] if "wanted" in inputs else "any"
             if type(wanted) is not str or wanted not in {"any", "mass", "volume"}:
                 raise NotPlain
         except NOT_PLAIN:

@@ -18,6 +18,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_text,
     read_inputs,
+    read_member,
     read_text,
     read_value,
     undecorated,
@@ -228,9 +229,7 @@ def read_customer(given: Any) -> Customer:
     is_company = given["is_company"]
     if type(is_company) is not bool:
         raise NotPlain
-    level = given["level"]
-    if type(level) is not str or level not in {"basic", "plus", "pro"}:
-        raise NotPlain
+    level = read_member(given["level"], ("basic", "plus", "pro"))
     extra = given["extra"]
     return {
         "name": name_,
@@ -280,7 +279,7 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/data/record_changes_v1.vsp",
     lines={
-        87: 59, 88: 59, 108: 72, 109: 72, 121: 39, 129: 40, 137: 41,
+        88: 59, 89: 59, 109: 72, 110: 72, 122: 39, 130: 40, 138: 41,
     },
     clauses={
         "postcondition": [

@@ -27,6 +27,7 @@ from vesper.kernels.entry import (
     is_finite,
     is_text,
     read_inputs,
+    read_member,
     read_text,
     read_value,
     undecorated,
@@ -370,9 +371,7 @@ def read_sale(given: Any) -> Sale:
         or len(seller) > MAX_TEXT
     ):
         raise NotPlain
-    region = given["region"]
-    if type(region) is not str or region not in {"north", "south", "east", "west"}:
-        raise NotPlain
+    region = read_member(given["region"], ("north", "south", "east", "west"))
     amount = given["amount"]
     if type(amount) is not Decimal or not is_finite(amount):
         raise NotPlain
@@ -423,10 +422,10 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
 SOURCE: Final = Source(
     "nodes/sales/sales_report_v1.vsp",
     lines={
-        133: 6, 137: 6, 141: 6, 145: 6, 149: 14, 153: 14, 157: 6, 161: 6, 165: 56,
-        169: 57, 179: 69, 181: 69, 186: 70, 209: 75, 214: 76, 227: 79, 229: 79, 234: 80,
-        241: 82, 252: 84, 258: 85, 267: 87, 273: 88, 285: 106, 294: 108, 298: 59,
-        299: 59, 302: 60, 303: 60, 307: 61, 311: 62, 315: 63,
+        134: 6, 138: 6, 142: 6, 146: 6, 150: 14, 154: 14, 158: 6, 162: 6, 166: 56,
+        170: 57, 180: 69, 182: 69, 187: 70, 210: 75, 215: 76, 228: 79, 230: 79, 235: 80,
+        242: 82, 253: 84, 259: 85, 268: 87, 274: 88, 286: 106, 295: 108, 299: 59,
+        300: 59, 303: 60, 304: 60, 308: 61, 312: 62, 316: 63,
     },
     clauses={
         "constraint": [
