@@ -26,8 +26,8 @@ from vesper.engines.engine import Engine  # noqa: E402
 from vesper.engines.outcome import Returned  # noqa: E402
 from vesper.engines.python_engine import PythonEngine  # noqa: E402
 
-ROUNDS = 150
-SECONDS_A_ROUND = 0.004
+ROUNDS = 400
+SECONDS_A_ROUND = 0.0015
 LINES = 20
 GENERATED_BAR = 1.4
 """Generated `call` against hand-written Python, for the nodes that have a bar."""

@@ -38,13 +38,13 @@ from vesper.spec.types import (
 from vesper.spec.values import Value
 
 _INDENT = "    "
-_TARGETS = 3
+_TARGETS = 2
 """How many indents the names of inputs stand in."""
 OWN_NAMES = frozenset({
-    "EXACT", "INPUTS", "NOT_PLAIN", "RUN", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER", "Any",
-    "DecimalException", "Inputs", "NotPlain", "call", "getcontext", "is_ascii", "is_finite", "is_text", "new_objects",
-    "overflow", "read_boolean", "read_decimal", "read_inputs", "read_integer", "read_member", "read_text", "read_value",
-    "setcontext", "type", "undecorated",
+    "INPUTS", "NOT_PLAIN", "RUN", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER", "Any",
+    "Inputs", "NotPlain", "call", "exact_entry", "is_ascii", "is_finite", "is_text", "new_objects",
+    "read_boolean", "read_decimal", "read_inputs", "read_integer", "read_member", "read_text", "read_value",
+    "type", "undecorated",
 })  # fmt: skip
 """What the entry mentions besides the names of the node."""
 _DOCSTRING = '"""The same for a caller\'s own objects: each is checked and made a value first."""'
@@ -141,7 +141,7 @@ class EntryWriter:
 
     def _entry(self, takes_now: bool) -> list[str]:
         with self._own_scope():
-            inputs, callers, key, lost = (self._naming.fresh(name) for name in ("inputs", "callers", "name", "lost"))
+            inputs, key = self._naming.fresh("inputs"), self._naming.fresh("name")
             targets = [(each, self._naming.fresh(each.name)) for each in self._node.inputs]
             taking = [*self._taking(inputs, key, targets)] if self._is_plain else []
         keywords = ["now"] * takes_now + ["mark"] * self._traced
@@ -156,25 +156,15 @@ class EntryWriter:
             lines += _read([target for _, target in targets], inputs, 1)
             return [*lines, *_call(f"{_INDENT}return {self._node.node_id}", arguments, "")]
         around = ("return new_objects(", ")") if self._shares() else ("return ", "")
-        return [
-            *lines,
-            f"{_INDENT}{callers} = getcontext()",
-            f"{_INDENT}setcontext(EXACT)",
-            f"{_INDENT}try:",
-            *taking,
-            *_call(f"{_INDENT * 2}{around[0]}RUN", arguments, around[1]),
-            f"{_INDENT}except DecimalException as {lost}:",
-            f"{_INDENT * 2}raise overflow({lost}) from None",
-            f"{_INDENT}finally:",
-            f"{_INDENT * 2}setcontext({callers})",
-        ]
+        decorator = "@exact_decimals" if keywords else "@exact_entry"
+        return [decorator, *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
 
     def _taking(self, inputs: str, key: str, targets: Sequence[tuple[ir.Input, str]]) -> Iterator[str]:
         """Inputs that are values already, one after another; any that is none sends all of them to be read."""
         if not targets:
-            yield from _read([], inputs, 2)
+            yield from _read([], inputs, 1)
             return
-        yield f"{_INDENT * 2}try:"
+        yield f"{_INDENT}try:"
         optional = [each.name for each, _ in targets if _may_be_absent(each)]
         yield from self._names(inputs, key, len(targets), optional, _TARGETS)
         for each, target in targets:
@@ -190,7 +180,7 @@ class EntryWriter:
             yield from lines
             if value != target:
                 yield from _assigned(target, value, _TARGETS)
-        yield f"{_INDENT * 2}except NOT_PLAIN:"
+        yield f"{_INDENT}except NOT_PLAIN:"
         yield from _read([target for _, target in targets], inputs, _TARGETS)
 
     def _arguments(self, targets: Sequence[tuple[ir.Input, str]]) -> list[str]:

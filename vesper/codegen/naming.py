@@ -23,7 +23,7 @@ RESERVED = frozenset({
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
     "check_postconditions", "check_invariants",
-    "Any", "DecimalException", "EXACT", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
+    "Any", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
     "NOT_PLAIN", "NotPlain", "RUN", "SOURCE", "Source",
 })  # fmt: skip
 

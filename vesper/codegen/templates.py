@@ -14,11 +14,11 @@ MODULE: Final = """\
 {docstring}
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,

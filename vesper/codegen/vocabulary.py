@@ -26,11 +26,10 @@ _CALLS = frozenset({
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
-    "Inputs", "Source", "getcontext", "is_ascii", "is_finite", "is_text", "new_objects", "overflow", "read_boolean",
-    "read_decimal", "read_inputs", "read_integer", "read_member", "read_text", "read_value", "setcontext", "type",
-    "undecorated",
+    "Inputs", "Source", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
+    "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "check_postconditions", "check_invariants", "setcontext", "read_inputs")
+_KEPT = ("keep", "mark", "check_postconditions", "check_invariants", "read_inputs")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 

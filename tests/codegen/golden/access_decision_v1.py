@@ -3,12 +3,11 @@
 # semantic hash 126cfceab31a5512cc0aad235d658ba7d542f13dce1bb562d3c1fcb114e46e17
 """Decide whether a user may act on a document, deny winning over allow, and say which rule decided."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
 from vesper.kernels.array import first as array_first
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_TEXT,
@@ -155,73 +154,67 @@ def read_rule(given: Any) -> Rule:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 5 + ("owner" in inputs):
-                raise NotPlain
-            roles = inputs["roles"]
-            roles = read_value("set<string>", roles)
-            action = inputs["action"]
+        if len(inputs) != 5 + ("owner" in inputs):
+            raise NotPlain
+        roles = inputs["roles"]
+        roles = read_value("set<string>", roles)
+        action = inputs["action"]
+        if (
+            type(action) is not str
+            or action not in {"read", "write", "share", "delete"}
+        ):
+            raise NotPlain
+        resource = inputs["resource"]
+        if (
+            type(resource) is not str
+            or not (is_ascii(resource) or is_text(resource))
+            or len(resource) > MAX_TEXT
+        ):
+            raise NotPlain
+        owner = inputs["owner"] if "owner" in inputs else None
+        if owner is not None:
             if (
-                type(action) is not str
-                or action not in {"read", "write", "share", "delete"}
+                type(owner) is not str
+                or not (is_ascii(owner) or is_text(owner))
+                or len(owner) > MAX_TEXT
             ):
                 raise NotPlain
-            resource = inputs["resource"]
-            if (
-                type(resource) is not str
-                or not (is_ascii(resource) or is_text(resource))
-                or len(resource) > MAX_TEXT
-            ):
-                raise NotPlain
-            owner = inputs["owner"] if "owner" in inputs else None
-            if owner is not None:
-                if (
-                    type(owner) is not str
-                    or not (is_ascii(owner) or is_text(owner))
-                    or len(owner) > MAX_TEXT
-                ):
-                    raise NotPlain
-            user = inputs["user"]
-            if (
-                type(user) is not str
-                or not (is_ascii(user) or is_text(user))
-                or len(user) > MAX_TEXT
-            ):
-                raise NotPlain
-            rules = inputs["rules"]
-            if type(rules) is not list or len(rules) > MAX_ENTRIES:
-                raise NotPlain
-            rules = [read_rule(item) for item in rules]
-        except NOT_PLAIN:
-            roles, action, resource, owner, user, rules = read_inputs(INPUTS, inputs)
-        return RUN(
-            roles=roles,
-            action=action,
-            resource=resource,
-            owner=owner,
-            user=user,
-            rules=rules,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        user = inputs["user"]
+        if (
+            type(user) is not str
+            or not (is_ascii(user) or is_text(user))
+            or len(user) > MAX_TEXT
+        ):
+            raise NotPlain
+        rules = inputs["rules"]
+        if type(rules) is not list or len(rules) > MAX_ENTRIES:
+            raise NotPlain
+        rules = [read_rule(item) for item in rules]
+    except NOT_PLAIN:
+        roles, action, resource, owner, user, rules = read_inputs(INPUTS, inputs)
+    return RUN(
+        roles=roles,
+        action=action,
+        resource=resource,
+        owner=owner,
+        user=user,
+        rules=rules,
+    )
 
 
 SOURCE: Final = Source(
     "nodes/access/access_decision_v1.vsp",
     lines={
-        59: 17, 78: 39, 99: 30,
+        58: 17, 77: 39, 98: 30,
     },
     clauses={
         "constraint": [

@@ -4,14 +4,13 @@
 """Read a line of a web server's access log and say what happened, when and for how many bytes."""
 
 from datetime import datetime, timedelta
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import distinct as array_distinct
 from vesper.kernels.array import drop as array_drop
 from vesper.kernels.array import first as array_first
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import from_microseconds as duration_from_microseconds
 from vesper.kernels.duration import from_minutes as duration_from_minutes
 from vesper.kernels.entry import (
@@ -187,41 +186,35 @@ INPUTS: Final = Inputs({"line": "string"}, {})
 RUN: Final = undecorated(access_log_line_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1:
-                raise NotPlain
-            line = inputs["line"]
-            if (
-                type(line) is not str
-                or not (is_ascii(line) or is_text(line))
-                or len(line) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            (line,) = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(line))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1:
+            raise NotPlain
+        line = inputs["line"]
+        if (
+            type(line) is not str
+            or not (is_ascii(line) or is_text(line))
+            or len(line) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        (line,) = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(line))
 
 
 SOURCE: Final = Source(
     "nodes/logs/access_log_line_v1.vsp",
     lines={
-        75: 9, 79: 31, 82: 40, 90: 42, 91: 42, 97: 43, 98: 43, 103: 44, 104: 44,
-        109: 46, 112: 47, 113: 47, 117: 48, 120: 49, 125: 50, 126: 50, 141: 62, 144: 63,
-        147: 65, 150: 66, 159: 33, 160: 33, 163: 34, 164: 34, 168: 35,
+        74: 9, 78: 31, 81: 40, 89: 42, 90: 42, 96: 43, 97: 43, 102: 44, 103: 44,
+        108: 46, 111: 47, 112: 47, 116: 48, 119: 49, 124: 50, 125: 50, 140: 62, 143: 63,
+        146: 65, 149: 66, 158: 33, 159: 33, 162: 34, 163: 34, 167: 35,
     },
     clauses={
         "constraint": [

@@ -4,7 +4,6 @@
 """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
 
 from datetime import date, datetime, timedelta
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import min as array_min
@@ -15,7 +14,7 @@ from vesper.kernels.date import month as date_month
 from vesper.kernels.date import to_timestamp as date_to_timestamp
 from vesper.kernels.date import weekday_number as date_weekday_number
 from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import add as duration_add
 from vesper.kernels.duration import divide as duration_divide
 from vesper.kernels.duration import from_milliseconds as duration_from_milliseconds
@@ -271,102 +270,96 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(backup_plan_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                6
-                + ("every" in inputs)
-                + ("delay" in inputs)
-                + ("keep_months" in inputs)
-                + ("expected" in inputs)
-            ):
-                raise NotPlain
-            last_run = inputs["last_run"]
-            last_run = read_value("timestamp", last_run)
-            last_label = inputs["last_label"]
-            if (
-                type(last_label) is not str
-                or not (is_ascii(last_label) or is_text(last_label))
-                or len(last_label) > MAX_TEXT
-            ):
-                raise NotPlain
-            every = inputs["every"] if "every" in inputs else "24h"
-            if (
-                type(every) is not str
-                or not (is_ascii(every) or is_text(every))
-                or len(every) > MAX_TEXT
-            ):
-                raise NotPlain
-            delay = inputs["delay"] if "delay" in inputs else timedelta(days=0)
-            delay = read_value("duration", delay)
-            took_ms = inputs["took_ms"]
-            if type(took_ms) is not list or len(took_ms) > MAX_ENTRIES:
-                raise NotPlain
-            took_ms = [read_integer(item) for item in took_ms]
-            keep_months = inputs["keep_months"] if "keep_months" in inputs else 3
-            if (
-                type(keep_months) is not int
-                or not MIN_INTEGER <= keep_months <= MAX_INTEGER
-            ):
-                raise NotPlain
-            no_work_on = inputs["no_work_on"]
-            no_work_on = read_value("array<date>", no_work_on)
-            last_kind = inputs["last_kind"]
-            if (
-                type(last_kind) is not str
-                or last_kind not in {"full", "changes", "skipped"}
-            ):
-                raise NotPlain
-            checksum = inputs["checksum"]
-            checksum = read_value("bytes", checksum)
-            expected = inputs["expected"] if "expected" in inputs else None
-            expected = None if expected is None else read_value("bytes", expected)
-        except NOT_PLAIN:
-            (
-                last_run,
-                last_label,
-                every,
-                delay,
-                took_ms,
-                keep_months,
-                no_work_on,
-                last_kind,
-                checksum,
-                expected,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(
-            last_run=last_run,
-            last_label=last_label,
-            every=every,
-            delay=delay,
-            took_ms=took_ms,
-            keep_months=keep_months,
-            no_work_on=no_work_on,
-            last_kind=last_kind,
-            checksum=checksum,
-            expected=expected,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != (
+            6
+            + ("every" in inputs)
+            + ("delay" in inputs)
+            + ("keep_months" in inputs)
+            + ("expected" in inputs)
+        ):
+            raise NotPlain
+        last_run = inputs["last_run"]
+        last_run = read_value("timestamp", last_run)
+        last_label = inputs["last_label"]
+        if (
+            type(last_label) is not str
+            or not (is_ascii(last_label) or is_text(last_label))
+            or len(last_label) > MAX_TEXT
+        ):
+            raise NotPlain
+        every = inputs["every"] if "every" in inputs else "24h"
+        if (
+            type(every) is not str
+            or not (is_ascii(every) or is_text(every))
+            or len(every) > MAX_TEXT
+        ):
+            raise NotPlain
+        delay = inputs["delay"] if "delay" in inputs else timedelta(days=0)
+        delay = read_value("duration", delay)
+        took_ms = inputs["took_ms"]
+        if type(took_ms) is not list or len(took_ms) > MAX_ENTRIES:
+            raise NotPlain
+        took_ms = [read_integer(item) for item in took_ms]
+        keep_months = inputs["keep_months"] if "keep_months" in inputs else 3
+        if (
+            type(keep_months) is not int
+            or not MIN_INTEGER <= keep_months <= MAX_INTEGER
+        ):
+            raise NotPlain
+        no_work_on = inputs["no_work_on"]
+        no_work_on = read_value("array<date>", no_work_on)
+        last_kind = inputs["last_kind"]
+        if (
+            type(last_kind) is not str
+            or last_kind not in {"full", "changes", "skipped"}
+        ):
+            raise NotPlain
+        checksum = inputs["checksum"]
+        checksum = read_value("bytes", checksum)
+        expected = inputs["expected"] if "expected" in inputs else None
+        expected = None if expected is None else read_value("bytes", expected)
+    except NOT_PLAIN:
+        (
+            last_run,
+            last_label,
+            every,
+            delay,
+            took_ms,
+            keep_months,
+            no_work_on,
+            last_kind,
+            checksum,
+            expected,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(
+        last_run=last_run,
+        last_label=last_label,
+        every=every,
+        delay=delay,
+        took_ms=took_ms,
+        keep_months=keep_months,
+        no_work_on=no_work_on,
+        last_kind=last_kind,
+        checksum=checksum,
+        expected=expected,
+    )
 
 
 SOURCE: Final = Source(
     "nodes/calendar/backup_plan_v1.vsp",
     lines={
-        100: 8, 104: 11, 108: 11, 112: 35, 116: 36, 120: 37, 123: 48, 126: 49, 132: 52,
-        136: 53, 137: 53, 141: 54, 150: 57, 151: 57, 152: 57, 156: 58, 159: 60, 176: 77,
-        179: 79, 194: 84, 195: 84, 201: 39, 209: 40, 217: 41, 225: 42, 232: 43, 233: 43,
+        99: 8, 103: 11, 107: 11, 111: 35, 115: 36, 119: 37, 122: 48, 125: 49, 131: 52,
+        135: 53, 136: 53, 140: 54, 149: 57, 150: 57, 151: 57, 155: 58, 158: 60, 175: 77,
+        178: 79, 193: 84, 194: 84, 200: 39, 208: 40, 216: 41, 224: 42, 231: 43, 232: 43,
     },
     clauses={
         "constraint": [

@@ -3,7 +3,6 @@
 # semantic hash d271e04281d856bfc49bc3026f923a5adfdb0e8d7b3795541320bf3ad17738db
 """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest
@@ -17,7 +16,7 @@ from vesper.kernels.array import max as array_max
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MAX_TEXT,
@@ -306,76 +305,70 @@ def read_change(given: Any) -> Change:
     return {"action": action, "sku": sku, "qty": qty}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                4
-                + ("change" in inputs)
-                + ("coupons" in inputs)
-                + ("voucher" in inputs)
+        if len(inputs) != (
+            4
+            + ("change" in inputs)
+            + ("coupons" in inputs)
+            + ("voucher" in inputs)
+        ):
+            raise NotPlain
+        basket = inputs["basket"]
+        basket = read_value("map<string, integer>", basket)
+        change = inputs["change"] if "change" in inputs else None
+        change = None if change is None else read_change(change)
+        gift_for = inputs["gift_for"]
+        gift_for = read_value("map<string, string>", gift_for)
+        banned = inputs["banned"]
+        banned = read_value("set<string>", banned)
+        customer = inputs["customer"]
+        customer = read_value("set<enum[adult, member, staff]>", customer)
+        coupons = inputs["coupons"] if "coupons" in inputs else frozenset()
+        coupons = read_value("set<string>", coupons)
+        voucher = inputs["voucher"] if "voucher" in inputs else None
+        if voucher is not None:
+            if (
+                type(voucher) is not str
+                or not (is_ascii(voucher) or is_text(voucher))
+                or len(voucher) > MAX_TEXT
             ):
                 raise NotPlain
-            basket = inputs["basket"]
-            basket = read_value("map<string, integer>", basket)
-            change = inputs["change"] if "change" in inputs else None
-            change = None if change is None else read_change(change)
-            gift_for = inputs["gift_for"]
-            gift_for = read_value("map<string, string>", gift_for)
-            banned = inputs["banned"]
-            banned = read_value("set<string>", banned)
-            customer = inputs["customer"]
-            customer = read_value("set<enum[adult, member, staff]>", customer)
-            coupons = inputs["coupons"] if "coupons" in inputs else frozenset()
-            coupons = read_value("set<string>", coupons)
-            voucher = inputs["voucher"] if "voucher" in inputs else None
-            if voucher is not None:
-                if (
-                    type(voucher) is not str
-                    or not (is_ascii(voucher) or is_text(voucher))
-                    or len(voucher) > MAX_TEXT
-                ):
-                    raise NotPlain
-        except NOT_PLAIN:
-            (
-                basket,
-                change,
-                gift_for,
-                banned,
-                customer,
-                coupons,
-                voucher,
-            ) = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(
-            basket=basket,
-            change=change,
-            gift_for=gift_for,
-            banned=banned,
-            customer=customer,
-            coupons=coupons,
-            voucher=voucher,
-        ))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+    except NOT_PLAIN:
+        (
+            basket,
+            change,
+            gift_for,
+            banned,
+            customer,
+            coupons,
+            voucher,
+        ) = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(
+        basket=basket,
+        change=change,
+        gift_for=gift_for,
+        banned=banned,
+        customer=customer,
+        coupons=coupons,
+        voucher=voucher,
+    ))
 
 
 SOURCE: Final = Source(
     "nodes/shop/basket_rules_v1.vsp",
     lines={
-        102: 11, 106: 11, 110: 11, 114: 42, 118: 43, 124: 56, 127: 56, 132: 58, 138: 60,
-        148: 62, 151: 64, 152: 64, 156: 65, 160: 66, 168: 68, 178: 70, 183: 71, 189: 72,
-        194: 73, 200: 82, 212: 86, 215: 87, 217: 87, 222: 45, 230: 46, 234: 47, 242: 48,
-        250: 49,
+        101: 11, 105: 11, 109: 11, 113: 42, 117: 43, 123: 56, 126: 56, 131: 58, 137: 60,
+        147: 62, 150: 64, 151: 64, 155: 65, 159: 66, 167: 68, 177: 70, 182: 71, 188: 72,
+        193: 73, 199: 82, 211: 86, 214: 87, 216: 87, 221: 45, 229: 46, 233: 47, 241: 48,
+        249: 49,
     },
     clauses={
         "constraint": [

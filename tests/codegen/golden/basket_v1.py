@@ -3,12 +3,12 @@
 # semantic hash 88f5786b866c14ac09d8c88f64d1d46bcdf52df5bd2c2f40c5779a471531848f
 """Use every form of collections, records and optionals at least once."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
@@ -283,51 +283,38 @@ def read_line(given: Any) -> Line:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 5 + ("cap" in inputs):
-                raise NotPlain
-            lines = inputs["lines"]
-            if type(lines) is not list or len(lines) > MAX_ENTRIES:
-                raise NotPlain
-            lines = [read_line(item) for item in lines]
-            rates = inputs["rates"]
-            rates = read_value("map<string, decimal>", rates)
-            colours = inputs["colours"]
-            colours = read_value("set<enum[red, green, blue]>", colours)
-            pick = inputs["pick"]
-            if type(pick) is not int or not MIN_INTEGER <= pick <= MAX_INTEGER:
-                raise NotPlain
-            cap = inputs["cap"] if "cap" in inputs else None
-            if cap is not None and (type(cap) is not Decimal or not is_finite(cap)):
-                raise NotPlain
-            cap = None if cap is None else cap + D_0
-            kind = inputs["kind"]
-            if type(kind) is not str or kind not in {"big", "small"}:
-                raise NotPlain
-        except NOT_PLAIN:
-            lines, rates, colours, pick, cap, kind = read_inputs(INPUTS, inputs)
-        return RUN(
-            lines=lines,
-            rates=rates,
-            colours=colours,
-            pick=pick,
-            cap=cap,
-            kind=kind,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 5 + ("cap" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        colours = inputs["colours"]
+        colours = read_value("set<enum[red, green, blue]>", colours)
+        pick = inputs["pick"]
+        if type(pick) is not int or not MIN_INTEGER <= pick <= MAX_INTEGER:
+            raise NotPlain
+        cap = inputs["cap"] if "cap" in inputs else None
+        if cap is not None and (type(cap) is not Decimal or not is_finite(cap)):
+            raise NotPlain
+        cap = None if cap is None else cap + D_0
+        kind = inputs["kind"]
+        if type(kind) is not str or kind not in {"big", "small"}:
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, rates, colours, pick, cap, kind = read_inputs(INPUTS, inputs)
+    return RUN(lines=lines, rates=rates, colours=colours, pick=pick, cap=cap, kind=kind)
 
 
 SOURCE: Final = Source(

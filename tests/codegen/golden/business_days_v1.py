@@ -4,7 +4,6 @@
 """Promise a delivery day for an order, counting only the days on which the carrier works."""
 
 from datetime import date, datetime
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import add_business_days as date_add_business_days
@@ -13,7 +12,7 @@ from vesper.kernels.date import days_between as date_days_between
 from vesper.kernels.date import is_business_day as date_is_business_day
 from vesper.kernels.date import text as date_text
 from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -192,77 +191,71 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(business_days_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                3
-                + ("handling" in inputs)
-                + ("cutoff_hour" in inputs)
-                + ("weekend" in inputs)
-                + ("wanted_by" in inputs)
-            ):
-                raise NotPlain
-            ordered_at = inputs["ordered_at"]
-            ordered_at = read_value("timestamp", ordered_at)
-            handling = inputs["handling"] if "handling" in inputs else 1
-            if type(handling) is not int or not MIN_INTEGER <= handling <= MAX_INTEGER:
-                raise NotPlain
-            transit = inputs["transit"]
-            if type(transit) is not int or not MIN_INTEGER <= transit <= MAX_INTEGER:
-                raise NotPlain
-            cutoff_hour = inputs["cutoff_hour"] if "cutoff_hour" in inputs else 14
-            if (
-                type(cutoff_hour) is not int
-                or not MIN_INTEGER <= cutoff_hour <= MAX_INTEGER
-            ):
-                raise NotPlain
-            holidays = inputs["holidays"]
-            holidays = read_value("set<date>", holidays)
-            weekend = (
-                inputs["weekend"] if "weekend" in inputs else frozenset({"saturday", "sunday"})
-            )
-            weekend = read_value("set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend)
-            wanted_by = inputs["wanted_by"] if "wanted_by" in inputs else None
-            wanted_by = None if wanted_by is None else read_value("date", wanted_by)
-        except NOT_PLAIN:
-            (
-                ordered_at,
-                handling,
-                transit,
-                cutoff_hour,
-                holidays,
-                weekend,
-                wanted_by,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(
-            ordered_at=ordered_at,
-            handling=handling,
-            transit=transit,
-            cutoff_hour=cutoff_hour,
-            holidays=holidays,
-            weekend=weekend,
-            wanted_by=wanted_by,
+        if len(inputs) != (
+            3
+            + ("handling" in inputs)
+            + ("cutoff_hour" in inputs)
+            + ("weekend" in inputs)
+            + ("wanted_by" in inputs)
+        ):
+            raise NotPlain
+        ordered_at = inputs["ordered_at"]
+        ordered_at = read_value("timestamp", ordered_at)
+        handling = inputs["handling"] if "handling" in inputs else 1
+        if type(handling) is not int or not MIN_INTEGER <= handling <= MAX_INTEGER:
+            raise NotPlain
+        transit = inputs["transit"]
+        if type(transit) is not int or not MIN_INTEGER <= transit <= MAX_INTEGER:
+            raise NotPlain
+        cutoff_hour = inputs["cutoff_hour"] if "cutoff_hour" in inputs else 14
+        if (
+            type(cutoff_hour) is not int
+            or not MIN_INTEGER <= cutoff_hour <= MAX_INTEGER
+        ):
+            raise NotPlain
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        weekend = (
+            inputs["weekend"] if "weekend" in inputs else frozenset({"saturday", "sunday"})
         )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        weekend = read_value("set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend)
+        wanted_by = inputs["wanted_by"] if "wanted_by" in inputs else None
+        wanted_by = None if wanted_by is None else read_value("date", wanted_by)
+    except NOT_PLAIN:
+        (
+            ordered_at,
+            handling,
+            transit,
+            cutoff_hour,
+            holidays,
+            weekend,
+            wanted_by,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(
+        ordered_at=ordered_at,
+        handling=handling,
+        transit=transit,
+        cutoff_hour=cutoff_hour,
+        holidays=holidays,
+        weekend=weekend,
+        wanted_by=wanted_by,
+    )
 
 
 SOURCE: Final = Source(
     "nodes/calendar/business_days_v1.vsp",
     lines={
-        61: 7, 65: 7, 69: 8, 73: 8, 77: 9, 81: 9, 85: 28, 89: 29, 104: 42, 108: 43,
-        111: 44, 125: 47, 129: 48, 130: 48, 139: 31, 147: 32, 154: 33, 155: 33, 163: 34,
+        60: 7, 64: 7, 68: 8, 72: 8, 76: 9, 80: 9, 84: 28, 88: 29, 103: 42, 107: 43,
+        110: 44, 124: 47, 128: 48, 129: 48, 138: 31, 146: 32, 153: 33, 154: 33, 162: 34,
     },
     clauses={
         "constraint": [

@@ -3,7 +3,7 @@
 # semantic hash c63cdcbb0b6b134f676090879b2a14e2299095c2fd66b55614f626a240a5b956
 """Find the check digit of an article, book or vehicle number and say whether the one given is right."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
@@ -12,8 +12,8 @@ from vesper.kernels.array import concat as array_concat
 from vesper.kernels.array import range as array_range
 from vesper.kernels.array import take as array_take
 from vesper.kernels.boolean import text as boolean_text
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.entry import (
@@ -225,47 +225,41 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(check_digits_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("given" in inputs):
-                raise NotPlain
-            scheme = inputs["scheme"]
+        if len(inputs) != 2 + ("given" in inputs):
+            raise NotPlain
+        scheme = inputs["scheme"]
+        if (
+            type(scheme) is not str
+            or scheme not in {"ean13", "isbn10", "damm", "mod97"}
+        ):
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+        given = inputs["given"] if "given" in inputs else None
+        if given is not None:
             if (
-                type(scheme) is not str
-                or scheme not in {"ean13", "isbn10", "damm", "mod97"}
+                type(given) is not str
+                or not (is_ascii(given) or is_text(given))
+                or len(given) > MAX_TEXT
             ):
                 raise NotPlain
-            number = inputs["number"]
-            if (
-                type(number) is not str
-                or not (is_ascii(number) or is_text(number))
-                or len(number) > MAX_TEXT
-            ):
-                raise NotPlain
-            given = inputs["given"] if "given" in inputs else None
-            if given is not None:
-                if (
-                    type(given) is not str
-                    or not (is_ascii(given) or is_text(given))
-                    or len(given) > MAX_TEXT
-                ):
-                    raise NotPlain
-        except NOT_PLAIN:
-            scheme, number, given = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(scheme, number, given))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+    except NOT_PLAIN:
+        scheme, number, given = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(scheme, number, given))
 
 
 SOURCE: Final = Source(

@@ -4,7 +4,7 @@
 """Read one line of a bank's CSV export, with quoted fields, into a booking."""
 
 from datetime import date
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
@@ -12,7 +12,7 @@ from vesper.kernels.array import concat as array_concat
 from vesper.kernels.array import get as array_get
 from vesper.kernels.array import range as array_range
 from vesper.kernels.date import parse as date_parse
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.entry import (
     MAX_TEXT,
@@ -203,39 +203,33 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(csv_line_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("separator" in inputs) + ("is_german" in inputs):
-                raise NotPlain
-            line = inputs["line"]
-            if (
-                type(line) is not str
-                or not (is_ascii(line) or is_text(line))
-                or len(line) > MAX_TEXT
-            ):
-                raise NotPlain
-            separator: Any = inputs["separator"] if "separator" in inputs else ";"
-            if type(separator) is not str or separator not in {";", ",", "|"}:
-                raise NotPlain
-            is_german = inputs["is_german"] if "is_german" in inputs else True
-            if type(is_german) is not bool:
-                raise NotPlain
-        except NOT_PLAIN:
-            line, separator, is_german = read_inputs(INPUTS, inputs)
-        return RUN(line, separator, is_german)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1 + ("separator" in inputs) + ("is_german" in inputs):
+            raise NotPlain
+        line = inputs["line"]
+        if (
+            type(line) is not str
+            or not (is_ascii(line) or is_text(line))
+            or len(line) > MAX_TEXT
+        ):
+            raise NotPlain
+        separator: Any = inputs["separator"] if "separator" in inputs else ";"
+        if type(separator) is not str or separator not in {";", ",", "|"}:
+            raise NotPlain
+        is_german = inputs["is_german"] if "is_german" in inputs else True
+        if type(is_german) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        line, separator, is_german = read_inputs(INPUTS, inputs)
+    return RUN(line, separator, is_german)
 
 
 SOURCE: Final = Source(

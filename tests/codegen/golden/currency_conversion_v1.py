@@ -3,11 +3,11 @@
 # semantic hash 6871a3ea4d89713ebff5bc4e664f940d79d60c78c0d394b1421aecb0a53519b3
 """Convert an amount through a base currency and round it the way the target is paid out."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_TEXT,
@@ -130,50 +130,44 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(currency_conversion_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("fee" in inputs):
-                raise NotPlain
-            amount = inputs["amount"]
-            if type(amount) is not Decimal or not is_finite(amount):
-                raise NotPlain
-            amount = amount + D_0
-            from_ = inputs["from"]
-            if (
-                type(from_) is not str
-                or not (is_ascii(from_) or is_text(from_))
-                or len(from_) > MAX_TEXT
-            ):
-                raise NotPlain
-            to = inputs["to"]
-            if (
-                type(to) is not str
-                or not (is_ascii(to) or is_text(to))
-                or len(to) > MAX_TEXT
-            ):
-                raise NotPlain
-            rates = inputs["rates"]
-            rates = read_value("map<string, decimal>", rates)
-            fee = inputs["fee"] if "fee" in inputs else D_0_01
-            if type(fee) is not Decimal or not is_finite(fee):
-                raise NotPlain
-            fee = fee + D_0
-        except NOT_PLAIN:
-            amount, from_, to, rates, fee = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(amount, from_, to, rates, fee))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4 + ("fee" in inputs):
+            raise NotPlain
+        amount = inputs["amount"]
+        if type(amount) is not Decimal or not is_finite(amount):
+            raise NotPlain
+        amount = amount + D_0
+        from_ = inputs["from"]
+        if (
+            type(from_) is not str
+            or not (is_ascii(from_) or is_text(from_))
+            or len(from_) > MAX_TEXT
+        ):
+            raise NotPlain
+        to = inputs["to"]
+        if (
+            type(to) is not str
+            or not (is_ascii(to) or is_text(to))
+            or len(to) > MAX_TEXT
+        ):
+            raise NotPlain
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        fee = inputs["fee"] if "fee" in inputs else D_0_01
+        if type(fee) is not Decimal or not is_finite(fee):
+            raise NotPlain
+        fee = fee + D_0
+    except NOT_PLAIN:
+        amount, from_, to, rates, fee = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(amount, from_, to, rates, fee))
 
 
 SOURCE: Final = Source(

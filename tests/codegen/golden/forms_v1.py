@@ -3,7 +3,7 @@
 # semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
 """Use every form that goes by what it computes for each item, functions of the node and named types."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
@@ -12,8 +12,8 @@ from vesper.kernels.array import first as array_first
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import avg as decimal_avg
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -140,7 +140,7 @@ def forms_v1(
         raise ContractBroken("constraint", 6, {"lines": lines})
 
     # constraint, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in lines):
+    if not all(item["qty"] * item["price"] <= D_1000000 for item in lines):
         raise ContractBroken("constraint", 7, {"lines": lines})
 
     # constraint, line 6: item > 0
@@ -250,13 +250,13 @@ def forms_v1(
     # step weight, line 91
     acc_ = D_0_5
     for k, v in entries_of(stock):
-        acc_ = acc_ + Decimal(checked(v * checked(len(k) + 1)))
+        acc_ = acc_ + checked(v * checked(len(k) + 1))
     weight = acc_
 
     # step worth, line 92
     worth = (
-        sum(([net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even") for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]][0] for each in lines), D_0)
-        + [sum(([net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even") for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]][0] for each_ in of), D_0) for of in [[line for line in lines if line["qty"] > 1]]][0]
+        sum(([net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even") for net in [unsigned_zero(each["qty"] * each["price"])]][0] for each in lines), D_0)
+        + [sum(([net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even") for net_ in [unsigned_zero(each_["qty"] * each_["price"])]][0] for each_ in of), D_0) for of in [[line for line in lines if line["qty"] > 1]]][0]
     )
 
     # step average, line 93
@@ -384,45 +384,39 @@ def read_line(given: Any) -> Line:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 5 + ("most" in inputs):
+        if len(inputs) != 5 + ("most" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        counts = inputs["counts"]
+        if type(counts) is not list or len(counts) > MAX_ENTRIES:
+            raise NotPlain
+        counts = [read_integer(item) for item in counts]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+        codes = inputs["codes"]
+        codes = read_value("set<string>", codes)
+        order = inputs["order"]
+        if type(order) is not str or order not in {"ascending", "descending"}:
+            raise NotPlain
+        most = inputs["most"] if "most" in inputs else None
+        if most is not None:
+            if type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER:
                 raise NotPlain
-            lines = inputs["lines"]
-            if type(lines) is not list or len(lines) > MAX_ENTRIES:
-                raise NotPlain
-            lines = [read_line(item) for item in lines]
-            counts = inputs["counts"]
-            if type(counts) is not list or len(counts) > MAX_ENTRIES:
-                raise NotPlain
-            counts = [read_integer(item) for item in counts]
-            stock = inputs["stock"]
-            stock = read_value("map<string, integer>", stock)
-            codes = inputs["codes"]
-            codes = read_value("set<string>", codes)
-            order = inputs["order"]
-            if type(order) is not str or order not in {"ascending", "descending"}:
-                raise NotPlain
-            most = inputs["most"] if "most" in inputs else None
-            if most is not None:
-                if type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER:
-                    raise NotPlain
-        except NOT_PLAIN:
-            lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
-        return RUN(lines, counts, stock, codes, order, most)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+    except NOT_PLAIN:
+        lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
+    return RUN(lines, counts, stock, codes, order, most)
 
 
 SOURCE: Final = Source(

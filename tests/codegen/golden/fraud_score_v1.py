@@ -3,12 +3,12 @@
 # semantic hash 5a5e27c0e1f839f05cf6854cf913c848b8d82e3d7d755127c108b88c4a4b02f6
 """Score a purchase against the customer's history and list the reasons."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
@@ -184,42 +184,36 @@ def read_purchase(given: Any) -> Purchase:
     return {"amount": amount + D_0, "country": country, "hour": hour}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 3 + ("limit" in inputs):
-                raise NotPlain
-            purchase = inputs["purchase"]
-            purchase = read_purchase(purchase)
-            history = inputs["history"]
-            if type(history) is not list or len(history) > MAX_ENTRIES:
-                raise NotPlain
-            history = [read_purchase(item) for item in history]
-            home = inputs["home"]
-            if (
-                type(home) is not str
-                or not (is_ascii(home) or is_text(home))
-                or len(home) > MAX_TEXT
-            ):
-                raise NotPlain
-            limit = inputs["limit"] if "limit" in inputs else 60
-            if type(limit) is not int or not MIN_INTEGER <= limit <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            purchase, history, home, limit = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(purchase, history, home, limit))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 3 + ("limit" in inputs):
+            raise NotPlain
+        purchase = inputs["purchase"]
+        purchase = read_purchase(purchase)
+        history = inputs["history"]
+        if type(history) is not list or len(history) > MAX_ENTRIES:
+            raise NotPlain
+        history = [read_purchase(item) for item in history]
+        home = inputs["home"]
+        if (
+            type(home) is not str
+            or not (is_ascii(home) or is_text(home))
+            or len(home) > MAX_TEXT
+        ):
+            raise NotPlain
+        limit = inputs["limit"] if "limit" in inputs else 60
+        if type(limit) is not int or not MIN_INTEGER <= limit <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        purchase, history, home, limit = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(purchase, history, home, limit))
 
 
 SOURCE: Final = Source(

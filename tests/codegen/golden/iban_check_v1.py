@@ -3,12 +3,12 @@
 # semantic hash 399c8a844841b07eb537eca668ecd36b3298c0fac88e080819b14c83f39a7222
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.entry import (
     MAX_TEXT,
@@ -106,33 +106,27 @@ INPUTS: Final = Inputs({"iban": "string"}, {})
 RUN: Final = undecorated(iban_check_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1:
-                raise NotPlain
-            iban = inputs["iban"]
-            if (
-                type(iban) is not str
-                or not (is_ascii(iban) or is_text(iban))
-                or len(iban) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            (iban,) = read_inputs(INPUTS, inputs)
-        return RUN(iban)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1:
+            raise NotPlain
+        iban = inputs["iban"]
+        if (
+            type(iban) is not str
+            or not (is_ascii(iban) or is_text(iban))
+            or len(iban) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        (iban,) = read_inputs(INPUTS, inputs)
+    return RUN(iban)
 
 
 SOURCE: Final = Source(

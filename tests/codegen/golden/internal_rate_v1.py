@@ -3,16 +3,16 @@
 # semantic hash 89d03f5d4db13a915f5bd52abb2c61b76594f09288fc224d08aadd1ae1308fb4
 """Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import append as array_append
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import abs as decimal_abs
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import sum as decimal_sum
 from vesper.kernels.decimal import text as decimal_text
@@ -199,34 +199,28 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(internal_rate_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("precision" in inputs):
-                raise NotPlain
-            flows = inputs["flows"]
-            if type(flows) is not list or len(flows) > MAX_ENTRIES:
-                raise NotPlain
-            flows = [read_decimal(item) for item in flows]
-            precision = inputs["precision"] if "precision" in inputs else D_0_000001
-            if type(precision) is not Decimal or not is_finite(precision):
-                raise NotPlain
-            precision = precision + D_0
-        except NOT_PLAIN:
-            flows, precision = read_inputs(INPUTS, inputs)
-        return RUN(flows, precision)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1 + ("precision" in inputs):
+            raise NotPlain
+        flows = inputs["flows"]
+        if type(flows) is not list or len(flows) > MAX_ENTRIES:
+            raise NotPlain
+        flows = [read_decimal(item) for item in flows]
+        precision = inputs["precision"] if "precision" in inputs else D_0_000001
+        if type(precision) is not Decimal or not is_finite(precision):
+            raise NotPlain
+        precision = precision + D_0
+    except NOT_PLAIN:
+        flows, precision = read_inputs(INPUTS, inputs)
+    return RUN(flows, precision)
 
 
 SOURCE: Final = Source(

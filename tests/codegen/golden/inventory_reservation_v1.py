@@ -3,11 +3,10 @@
 # semantic hash c0018273515dac56943cb924ffaac9104d7c5c092aab24ddc5234542b0c0ae30
 """Reserve what is in stock for an order and say what must wait."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
@@ -136,39 +135,33 @@ def read_wanted(given: Any) -> Wanted:
     return {"sku": sku, "qty": qty}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2:
-                raise NotPlain
-            order = inputs["order"]
-            if type(order) is not list or len(order) > MAX_ENTRIES:
-                raise NotPlain
-            order = [read_wanted(item) for item in order]
-            stock = inputs["stock"]
-            stock = read_value("map<string, integer>", stock)
-        except NOT_PLAIN:
-            order, stock = read_inputs(INPUTS, inputs)
-        return RUN(order, stock)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2:
+            raise NotPlain
+        order = inputs["order"]
+        if type(order) is not list or len(order) > MAX_ENTRIES:
+            raise NotPlain
+        order = [read_wanted(item) for item in order]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+    except NOT_PLAIN:
+        order, stock = read_inputs(INPUTS, inputs)
+    return RUN(order, stock)
 
 
 SOURCE: Final = Source(
     "nodes/shop/inventory_reservation_v1.vsp",
     lines={
-        54: 10, 58: 10, 62: 10, 66: 25, 70: 26, 73: 34, 78: 35, 79: 35, 83: 36, 84: 36,
-        92: 28, 96: 29,
+        53: 10, 57: 10, 61: 10, 65: 25, 69: 26, 72: 34, 77: 35, 78: 35, 82: 36, 83: 36,
+        91: 28, 95: 29,
     },
     clauses={
         "constraint": [

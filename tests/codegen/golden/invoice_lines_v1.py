@@ -3,14 +3,14 @@
 # semantic hash 6d13da3783e0640efb305d8378105fa67d760db0b087f72911e2f33f4424f6c3
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import enumerate as array_enumerate
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import reverse as array_reverse
 from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.entry import (
@@ -214,7 +214,7 @@ def invoice_lines_v1(
             )
 
         # step amount, line 92
-        amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
+        amount = unsigned_zero(counted_ * place["value"]["price"])
         keep(
             collected,
             {"position": checked(place["index"] + 1), "sku": place["value"]["sku"], "qty": counted_, "net": amount, "status": status},
@@ -344,69 +344,63 @@ def read_line(given: Any) -> Line:
     return {"sku": sku, "qty": qty, "price": price + D_0}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                2
-                + ("vat" in inputs)
-                + ("customer" in inputs)
-                + ("previous" in inputs)
-                + ("last_sku" in inputs)
-            ):
-                raise NotPlain
-            ordered = inputs["ordered"]
-            if type(ordered) is not list or len(ordered) > MAX_ENTRIES:
-                raise NotPlain
-            ordered = [read_line(item) for item in ordered]
-            delivered = inputs["delivered"]
-            if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
-                raise NotPlain
-            delivered = [read_line(item) for item in delivered]
-            vat: Any = inputs["vat"] if "vat" in inputs else "standard"
-            if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
-                raise NotPlain
-            customer = inputs["customer"] if "customer" in inputs else ""
+        if len(inputs) != (
+            2
+            + ("vat" in inputs)
+            + ("customer" in inputs)
+            + ("previous" in inputs)
+            + ("last_sku" in inputs)
+        ):
+            raise NotPlain
+        ordered = inputs["ordered"]
+        if type(ordered) is not list or len(ordered) > MAX_ENTRIES:
+            raise NotPlain
+        ordered = [read_line(item) for item in ordered]
+        delivered = inputs["delivered"]
+        if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
+            raise NotPlain
+        delivered = [read_line(item) for item in delivered]
+        vat: Any = inputs["vat"] if "vat" in inputs else "standard"
+        if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
+            raise NotPlain
+        customer = inputs["customer"] if "customer" in inputs else ""
+        if (
+            type(customer) is not str
+            or not (is_ascii(customer) or is_text(customer))
+            or len(customer) > MAX_TEXT
+        ):
+            raise NotPlain
+        previous = inputs["previous"] if "previous" in inputs else None
+        previous = (
+            None if previous is None else read_value("map<string, integer>", previous)
+        )
+        last_sku = inputs["last_sku"] if "last_sku" in inputs else None
+        if last_sku is not None:
             if (
-                type(customer) is not str
-                or not (is_ascii(customer) or is_text(customer))
-                or len(customer) > MAX_TEXT
+                type(last_sku) is not str
+                or not (is_ascii(last_sku) or is_text(last_sku))
+                or len(last_sku) > MAX_TEXT
             ):
                 raise NotPlain
-            previous = inputs["previous"] if "previous" in inputs else None
-            previous = (
-                None if previous is None else read_value("map<string, integer>", previous)
-            )
-            last_sku = inputs["last_sku"] if "last_sku" in inputs else None
-            if last_sku is not None:
-                if (
-                    type(last_sku) is not str
-                    or not (is_ascii(last_sku) or is_text(last_sku))
-                    or len(last_sku) > MAX_TEXT
-                ):
-                    raise NotPlain
-        except NOT_PLAIN:
-            (
-                ordered,
-                delivered,
-                vat,
-                customer,
-                previous,
-                last_sku,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(ordered, delivered, vat, customer, previous, last_sku)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+    except NOT_PLAIN:
+        (
+            ordered,
+            delivered,
+            vat,
+            customer,
+            previous,
+            last_sku,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(ordered, delivered, vat, customer, previous, last_sku)
 
 
 SOURCE: Final = Source(

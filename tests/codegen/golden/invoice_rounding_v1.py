@@ -3,11 +3,11 @@
 # semantic hash 113079f12c6638bd14c6d77da07c4ee1e23ce854511dea79a15408e63b1845c4
 """Round the lines of an invoice so that they add up to the rounded total."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import allocate as decimal_allocate
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -100,34 +100,28 @@ INPUTS: Final = Inputs({"net_amounts": "array<decimal>", "vat_rate": "decimal"},
 RUN: Final = undecorated(invoice_rounding_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2:
-                raise NotPlain
-            net_amounts = inputs["net_amounts"]
-            if type(net_amounts) is not list or len(net_amounts) > MAX_ENTRIES:
-                raise NotPlain
-            net_amounts = [read_decimal(item) for item in net_amounts]
-            vat_rate = inputs["vat_rate"]
-            if type(vat_rate) is not Decimal or not is_finite(vat_rate):
-                raise NotPlain
-            vat_rate = vat_rate + D_0
-        except NOT_PLAIN:
-            net_amounts, vat_rate = read_inputs(INPUTS, inputs)
-        return RUN(net_amounts, vat_rate)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2:
+            raise NotPlain
+        net_amounts = inputs["net_amounts"]
+        if type(net_amounts) is not list or len(net_amounts) > MAX_ENTRIES:
+            raise NotPlain
+        net_amounts = [read_decimal(item) for item in net_amounts]
+        vat_rate = inputs["vat_rate"]
+        if type(vat_rate) is not Decimal or not is_finite(vat_rate):
+            raise NotPlain
+        vat_rate = vat_rate + D_0
+    except NOT_PLAIN:
+        net_amounts, vat_rate = read_inputs(INPUTS, inputs)
+    return RUN(net_amounts, vat_rate)
 
 
 SOURCE: Final = Source(

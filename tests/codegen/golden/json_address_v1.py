@@ -4,13 +4,12 @@
 """Read a postal address from whatever a partner's API sent, and write it in one canonical form."""
 
 from datetime import date
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_TEXT,
     NOT_PLAIN,
@@ -178,43 +177,37 @@ INPUTS: Final = Inputs({"payload": "json", "country": "string"}, {"country": "DE
 RUN: Final = undecorated(json_address_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("country" in inputs):
-                raise NotPlain
-            payload = inputs["payload"]
-            payload = read_value("json", payload)
-            country = inputs["country"] if "country" in inputs else "DE"
-            if (
-                type(country) is not str
-                or not (is_ascii(country) or is_text(country))
-                or len(country) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            payload, country = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(payload, country))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1 + ("country" in inputs):
+            raise NotPlain
+        payload = inputs["payload"]
+        payload = read_value("json", payload)
+        country = inputs["country"] if "country" in inputs else "DE"
+        if (
+            type(country) is not str
+            or not (is_ascii(country) or is_text(country))
+            or len(country) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        payload, country = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(payload, country))
 
 
 SOURCE: Final = Source(
     "nodes/data/json_address_v1.vsp",
     lines={
-        77: 16, 81: 33, 93: 50, 96: 51, 99: 52, 101: 52, 108: 53, 109: 53, 115: 55,
-        116: 56, 117: 57, 119: 59, 123: 60, 132: 67, 138: 69, 139: 69, 144: 70, 148: 35,
-        151: 36, 152: 36, 159: 37, 160: 37,
+        76: 16, 80: 33, 92: 50, 95: 51, 98: 52, 100: 52, 107: 53, 108: 53, 114: 55,
+        115: 56, 116: 57, 118: 59, 122: 60, 131: 67, 137: 69, 138: 69, 143: 70, 147: 35,
+        150: 36, 151: 36, 158: 37, 159: 37,
     },
     clauses={
         "constraint": [

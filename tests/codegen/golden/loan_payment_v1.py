@@ -3,12 +3,12 @@
 # semantic hash 79c480887177f77b106e8706bd727f49a03a185d2f21bcec75b1c84e9229f6d9
 """Work out the monthly payment of a loan and what it costs in all."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import pow as decimal_pow
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
@@ -88,7 +88,7 @@ def loan_payment_v1(
     )
 
     # step total, line 29
-    total = unsigned_zero(payment * Decimal(months))
+    total = unsigned_zero(payment * months)
 
     # step interest, line 30
     interest = total - principal
@@ -97,7 +97,7 @@ def loan_payment_v1(
     first_interest = decimal_round(unsigned_zero(principal * monthly), 2, "half_up")
 
     # postcondition, line 19: total >= principal - 0.01 * months
-    if not total >= principal - D_0_01 * Decimal(months):
+    if not total >= principal - D_0_01 * months:
         raise ContractBroken(
             "postcondition",
             0,
@@ -127,37 +127,31 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(loan_payment_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 3:
-                raise NotPlain
-            principal = inputs["principal"]
-            if type(principal) is not Decimal or not is_finite(principal):
-                raise NotPlain
-            principal = principal + D_0
-            annual_rate = inputs["annual_rate"]
-            if type(annual_rate) is not Decimal or not is_finite(annual_rate):
-                raise NotPlain
-            annual_rate = annual_rate + D_0
-            months = inputs["months"]
-            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            principal, annual_rate, months = read_inputs(INPUTS, inputs)
-        return RUN(principal, annual_rate, months)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 3:
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        principal, annual_rate, months = read_inputs(INPUTS, inputs)
+    return RUN(principal, annual_rate, months)
 
 
 SOURCE: Final = Source(

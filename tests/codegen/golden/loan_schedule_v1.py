@@ -4,7 +4,7 @@
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import last as array_last
@@ -12,8 +12,8 @@ from vesper.kernels.array import range as array_range
 from vesper.kernels.date import add_months as date_add_months
 from vesper.kernels.date import text as date_text
 from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_INTEGER,
@@ -281,49 +281,37 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(loan_schedule_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("extra" in inputs):
-                raise NotPlain
-            principal = inputs["principal"]
-            if type(principal) is not Decimal or not is_finite(principal):
-                raise NotPlain
-            principal = principal + D_0
-            annual_rate = inputs["annual_rate"]
-            if type(annual_rate) is not Decimal or not is_finite(annual_rate):
-                raise NotPlain
-            annual_rate = annual_rate + D_0
-            months = inputs["months"]
-            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
-                raise NotPlain
-            first_due = inputs["first_due"]
-            first_due = read_value("date", first_due)
-            extra = inputs["extra"] if "extra" in inputs else D_0
-            if type(extra) is not Decimal or not is_finite(extra):
-                raise NotPlain
-            extra = extra + D_0
-        except NOT_PLAIN:
-            (
-                principal,
-                annual_rate,
-                months,
-                first_due,
-                extra,
-            ) = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(principal, annual_rate, months, first_due, extra))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4 + ("extra" in inputs):
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        first_due = inputs["first_due"]
+        first_due = read_value("date", first_due)
+        extra = inputs["extra"] if "extra" in inputs else D_0
+        if type(extra) is not Decimal or not is_finite(extra):
+            raise NotPlain
+        extra = extra + D_0
+    except NOT_PLAIN:
+        principal, annual_rate, months, first_due, extra = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(principal, annual_rate, months, first_due, extra))
 
 
 SOURCE: Final = Source(

@@ -3,10 +3,9 @@
 # semantic hash 5378b1546fefb1b2a822cb5786cb3e1fa475f63f06130d562ea71beae2f0cc2a
 """Take card numbers, e-mail addresses and tokens out of a log line, and count what was found."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_TEXT,
     NOT_PLAIN,
@@ -135,43 +134,37 @@ INPUTS: Final = Inputs({"line": "string", "keep_tail": "boolean"}, {"keep_tail":
 RUN: Final = undecorated(log_redaction_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("keep_tail" in inputs):
-                raise NotPlain
-            line = inputs["line"]
-            if (
-                type(line) is not str
-                or not (is_ascii(line) or is_text(line))
-                or len(line) > MAX_TEXT
-            ):
-                raise NotPlain
-            keep_tail = inputs["keep_tail"] if "keep_tail" in inputs else False
-            if type(keep_tail) is not bool:
-                raise NotPlain
-        except NOT_PLAIN:
-            line, keep_tail = read_inputs(INPUTS, inputs)
-        return RUN(line, keep_tail)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1 + ("keep_tail" in inputs):
+            raise NotPlain
+        line = inputs["line"]
+        if (
+            type(line) is not str
+            or not (is_ascii(line) or is_text(line))
+            or len(line) > MAX_TEXT
+        ):
+            raise NotPlain
+        keep_tail = inputs["keep_tail"] if "keep_tail" in inputs else False
+        if type(keep_tail) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        line, keep_tail = read_inputs(INPUTS, inputs)
+    return RUN(line, keep_tail)
 
 
 SOURCE: Final = Source(
     "nodes/logs/log_redaction_v1.vsp",
     lines={
-        46: 6, 49: 27, 55: 28, 62: 29, 68: 30, 75: 32, 78: 33, 81: 34, 85: 35, 106: 45,
-        110: 20, 118: 21, 122: 22,
+        45: 6, 48: 27, 54: 28, 61: 29, 67: 30, 74: 32, 77: 33, 80: 34, 84: 35, 105: 45,
+        109: 20, 117: 21, 121: 22,
     },
     clauses={
         "constraint": [

@@ -3,11 +3,10 @@
 # semantic hash 8c5463c26c7a688a8914d1d4ec4030bd7089f1804babcb0257376142ac355dd4
 """Check the last digit of a card number by the Luhn rule and name the brand."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_TEXT,
     NOT_PLAIN,
@@ -86,39 +85,33 @@ INPUTS: Final = Inputs({"number": "string"}, {})
 RUN: Final = undecorated(luhn_check_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1:
-                raise NotPlain
-            number = inputs["number"]
-            if (
-                type(number) is not str
-                or not (is_ascii(number) or is_text(number))
-                or len(number) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            (number,) = read_inputs(INPUTS, inputs)
-        return RUN(number)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        (number,) = read_inputs(INPUTS, inputs)
+    return RUN(number)
 
 
 SOURCE: Final = Source(
     "nodes/checks/luhn_check_v1.vsp",
     lines={
-        47: 6, 50: 17, 57: 20, 58: 20, 62: 21, 68: 22, 75: 28,
+        46: 6, 49: 17, 56: 20, 57: 20, 61: 21, 67: 22, 74: 28,
     },
     clauses={
         "constraint": [

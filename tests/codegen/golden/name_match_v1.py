@@ -3,11 +3,11 @@
 # semantic hash dd515f5d0e3237b53e444fa09d872e73418ea4c707bac33d36d58190709eb544
 """Say how well two names agree, whatever their case, order, spacing and punctuation."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.entry import (
@@ -188,40 +188,34 @@ INPUTS: Final = Inputs({"left": "string", "right": "string"}, {})
 RUN: Final = undecorated(name_match_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2:
-                raise NotPlain
-            left = inputs["left"]
-            if (
-                type(left) is not str
-                or not (is_ascii(left) or is_text(left))
-                or len(left) > MAX_TEXT
-            ):
-                raise NotPlain
-            right = inputs["right"]
-            if (
-                type(right) is not str
-                or not (is_ascii(right) or is_text(right))
-                or len(right) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            left, right = read_inputs(INPUTS, inputs)
-        return RUN(left, right)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2:
+            raise NotPlain
+        left = inputs["left"]
+        if (
+            type(left) is not str
+            or not (is_ascii(left) or is_text(left))
+            or len(left) > MAX_TEXT
+        ):
+            raise NotPlain
+        right = inputs["right"]
+        if (
+            type(right) is not str
+            or not (is_ascii(right) or is_text(right))
+            or len(right) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        left, right = read_inputs(INPUTS, inputs)
+    return RUN(left, right)
 
 
 SOURCE: Final = Source(

@@ -3,10 +3,10 @@
 # semantic hash 710d13da0f7693765b2493284ede474c8affc8792ba14d67042d7563b0605d86
 """Price an order with tax, volume discount and shipping."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
@@ -73,16 +73,16 @@ def order_pricing_v1(items: list[Line]) -> Success:
     pieces = checked_sum(line["qty"] for line in items)
 
     # step subtotal, line 38
-    subtotal = sum((Decimal(line["qty"]) * line["unit_price"] for line in items), D_0)
+    subtotal = sum((line["qty"] * line["unit_price"] for line in items), D_0)
 
     # step tax, line 39
     tax = sum(
-        (Decimal(line["qty"]) * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
+        (line["qty"] * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
         D_0,
     )
 
     # step shipping_base, line 40
-    shipping_base = D_5_00 + D_0_25 * Decimal(pieces)
+    shipping_base = D_5_00 + D_0_25 * pieces
 
     # step discount, line 42
     if pieces >= 100:
@@ -151,30 +151,24 @@ def read_line(given: Any) -> Line:
     return {"qty": qty, "unit_price": unit_price + D_0, "category": category}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1:
-                raise NotPlain
-            items = inputs["items"]
-            if type(items) is not list or len(items) > MAX_ENTRIES:
-                raise NotPlain
-            items = [read_line(item) for item in items]
-        except NOT_PLAIN:
-            (items,) = read_inputs(INPUTS, inputs)
-        return RUN(items)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1:
+            raise NotPlain
+        items = inputs["items"]
+        if type(items) is not list or len(items) > MAX_ENTRIES:
+            raise NotPlain
+        items = [read_line(item) for item in items]
+    except NOT_PLAIN:
+        (items,) = read_inputs(INPUTS, inputs)
+    return RUN(items)
 
 
 SOURCE: Final = Source(

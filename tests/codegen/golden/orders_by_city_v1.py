@@ -3,12 +3,12 @@
 # semantic hash 0d183c69eb0b24f7aa0b1fa99742f530f1e8523cbbeb65fd12e13c0b0c3976dd
 """Group and compare, with keys that are integers, booleans and members."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import smallest
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
@@ -211,39 +211,33 @@ def read_order(given: Any) -> Order:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("offset" in inputs):
-                raise NotPlain
-            orders = inputs["orders"]
-            if type(orders) is not list or len(orders) > MAX_ENTRIES:
-                raise NotPlain
-            orders = [read_order(item) for item in orders]
-            wanted = inputs["wanted"]
-            wanted = read_value("set<integer>", wanted)
-            limits = inputs["limits"]
-            limits = read_value("map<enum[open, paid, sent], decimal>", limits)
-            flags = inputs["flags"]
-            flags = read_value("map<boolean, string>", flags)
-            offset = inputs["offset"] if "offset" in inputs else 0
-            if type(offset) is not int or not MIN_INTEGER <= offset <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            orders, wanted, limits, flags, offset = read_inputs(INPUTS, inputs)
-        return RUN(orders, wanted, limits, flags, offset)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4 + ("offset" in inputs):
+            raise NotPlain
+        orders = inputs["orders"]
+        if type(orders) is not list or len(orders) > MAX_ENTRIES:
+            raise NotPlain
+        orders = [read_order(item) for item in orders]
+        wanted = inputs["wanted"]
+        wanted = read_value("set<integer>", wanted)
+        limits = inputs["limits"]
+        limits = read_value("map<enum[open, paid, sent], decimal>", limits)
+        flags = inputs["flags"]
+        flags = read_value("map<boolean, string>", flags)
+        offset = inputs["offset"] if "offset" in inputs else 0
+        if type(offset) is not int or not MIN_INTEGER <= offset <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        orders, wanted, limits, flags, offset = read_inputs(INPUTS, inputs)
+    return RUN(orders, wanted, limits, flags, offset)
 
 
 SOURCE: Final = Source(

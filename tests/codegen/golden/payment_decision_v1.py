@@ -3,10 +3,10 @@
 # semantic hash ab43ab17d37d98bd1b396edb231011fd31d19ddb0a7e1e5a6d441c0c4b30c5c6
 """Decide whether a card payment goes through, what it costs and why."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MAX_TEXT,
@@ -126,60 +126,54 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(payment_decision_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 5 + ("flagged" in inputs):
-                raise NotPlain
-            amount = inputs["amount"]
-            if type(amount) is not Decimal or not is_finite(amount):
-                raise NotPlain
-            amount = amount + D_0
-            balance = inputs["balance"]
-            if type(balance) is not Decimal or not is_finite(balance):
-                raise NotPlain
-            balance = balance + D_0
-            currency = inputs["currency"]
-            if type(currency) is not str or currency not in {"USD", "EUR", "GBP"}:
-                raise NotPlain
-            country = inputs["country"]
-            if (
-                type(country) is not str
-                or not (is_ascii(country) or is_text(country))
-                or len(country) > MAX_TEXT
-            ):
-                raise NotPlain
-            user_age_days = inputs["user_age_days"]
-            if (
-                type(user_age_days) is not int
-                or not MIN_INTEGER <= user_age_days <= MAX_INTEGER
-            ):
-                raise NotPlain
-            flagged = inputs["flagged"] if "flagged" in inputs else False
-            if type(flagged) is not bool:
-                raise NotPlain
-        except NOT_PLAIN:
-            (
-                amount,
-                balance,
-                currency,
-                country,
-                user_age_days,
-                flagged,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(amount, balance, currency, country, user_age_days, flagged)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 5 + ("flagged" in inputs):
+            raise NotPlain
+        amount = inputs["amount"]
+        if type(amount) is not Decimal or not is_finite(amount):
+            raise NotPlain
+        amount = amount + D_0
+        balance = inputs["balance"]
+        if type(balance) is not Decimal or not is_finite(balance):
+            raise NotPlain
+        balance = balance + D_0
+        currency = inputs["currency"]
+        if type(currency) is not str or currency not in {"USD", "EUR", "GBP"}:
+            raise NotPlain
+        country = inputs["country"]
+        if (
+            type(country) is not str
+            or not (is_ascii(country) or is_text(country))
+            or len(country) > MAX_TEXT
+        ):
+            raise NotPlain
+        user_age_days = inputs["user_age_days"]
+        if (
+            type(user_age_days) is not int
+            or not MIN_INTEGER <= user_age_days <= MAX_INTEGER
+        ):
+            raise NotPlain
+        flagged = inputs["flagged"] if "flagged" in inputs else False
+        if type(flagged) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        (
+            amount,
+            balance,
+            currency,
+            country,
+            user_age_days,
+            flagged,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(amount, balance, currency, country, user_age_days, flagged)
 
 
 SOURCE: Final = Source(

@@ -3,12 +3,11 @@
 # semantic hash 5b3fd64eb2e332cf8d143259ff688d87fc0b7ddc4882682c049cc66fbb8541c6
 """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -223,48 +222,42 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(permissions_bits_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 3 + ("umask" in inputs) + ("toggle" in inputs):
-                raise NotPlain
-            mode = inputs["mode"]
-            if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
-                raise NotPlain
-            umask = inputs["umask"] if "umask" in inputs else 18
-            if type(umask) is not int or not MIN_INTEGER <= umask <= MAX_INTEGER:
-                raise NotPlain
-            role = inputs["role"]
-            if type(role) is not str or role not in {"owner", "group", "others"}:
-                raise NotPlain
-            grant = inputs["grant"]
-            grant = read_value("set<enum[read, write, execute]>", grant)
-            toggle = inputs["toggle"] if "toggle" in inputs else 0
-            if type(toggle) is not int or not MIN_INTEGER <= toggle <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            mode, umask, role, grant, toggle = read_inputs(INPUTS, inputs)
-        return RUN(mode=mode, umask=umask, role=role, grant=grant, toggle=toggle)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 3 + ("umask" in inputs) + ("toggle" in inputs):
+            raise NotPlain
+        mode = inputs["mode"]
+        if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
+            raise NotPlain
+        umask = inputs["umask"] if "umask" in inputs else 18
+        if type(umask) is not int or not MIN_INTEGER <= umask <= MAX_INTEGER:
+            raise NotPlain
+        role = inputs["role"]
+        if type(role) is not str or role not in {"owner", "group", "others"}:
+            raise NotPlain
+        grant = inputs["grant"]
+        grant = read_value("set<enum[read, write, execute]>", grant)
+        toggle = inputs["toggle"] if "toggle" in inputs else 0
+        if type(toggle) is not int or not MIN_INTEGER <= toggle <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        mode, umask, role, grant, toggle = read_inputs(INPUTS, inputs)
+    return RUN(mode=mode, umask=umask, role=role, grant=grant, toggle=toggle)
 
 
 SOURCE: Final = Source(
     "nodes/numbers/permissions_bits_v1.vsp",
     lines={
-        75: 6, 79: 6, 83: 7, 87: 7, 91: 10, 95: 10, 99: 30, 110: 42, 111: 42, 123: 46,
-        124: 46, 132: 48, 133: 48, 137: 49, 140: 51, 143: 56, 146: 57, 147: 57, 163: 62,
-        166: 63, 169: 64, 173: 32, 177: 33, 181: 34, 189: 35, 197: 36,
+        74: 6, 78: 6, 82: 7, 86: 7, 90: 10, 94: 10, 98: 30, 109: 42, 110: 42, 122: 46,
+        123: 46, 131: 48, 132: 48, 136: 49, 139: 51, 142: 56, 145: 57, 146: 57, 162: 62,
+        165: 63, 168: 64, 172: 32, 176: 33, 180: 34, 188: 35, 196: 36,
     },
     clauses={
         "constraint": [

@@ -3,16 +3,16 @@
 # semantic hash 50fb832728dd646f45d854c52d5a15e7f483e6f319c1a251bd61b56e9d4a2661
 """Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import abs as decimal_abs
 from vesper.kernels.decimal import allocate as decimal_allocate
 from vesper.kernels.decimal import ceil as decimal_ceil
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import floor as decimal_floor
 from vesper.kernels.decimal import normalize as decimal_normalize
 from vesper.kernels.decimal import pow as decimal_pow
@@ -153,7 +153,7 @@ def price_ladder_v1(
     gross = decimal_round(unsigned_zero(exact * (D_1 + tax)), places, "up")
 
     # step charm, line 48
-    charm = Decimal(decimal_ceil(gross)) + D_1 - D_0_01
+    charm = decimal_ceil(gross) + D_1 - D_0_01
 
     # step in_future, line 49
     in_future = decimal_round(
@@ -266,75 +266,61 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(price_ladder_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                2
-                + ("margin" in inputs)
-                + ("tax" in inputs)
-                + ("growth" in inputs)
-                + ("years" in inputs)
-                + ("places" in inputs)
-            ):
-                raise NotPlain
-            cost = inputs["cost"]
-            if type(cost) is not Decimal or not is_finite(cost):
-                raise NotPlain
-            cost = cost + D_0
-            margin = inputs["margin"] if "margin" in inputs else D_0_35
-            if type(margin) is not Decimal or not is_finite(margin):
-                raise NotPlain
-            margin = margin + D_0
-            tax = inputs["tax"] if "tax" in inputs else D_0_19
-            if type(tax) is not Decimal or not is_finite(tax):
-                raise NotPlain
-            tax = tax + D_0
-            growth = inputs["growth"] if "growth" in inputs else D_0_02
-            if type(growth) is not Decimal or not is_finite(growth):
-                raise NotPlain
-            growth = growth + D_0
-            years = inputs["years"] if "years" in inputs else 1
-            if type(years) is not int or not MIN_INTEGER <= years <= MAX_INTEGER:
-                raise NotPlain
-            places = inputs["places"] if "places" in inputs else 2
-            if type(places) is not int or not MIN_INTEGER <= places <= MAX_INTEGER:
-                raise NotPlain
-            limits = inputs["limits"]
-            if type(limits) is not list or len(limits) > MAX_ENTRIES:
-                raise NotPlain
-            limits = [read_decimal(item) for item in limits]
-        except NOT_PLAIN:
-            (
-                cost,
-                margin,
-                tax,
-                growth,
-                years,
-                places,
-                limits,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(
-            cost=cost,
-            margin=margin,
-            tax=tax,
-            growth=growth,
-            years=years,
-            places=places,
-            limits=limits,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != (
+            2
+            + ("margin" in inputs)
+            + ("tax" in inputs)
+            + ("growth" in inputs)
+            + ("years" in inputs)
+            + ("places" in inputs)
+        ):
+            raise NotPlain
+        cost = inputs["cost"]
+        if type(cost) is not Decimal or not is_finite(cost):
+            raise NotPlain
+        cost = cost + D_0
+        margin = inputs["margin"] if "margin" in inputs else D_0_35
+        if type(margin) is not Decimal or not is_finite(margin):
+            raise NotPlain
+        margin = margin + D_0
+        tax = inputs["tax"] if "tax" in inputs else D_0_19
+        if type(tax) is not Decimal or not is_finite(tax):
+            raise NotPlain
+        tax = tax + D_0
+        growth = inputs["growth"] if "growth" in inputs else D_0_02
+        if type(growth) is not Decimal or not is_finite(growth):
+            raise NotPlain
+        growth = growth + D_0
+        years = inputs["years"] if "years" in inputs else 1
+        if type(years) is not int or not MIN_INTEGER <= years <= MAX_INTEGER:
+            raise NotPlain
+        places = inputs["places"] if "places" in inputs else 2
+        if type(places) is not int or not MIN_INTEGER <= places <= MAX_INTEGER:
+            raise NotPlain
+        limits = inputs["limits"]
+        if type(limits) is not list or len(limits) > MAX_ENTRIES:
+            raise NotPlain
+        limits = [read_decimal(item) for item in limits]
+    except NOT_PLAIN:
+        cost, margin, tax, growth, years, places, limits = read_inputs(INPUTS, inputs)
+    return RUN(
+        cost=cost,
+        margin=margin,
+        tax=tax,
+        growth=growth,
+        years=years,
+        places=places,
+        limits=limits,
+    )
 
 
 SOURCE: Final = Source(

@@ -3,13 +3,13 @@
 # semantic hash 11cb1ace6f7cb4daddbbecb4a1a171b0380ba1934550eb089a32bcfd1c317fc6
 """Tax an income by brackets, each rate on its own slice, and say the effective rate."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -143,34 +143,28 @@ def read_bracket(given: Any) -> Bracket:
     return {"from": from_ + D_0, "rate": rate + D_0}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2:
-                raise NotPlain
-            income = inputs["income"]
-            if type(income) is not Decimal or not is_finite(income):
-                raise NotPlain
-            income = income + D_0
-            brackets = inputs["brackets"]
-            if type(brackets) is not list or len(brackets) > MAX_ENTRIES:
-                raise NotPlain
-            brackets = [read_bracket(item) for item in brackets]
-        except NOT_PLAIN:
-            income, brackets = read_inputs(INPUTS, inputs)
-        return RUN(income, brackets)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2:
+            raise NotPlain
+        income = inputs["income"]
+        if type(income) is not Decimal or not is_finite(income):
+            raise NotPlain
+        income = income + D_0
+        brackets = inputs["brackets"]
+        if type(brackets) is not list or len(brackets) > MAX_ENTRIES:
+            raise NotPlain
+        brackets = [read_bracket(item) for item in brackets]
+    except NOT_PLAIN:
+        income, brackets = read_inputs(INPUTS, inputs)
+    return RUN(income, brackets)
 
 
 SOURCE: Final = Source(

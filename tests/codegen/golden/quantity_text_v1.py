@@ -3,12 +3,12 @@
 # semantic hash 72235ecf4dbb9c5e520b5db68fdf23a3b5669e6b41f53c55b433ac78b524fa4d
 """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import divide as decimal_divide
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import normalize as decimal_normalize
 from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import round as decimal_round
@@ -223,41 +223,35 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(quantity_text_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("density" in inputs) + ("wanted" in inputs):
+        if len(inputs) != 1 + ("density" in inputs) + ("wanted" in inputs):
+            raise NotPlain
+        written = inputs["written"]
+        if (
+            type(written) is not str
+            or not (is_ascii(written) or is_text(written))
+            or len(written) > MAX_TEXT
+        ):
+            raise NotPlain
+        density = inputs["density"] if "density" in inputs else None
+        if density is not None:
+            if type(density) is not Decimal or not is_finite(density):
                 raise NotPlain
-            written = inputs["written"]
-            if (
-                type(written) is not str
-                or not (is_ascii(written) or is_text(written))
-                or len(written) > MAX_TEXT
-            ):
-                raise NotPlain
-            density = inputs["density"] if "density" in inputs else None
-            if density is not None:
-                if type(density) is not Decimal or not is_finite(density):
-                    raise NotPlain
-            density = None if density is None else density + D_0
-            wanted: Any = inputs["wanted"] if "wanted" in inputs else "any"
-            if type(wanted) is not str or wanted not in {"any", "mass", "volume"}:
-                raise NotPlain
-        except NOT_PLAIN:
-            written, density, wanted = read_inputs(INPUTS, inputs)
-        return RUN(written, density, wanted)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        density = None if density is None else density + D_0
+        wanted: Any = inputs["wanted"] if "wanted" in inputs else "any"
+        if type(wanted) is not str or wanted not in {"any", "mass", "volume"}:
+            raise NotPlain
+    except NOT_PLAIN:
+        written, density, wanted = read_inputs(INPUTS, inputs)
+    return RUN(written, density, wanted)
 
 
 SOURCE: Final = Source(

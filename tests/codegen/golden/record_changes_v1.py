@@ -4,11 +4,11 @@
 """List what changed between two versions of a customer, and whether somebody must look at it."""
 
 from datetime import date
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_ENTRIES,
     MAX_TEXT,
@@ -246,34 +246,26 @@ def read_customer(given: Any) -> Customer:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("quiet" in inputs):
-                raise NotPlain
-            before = inputs["before"]
-            before = read_customer(before)
-            after = inputs["after"]
-            after = read_customer(after)
-            quiet = (
-                inputs["quiet"] if "quiet" in inputs else frozenset({"note", "tags"})
-            )
-            quiet = read_value("set<string>", quiet)
-        except NOT_PLAIN:
-            before, after, quiet = read_inputs(INPUTS, inputs)
-        return RUN(before, after, quiet)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2 + ("quiet" in inputs):
+            raise NotPlain
+        before = inputs["before"]
+        before = read_customer(before)
+        after = inputs["after"]
+        after = read_customer(after)
+        quiet = inputs["quiet"] if "quiet" in inputs else frozenset({"note", "tags"})
+        quiet = read_value("set<string>", quiet)
+    except NOT_PLAIN:
+        before, after, quiet = read_inputs(INPUTS, inputs)
+    return RUN(before, after, quiet)
 
 
 SOURCE: Final = Source(

@@ -4,7 +4,7 @@
 """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
 
 from datetime import date
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
@@ -21,8 +21,8 @@ from vesper.kernels.date import start_of_month as date_start_of_month
 from vesper.kernels.date import weekday as date_weekday
 from vesper.kernels.date import year as date_year
 from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_INTEGER,
@@ -138,7 +138,7 @@ def rental_period_v1(
 
     # step price, line 54
     price = decimal_round(
-        unsigned_zero(monthly_rate * Decimal(full_months) + daily_rate * Decimal(checked(extra_days - weekend_days)) + daily_rate * SURCHARGE * Decimal(weekend_days)),
+        unsigned_zero(monthly_rate * full_months + daily_rate * checked(extra_days - weekend_days) + daily_rate * SURCHARGE * weekend_days),
         2,
         "half_up",
     )
@@ -148,7 +148,7 @@ def rental_period_v1(
 
     # step first_invoice, line 57
     first_invoice = decimal_div(
-        unsigned_zero(monthly_rate * Decimal(first_days)),
+        unsigned_zero(monthly_rate * first_days),
         Decimal(date_days_in_month(from_)),
         2,
         "half_up",
@@ -238,53 +238,41 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(rental_period_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("returned" in inputs):
-                raise NotPlain
-            from_ = inputs["from"]
-            from_ = read_value("date", from_)
-            months = inputs["months"]
-            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
-                raise NotPlain
-            returned = inputs["returned"] if "returned" in inputs else None
-            returned = None if returned is None else read_value("date", returned)
-            monthly_rate = inputs["monthly_rate"]
-            if type(monthly_rate) is not Decimal or not is_finite(monthly_rate):
-                raise NotPlain
-            monthly_rate = monthly_rate + D_0
-            daily_rate = inputs["daily_rate"]
-            if type(daily_rate) is not Decimal or not is_finite(daily_rate):
-                raise NotPlain
-            daily_rate = daily_rate + D_0
-        except NOT_PLAIN:
-            (
-                from_,
-                months,
-                returned,
-                monthly_rate,
-                daily_rate,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(
-            from_=from_,
-            months=months,
-            returned=returned,
-            monthly_rate=monthly_rate,
-            daily_rate=daily_rate,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4 + ("returned" in inputs):
+            raise NotPlain
+        from_ = inputs["from"]
+        from_ = read_value("date", from_)
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        returned = inputs["returned"] if "returned" in inputs else None
+        returned = None if returned is None else read_value("date", returned)
+        monthly_rate = inputs["monthly_rate"]
+        if type(monthly_rate) is not Decimal or not is_finite(monthly_rate):
+            raise NotPlain
+        monthly_rate = monthly_rate + D_0
+        daily_rate = inputs["daily_rate"]
+        if type(daily_rate) is not Decimal or not is_finite(daily_rate):
+            raise NotPlain
+        daily_rate = daily_rate + D_0
+    except NOT_PLAIN:
+        from_, months, returned, monthly_rate, daily_rate = read_inputs(INPUTS, inputs)
+    return RUN(
+        from_=from_,
+        months=months,
+        returned=returned,
+        monthly_rate=monthly_rate,
+        daily_rate=daily_rate,
+    )
 
 
 SOURCE: Final = Source(

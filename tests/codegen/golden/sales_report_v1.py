@@ -4,7 +4,7 @@
 """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
 from datetime import date, datetime
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import smallest
@@ -13,9 +13,9 @@ from vesper.kernels.array import enumerate as array_enumerate
 from vesper.kernels.array import get as array_get
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
 from vesper.kernels.decimal import avg as decimal_avg
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -385,38 +385,32 @@ def read_sale(given: Any) -> Sale:
     }
 
 
+@exact_decimals
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4:
-                raise NotPlain
-            sales = inputs["sales"]
-            if type(sales) is not list or len(sales) > MAX_ENTRIES:
-                raise NotPlain
-            sales = [read_sale(item) for item in sales]
-            targets = inputs["targets"]
-            targets = read_value("map<enum[north, south, east, west], decimal>", targets)
-            previous = inputs["previous"]
-            previous = read_value("map<enum[north, south, east, west], decimal>", previous)
-            sellers = inputs["sellers"]
-            if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
-                raise NotPlain
-            sellers = [read_text(item) for item in sellers]
-        except NOT_PLAIN:
-            sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
-        return RUN(sales, targets, previous, sellers, now=now)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        targets = inputs["targets"]
+        targets = read_value("map<enum[north, south, east, west], decimal>", targets)
+        previous = inputs["previous"]
+        previous = read_value("map<enum[north, south, east, west], decimal>", previous)
+        sellers = inputs["sellers"]
+        if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
+            raise NotPlain
+        sellers = [read_text(item) for item in sellers]
+    except NOT_PLAIN:
+        sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
+    return RUN(sales, targets, previous, sellers, now=now)
 
 
 SOURCE: Final = Source(

@@ -4,14 +4,14 @@
 """Judges what a sensor sent, with a value of every type that is no plain number or text."""
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import is_item as array_is_item
 from vesper.kernels.bytes import concat as bytes_concat
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import to_float as decimal_to_float
 from vesper.kernels.entry import (
     NOT_PLAIN,
@@ -206,78 +206,72 @@ def read_place(given: Any) -> Place:
     return {"lat": lat, "lon": lon}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                3
-                + ("altitude" in inputs)
-                + ("signature" in inputs)
-                + ("place" in inputs)
-                + ("marks" in inputs)
-                + ("taken" in inputs)
-                + ("wait" in inputs)
-            ):
-                raise NotPlain
-            reading = inputs["reading"]
-            if type(reading) is not float:
-                raise NotPlain
-            altitude = inputs["altitude"] if "altitude" in inputs else 0.0
-            if type(altitude) is not float:
-                raise NotPlain
-            signature = inputs["signature"] if "signature" in inputs else b"\x00\xff"
-            signature = read_value("bytes", signature)
-            payload = inputs["payload"]
-            payload = read_value("json", payload)
-            place = inputs["place"] if "place" in inputs else None
-            place = None if place is None else read_place(place)
-            history = inputs["history"]
-            history = read_value("array<float>", history)
-            marks = (
-                inputs["marks"] if "marks" in inputs else {date(1, 1, 1): -0.0, date(2024, 2, 29): 1.5}
-            )
-            marks = read_value("map<date, float>", marks)
-            taken = (
-                inputs["taken"] if "taken" in inputs else datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC)
-            )
-            taken = read_value("timestamp", taken)
-            wait = inputs["wait"] if "wait" in inputs else timedelta(seconds=5400)
-            wait = read_value("duration", wait)
-        except NOT_PLAIN:
-            (
-                reading,
-                altitude,
-                signature,
-                payload,
-                place,
-                history,
-                marks,
-                taken,
-                wait,
-            ) = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(
-            reading=reading,
-            altitude=altitude,
-            signature=signature,
-            payload=payload,
-            place=place,
-            history=history,
-            marks=marks,
-            taken=taken,
-            wait=wait,
-        ))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != (
+            3
+            + ("altitude" in inputs)
+            + ("signature" in inputs)
+            + ("place" in inputs)
+            + ("marks" in inputs)
+            + ("taken" in inputs)
+            + ("wait" in inputs)
+        ):
+            raise NotPlain
+        reading = inputs["reading"]
+        if type(reading) is not float:
+            raise NotPlain
+        altitude = inputs["altitude"] if "altitude" in inputs else 0.0
+        if type(altitude) is not float:
+            raise NotPlain
+        signature = inputs["signature"] if "signature" in inputs else b"\x00\xff"
+        signature = read_value("bytes", signature)
+        payload = inputs["payload"]
+        payload = read_value("json", payload)
+        place = inputs["place"] if "place" in inputs else None
+        place = None if place is None else read_place(place)
+        history = inputs["history"]
+        history = read_value("array<float>", history)
+        marks = (
+            inputs["marks"] if "marks" in inputs else {date(1, 1, 1): -0.0, date(2024, 2, 29): 1.5}
+        )
+        marks = read_value("map<date, float>", marks)
+        taken = (
+            inputs["taken"] if "taken" in inputs else datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC)
+        )
+        taken = read_value("timestamp", taken)
+        wait = inputs["wait"] if "wait" in inputs else timedelta(seconds=5400)
+        wait = read_value("duration", wait)
+    except NOT_PLAIN:
+        (
+            reading,
+            altitude,
+            signature,
+            payload,
+            place,
+            history,
+            marks,
+            taken,
+            wait,
+        ) = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(
+        reading=reading,
+        altitude=altitude,
+        signature=signature,
+        payload=payload,
+        place=place,
+        history=history,
+        marks=marks,
+        taken=taken,
+        wait=wait,
+    ))
 
 
 SOURCE: Final = Source(

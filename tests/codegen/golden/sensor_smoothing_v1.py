@@ -3,7 +3,7 @@
 # semantic hash 184bae4a78eda7238fa8e5b1451a24d8d3a2fc2aa5de1de4f44533794f497712
 """Smooth the readings of a sensor, leave out those it lost, and scale them for a display."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at
@@ -12,7 +12,7 @@ from vesper.kernels.array import last as array_last
 from vesper.kernels.array import range as array_range
 from vesper.kernels.array import slice as array_slice
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -221,38 +221,32 @@ def read_range(given: Any) -> Range:
     return {"low": low, "high": high}
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("window" in inputs) + ("steps" in inputs):
-                raise NotPlain
-            lines = inputs["lines"]
-            if type(lines) is not list or len(lines) > MAX_ENTRIES:
-                raise NotPlain
-            lines = [read_text(item) for item in lines]
-            range = inputs["range"]
-            range = read_range(range)
-            window = inputs["window"] if "window" in inputs else 3
-            if type(window) is not int or not MIN_INTEGER <= window <= MAX_INTEGER:
-                raise NotPlain
-            steps = inputs["steps"] if "steps" in inputs else 10
-            if type(steps) is not int or not MIN_INTEGER <= steps <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            lines, range, window, steps = read_inputs(INPUTS, inputs)
-        return RUN(lines, range, window, steps)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2 + ("window" in inputs) + ("steps" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_text(item) for item in lines]
+        range = inputs["range"]
+        range = read_range(range)
+        window = inputs["window"] if "window" in inputs else 3
+        if type(window) is not int or not MIN_INTEGER <= window <= MAX_INTEGER:
+            raise NotPlain
+        steps = inputs["steps"] if "steps" in inputs else 10
+        if type(steps) is not int or not MIN_INTEGER <= steps <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, range, window, steps = read_inputs(INPUTS, inputs)
+    return RUN(lines, range, window, steps)
 
 
 SOURCE: Final = Source(

@@ -4,7 +4,7 @@
 """Cut the visits of a web site into sessions, each ended by half an hour of silence."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest
@@ -15,7 +15,7 @@ from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.duration import add as duration_add
 from vesper.kernels.duration import from_days as duration_from_days
 from vesper.kernels.duration import from_seconds as duration_from_seconds
@@ -282,53 +282,38 @@ def read_visit(given: Any) -> Visit:
     return {"user": user, "at": read_value("timestamp", at), "page": page}
 
 
+@exact_decimals
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != (
-                2
-                + ("gap" in inputs)
-                + ("ignored" in inputs)
-                + ("top" in inputs)
-            ):
-                raise NotPlain
-            visits = inputs["visits"]
-            if type(visits) is not list or len(visits) > MAX_ENTRIES:
-                raise NotPlain
-            visits = [read_visit(item) for item in visits]
-            gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
-            gap = read_value("duration", gap)
-            ignored = (
-                inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
-            )
-            ignored = read_value("set<string>", ignored)
-            names = inputs["names"]
-            names = read_value("map<string, string>", names)
-            top = inputs["top"] if "top" in inputs else 3
-            if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
-                raise NotPlain
-        except NOT_PLAIN:
-            visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
-        return RUN(
-            visits=visits,
-            gap=gap,
-            ignored=ignored,
-            names=names,
-            top=top,
-            now=now,
-        )
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != (
+            2
+            + ("gap" in inputs)
+            + ("ignored" in inputs)
+            + ("top" in inputs)
+        ):
+            raise NotPlain
+        visits = inputs["visits"]
+        if type(visits) is not list or len(visits) > MAX_ENTRIES:
+            raise NotPlain
+        visits = [read_visit(item) for item in visits]
+        gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
+        gap = read_value("duration", gap)
+        ignored = inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
+        ignored = read_value("set<string>", ignored)
+        names = inputs["names"]
+        names = read_value("map<string, string>", names)
+        top = inputs["top"] if "top" in inputs else 3
+        if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
+    return RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now)
 
 
 SOURCE: Final = Source(

@@ -3,11 +3,11 @@
 # semantic hash 3f6cec5d3da233d49d86efeef14069939c415345125fa97b33e2d8b9be7ec863
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     NOT_PLAIN,
@@ -150,41 +150,35 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(shipping_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("is_bulky" in inputs) + ("insured" in inputs):
+        if len(inputs) != 2 + ("is_bulky" in inputs) + ("insured" in inputs):
+            raise NotPlain
+        zone = inputs["zone"]
+        if type(zone) is not str or zone not in {"domestic", "europe", "world"}:
+            raise NotPlain
+        weight_kg = inputs["weight_kg"]
+        if type(weight_kg) is not Decimal or not is_finite(weight_kg):
+            raise NotPlain
+        weight_kg = weight_kg + D_0
+        is_bulky = inputs["is_bulky"] if "is_bulky" in inputs else False
+        if type(is_bulky) is not bool:
+            raise NotPlain
+        insured = inputs["insured"] if "insured" in inputs else None
+        if insured is not None:
+            if type(insured) is not Decimal or not is_finite(insured):
                 raise NotPlain
-            zone = inputs["zone"]
-            if type(zone) is not str or zone not in {"domestic", "europe", "world"}:
-                raise NotPlain
-            weight_kg = inputs["weight_kg"]
-            if type(weight_kg) is not Decimal or not is_finite(weight_kg):
-                raise NotPlain
-            weight_kg = weight_kg + D_0
-            is_bulky = inputs["is_bulky"] if "is_bulky" in inputs else False
-            if type(is_bulky) is not bool:
-                raise NotPlain
-            insured = inputs["insured"] if "insured" in inputs else None
-            if insured is not None:
-                if type(insured) is not Decimal or not is_finite(insured):
-                    raise NotPlain
-            insured = None if insured is None else insured + D_0
-        except NOT_PLAIN:
-            zone, weight_kg, is_bulky, insured = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(zone, weight_kg, is_bulky, insured))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        insured = None if insured is None else insured + D_0
+    except NOT_PLAIN:
+        zone, weight_kg, is_bulky, insured = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(zone, weight_kg, is_bulky, insured))
 
 
 SOURCE: Final = Source(

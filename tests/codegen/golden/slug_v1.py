@@ -3,12 +3,11 @@
 # semantic hash a5e071a1d2c2f6fa4c77e6a8653c6d1b1e58f27ffbdbfd81461f188d91bf288d
 """Make the address of an article from its title, in plain letters, and keep it unique."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MAX_TEXT,
@@ -180,56 +179,47 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(slug_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("max_length" in inputs) + ("prefix" in inputs):
-                raise NotPlain
-            title = inputs["title"]
-            if (
-                type(title) is not str
-                or not (is_ascii(title) or is_text(title))
-                or len(title) > MAX_TEXT
-            ):
-                raise NotPlain
-            taken = inputs["taken"]
-            taken = read_value("set<string>", taken)
-            max_length = inputs["max_length"] if "max_length" in inputs else 60
-            if (
-                type(max_length) is not int
-                or not MIN_INTEGER <= max_length <= MAX_INTEGER
-            ):
-                raise NotPlain
-            prefix = inputs["prefix"] if "prefix" in inputs else ""
-            if (
-                type(prefix) is not str
-                or not (is_ascii(prefix) or is_text(prefix))
-                or len(prefix) > MAX_TEXT
-            ):
-                raise NotPlain
-        except NOT_PLAIN:
-            title, taken, max_length, prefix = read_inputs(INPUTS, inputs)
-        return RUN(title, taken, max_length, prefix)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2 + ("max_length" in inputs) + ("prefix" in inputs):
+            raise NotPlain
+        title = inputs["title"]
+        if (
+            type(title) is not str
+            or not (is_ascii(title) or is_text(title))
+            or len(title) > MAX_TEXT
+        ):
+            raise NotPlain
+        taken = inputs["taken"]
+        taken = read_value("set<string>", taken)
+        max_length = inputs["max_length"] if "max_length" in inputs else 60
+        if type(max_length) is not int or not MIN_INTEGER <= max_length <= MAX_INTEGER:
+            raise NotPlain
+        prefix = inputs["prefix"] if "prefix" in inputs else ""
+        if (
+            type(prefix) is not str
+            or not (is_ascii(prefix) or is_text(prefix))
+            or len(prefix) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        title, taken, max_length, prefix = read_inputs(INPUTS, inputs)
+    return RUN(title, taken, max_length, prefix)
 
 
 SOURCE: Final = Source(
     "nodes/text/slug_v1.vsp",
     lines={
-        70: 6, 74: 8, 78: 8, 82: 9, 86: 9, 90: 32, 91: 32, 95: 33, 101: 34, 104: 35,
-        107: 36, 110: 37, 113: 39, 114: 39, 123: 41, 127: 42, 128: 42, 135: 43, 148: 51,
-        152: 24, 156: 25, 160: 26,
+        69: 6, 73: 8, 77: 8, 81: 9, 85: 9, 89: 32, 90: 32, 94: 33, 100: 34, 103: 35,
+        106: 36, 109: 37, 112: 39, 113: 39, 122: 41, 126: 42, 127: 42, 134: 43, 147: 51,
+        151: 24, 155: 25, 159: 26,
     },
     clauses={
         "constraint": [

@@ -4,7 +4,7 @@
 """Use every stage of a transform, and folds in blocks at any depth."""
 
 from datetime import date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import drop as array_drop
@@ -12,7 +12,7 @@ from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import range as array_range
 from vesper.kernels.array import take as array_take
 from vesper.kernels.date import text as date_text
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -282,39 +282,33 @@ def read_city(given: Any) -> City:
     return {"name": name_, "rate": rate + D_0}
 
 
+@exact_decimals
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4:
-                raise NotPlain
-            sales = inputs["sales"]
-            if type(sales) is not list or len(sales) > MAX_ENTRIES:
-                raise NotPlain
-            sales = [read_sale(item) for item in sales]
-            cities = inputs["cities"]
-            if type(cities) is not list or len(cities) > MAX_ENTRIES:
-                raise NotPlain
-            cities = [read_city(item) for item in cities]
-            rates = inputs["rates"]
-            rates = read_value("map<string, decimal>", rates)
-            deep = inputs["deep"]
-            if type(deep) is not bool:
-                raise NotPlain
-        except NOT_PLAIN:
-            sales, cities, rates, deep = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(sales, cities, rates, deep, now=now))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        cities = inputs["cities"]
+        if type(cities) is not list or len(cities) > MAX_ENTRIES:
+            raise NotPlain
+        cities = [read_city(item) for item in cities]
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        deep = inputs["deep"]
+        if type(deep) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        sales, cities, rates, deep = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(sales, cities, rates, deep, now=now))
 
 
 SOURCE: Final = Source(

@@ -3,13 +3,12 @@
 # semantic hash 264a7e8657452524aaaadbafb102172b66abb061d04ca4834379103838272f2a
 """Describe a sample of measurements by mean, spread, median and outliers."""
 
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     NOT_PLAIN,
     Inputs,
@@ -157,38 +156,32 @@ INPUTS: Final = Inputs({"values": "array<float>", "width": "float"}, {"width": 3
 RUN: Final = undecorated(statistics_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 1 + ("width" in inputs):
-                raise NotPlain
-            values = inputs["values"]
-            values = read_value("array<float>", values)
-            width = inputs["width"] if "width" in inputs else 3.0
-            if type(width) is not float:
-                raise NotPlain
-        except NOT_PLAIN:
-            values, width = read_inputs(INPUTS, inputs)
-        return RUN(values, width)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 1 + ("width" in inputs):
+            raise NotPlain
+        values = inputs["values"]
+        values = read_value("array<float>", values)
+        width = inputs["width"] if "width" in inputs else 3.0
+        if type(width) is not float:
+            raise NotPlain
+    except NOT_PLAIN:
+        values, width = read_inputs(INPUTS, inputs)
+    return RUN(values, width)
 
 
 SOURCE: Final = Source(
     "nodes/data/statistics_v1.vsp",
     lines={
-        57: 7, 61: 7, 65: 24, 69: 25, 75: 35, 84: 38, 94: 41, 97: 42, 100: 43, 104: 44,
-        105: 44, 106: 44, 116: 59, 120: 27, 128: 28, 136: 29,
+        56: 7, 60: 7, 64: 24, 68: 25, 74: 35, 83: 38, 93: 41, 96: 42, 99: 43, 103: 44,
+        104: 44, 105: 44, 115: 59, 119: 27, 127: 28, 135: 29,
     },
     clauses={
         "constraint": [

@@ -4,7 +4,7 @@
 """Use dates, timestamps, durations and patterns at least once."""
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import add_business_days as date_add_business_days
@@ -16,7 +16,7 @@ from vesper.kernels.date import text as date_text
 from vesper.kernels.date import to_timestamp as date_to_timestamp
 from vesper.kernels.date import weekday as date_weekday
 from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import abs as duration_abs
 from vesper.kernels.duration import divide as duration_divide
 from vesper.kernels.duration import from_days as duration_from_days
@@ -243,62 +243,56 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(subscription_calendar_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 8:
-                raise NotPlain
-            number = inputs["number"]
-            if (
-                type(number) is not str
-                or not (is_ascii(number) or is_text(number))
-                or len(number) > MAX_TEXT
-            ):
-                raise NotPlain
-            contact = inputs["contact"]
-            if (
-                type(contact) is not str
-                or not (is_ascii(contact) or is_text(contact))
-                or len(contact) > MAX_TEXT
-            ):
-                raise NotPlain
-            started = inputs["started"]
-            started = read_value("date", started)
-            paid_at = inputs["paid_at"]
-            paid_at = read_value("timestamp", paid_at)
-            grace = inputs["grace"]
-            grace = read_value("duration", grace)
-            months = inputs["months"]
-            if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
-                raise NotPlain
-            holidays = inputs["holidays"]
-            holidays = read_value("set<date>", holidays)
-            pauses = inputs["pauses"]
-            pauses = read_value("array<duration>", pauses)
-        except NOT_PLAIN:
-            (
-                number,
-                contact,
-                started,
-                paid_at,
-                grace,
-                months,
-                holidays,
-                pauses,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 8:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+        contact = inputs["contact"]
+        if (
+            type(contact) is not str
+            or not (is_ascii(contact) or is_text(contact))
+            or len(contact) > MAX_TEXT
+        ):
+            raise NotPlain
+        started = inputs["started"]
+        started = read_value("date", started)
+        paid_at = inputs["paid_at"]
+        paid_at = read_value("timestamp", paid_at)
+        grace = inputs["grace"]
+        grace = read_value("duration", grace)
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        pauses = inputs["pauses"]
+        pauses = read_value("array<duration>", pauses)
+    except NOT_PLAIN:
+        (
+            number,
+            contact,
+            started,
+            paid_at,
+            grace,
+            months,
+            holidays,
+            pauses,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
 
 
 SOURCE: Final = Source(

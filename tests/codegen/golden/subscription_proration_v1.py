@@ -3,11 +3,11 @@
 # semantic hash 7b9fa3ede5bc93eef456d8312c89d3984a411278531a951adae6ec25e9810839
 """Charge for the rest of a period when a customer changes plan."""
 
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.entry import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -76,7 +76,7 @@ def subscription_proration_v1(
 
     # step refund, line 30
     refund = decimal_div(
-        unsigned_zero(old_price * Decimal(days_left)),
+        unsigned_zero(old_price * days_left),
         Decimal(days_in_period),
         2,
         "half_even",
@@ -84,7 +84,7 @@ def subscription_proration_v1(
 
     # step charge, line 31
     charge = decimal_div(
-        unsigned_zero(new_price * Decimal(days_left)),
+        unsigned_zero(new_price * days_left),
         Decimal(days_in_period),
         2,
         "half_even",
@@ -123,57 +123,48 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(subscription_proration_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("credit" in inputs):
+        if len(inputs) != 4 + ("credit" in inputs):
+            raise NotPlain
+        old_price = inputs["old_price"]
+        if type(old_price) is not Decimal or not is_finite(old_price):
+            raise NotPlain
+        old_price = old_price + D_0
+        new_price = inputs["new_price"]
+        if type(new_price) is not Decimal or not is_finite(new_price):
+            raise NotPlain
+        new_price = new_price + D_0
+        days_in_period = inputs["days_in_period"]
+        if (
+            type(days_in_period) is not int
+            or not MIN_INTEGER <= days_in_period <= MAX_INTEGER
+        ):
+            raise NotPlain
+        days_left = inputs["days_left"]
+        if type(days_left) is not int or not MIN_INTEGER <= days_left <= MAX_INTEGER:
+            raise NotPlain
+        credit = inputs["credit"] if "credit" in inputs else None
+        if credit is not None:
+            if type(credit) is not Decimal or not is_finite(credit):
                 raise NotPlain
-            old_price = inputs["old_price"]
-            if type(old_price) is not Decimal or not is_finite(old_price):
-                raise NotPlain
-            old_price = old_price + D_0
-            new_price = inputs["new_price"]
-            if type(new_price) is not Decimal or not is_finite(new_price):
-                raise NotPlain
-            new_price = new_price + D_0
-            days_in_period = inputs["days_in_period"]
-            if (
-                type(days_in_period) is not int
-                or not MIN_INTEGER <= days_in_period <= MAX_INTEGER
-            ):
-                raise NotPlain
-            days_left = inputs["days_left"]
-            if (
-                type(days_left) is not int
-                or not MIN_INTEGER <= days_left <= MAX_INTEGER
-            ):
-                raise NotPlain
-            credit = inputs["credit"] if "credit" in inputs else None
-            if credit is not None:
-                if type(credit) is not Decimal or not is_finite(credit):
-                    raise NotPlain
-            credit = None if credit is None else credit + D_0
-        except NOT_PLAIN:
-            (
-                old_price,
-                new_price,
-                days_in_period,
-                days_left,
-                credit,
-            ) = read_inputs(INPUTS, inputs)
-        return RUN(old_price, new_price, days_in_period, days_left, credit)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        credit = None if credit is None else credit + D_0
+    except NOT_PLAIN:
+        (
+            old_price,
+            new_price,
+            days_in_period,
+            days_left,
+            credit,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(old_price, new_price, days_in_period, days_left, credit)
 
 
 SOURCE: Final = Source(

@@ -4,13 +4,13 @@
 """Add up a week of shifts, rounded to quarters of an hour, with breaks and overtime."""
 
 from datetime import date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import largest
 from vesper.kernels.array import at as array_at
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
@@ -263,38 +263,32 @@ def read_shift(given: Any) -> Shift:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2 + ("agreed" in inputs):
-                raise NotPlain
-            shifts = inputs["shifts"]
-            if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
-                raise NotPlain
-            shifts = [read_shift(item) for item in shifts]
-            agreed = (
-                inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
-            )
-            agreed = read_value("duration", agreed)
-            hourly_rate = inputs["hourly_rate"]
-            if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
-                raise NotPlain
-            hourly_rate = hourly_rate + D_0
-        except NOT_PLAIN:
-            shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
-        return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2 + ("agreed" in inputs):
+            raise NotPlain
+        shifts = inputs["shifts"]
+        if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
+            raise NotPlain
+        shifts = [read_shift(item) for item in shifts]
+        agreed = (
+            inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
+        )
+        agreed = read_value("duration", agreed)
+        hourly_rate = inputs["hourly_rate"]
+        if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
+            raise NotPlain
+        hourly_rate = hourly_rate + D_0
+    except NOT_PLAIN:
+        shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
+    return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
 
 
 SOURCE: Final = Source(

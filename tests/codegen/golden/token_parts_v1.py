@@ -4,13 +4,12 @@
 """Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
 
 from datetime import datetime
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
 from vesper.kernels.bytes import parse_utf8 as bytes_parse_utf8
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.entry import (
     MAX_TEXT,
     NOT_PLAIN,
@@ -181,43 +180,37 @@ INPUTS: Final = Inputs({"token": "string", "at": "timestamp"}, {})
 RUN: Final = undecorated(token_parts_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 2:
-                raise NotPlain
-            token = inputs["token"]
-            if (
-                type(token) is not str
-                or not (is_ascii(token) or is_text(token))
-                or len(token) > MAX_TEXT
-            ):
-                raise NotPlain
-            at = inputs["at"]
-            at = read_value("timestamp", at)
-        except NOT_PLAIN:
-            token, at = read_inputs(INPUTS, inputs)
-        return RUN(token, at)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 2:
+            raise NotPlain
+        token = inputs["token"]
+        if (
+            type(token) is not str
+            or not (is_ascii(token) or is_text(token))
+            or len(token) > MAX_TEXT
+        ):
+            raise NotPlain
+        at = inputs["at"]
+        at = read_value("timestamp", at)
+    except NOT_PLAIN:
+        token, at = read_inputs(INPUTS, inputs)
+    return RUN(token, at)
 
 
 SOURCE: Final = Source(
     "nodes/security/token_parts_v1.vsp",
     lines={
-        73: 14, 77: 14, 80: 34, 81: 34, 85: 44, 86: 44, 91: 45, 96: 46, 99: 47, 102: 48,
-        105: 49, 111: 50, 117: 52, 118: 52, 127: 60, 135: 62, 136: 62, 140: 63, 149: 36,
-        157: 37, 165: 38,
+        72: 14, 76: 14, 79: 34, 80: 34, 84: 44, 85: 44, 90: 45, 95: 46, 98: 47, 101: 48,
+        104: 49, 110: 50, 116: 52, 117: 52, 126: 60, 134: 62, 135: 62, 139: 63, 148: 36,
+        156: 37, 164: 38,
     },
     clauses={
         "constraint": [

@@ -4,7 +4,7 @@
 """Use the forms of collections, functions and named types with floats, times, bytes and json."""
 
 from datetime import date, datetime, timedelta
-from decimal import Decimal, DecimalException, getcontext, setcontext
+from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import smallest
@@ -14,7 +14,7 @@ from vesper.kernels.array import index_of as array_index_of
 from vesper.kernels.array import is_item as array_is_item
 from vesper.kernels.array import sort as array_sort
 from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -271,54 +271,42 @@ def read_reading(given: Any) -> Reading:
     }
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 7 + ("limit" in inputs):
-                raise NotPlain
-            readings = inputs["readings"]
-            if type(readings) is not list or len(readings) > MAX_ENTRIES:
-                raise NotPlain
-            readings = [read_reading(item) for item in readings]
-            floats = inputs["floats"]
-            floats = read_value("array<float>", floats)
-            other = inputs["other"]
-            other = read_value("array<float>", other)
-            days = inputs["days"]
-            days = read_value("array<date>", days)
-            holidays = inputs["holidays"]
-            holidays = read_value("set<date>", holidays)
-            code = inputs["code"]
-            if (
-                type(code) is not str
-                or not (is_ascii(code) or is_text(code))
-                or len(code) > MAX_TEXT
-            ):
-                raise NotPlain
-            document = inputs["document"]
-            document = read_value("json", document)
-            limit = inputs["limit"] if "limit" in inputs else None
-            limit = None if limit is None else read_value("duration", limit)
-        except NOT_PLAIN:
-            (
-                readings,
-                floats,
-                other,
-                days,
-                holidays,
-                code,
-                document,
-                limit,
-            ) = read_inputs(INPUTS, inputs)
-        return new_objects(RUN(
+        if len(inputs) != 7 + ("limit" in inputs):
+            raise NotPlain
+        readings = inputs["readings"]
+        if type(readings) is not list or len(readings) > MAX_ENTRIES:
+            raise NotPlain
+        readings = [read_reading(item) for item in readings]
+        floats = inputs["floats"]
+        floats = read_value("array<float>", floats)
+        other = inputs["other"]
+        other = read_value("array<float>", other)
+        days = inputs["days"]
+        days = read_value("array<date>", days)
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        code = inputs["code"]
+        if (
+            type(code) is not str
+            or not (is_ascii(code) or is_text(code))
+            or len(code) > MAX_TEXT
+        ):
+            raise NotPlain
+        document = inputs["document"]
+        document = read_value("json", document)
+        limit = inputs["limit"] if "limit" in inputs else None
+        limit = None if limit is None else read_value("duration", limit)
+    except NOT_PLAIN:
+        (
             readings,
             floats,
             other,
@@ -327,11 +315,17 @@ def call(inputs: dict[str, Any]) -> Success:
             code,
             document,
             limit,
-        ))
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        ) = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(
+        readings,
+        floats,
+        other,
+        days,
+        holidays,
+        code,
+        document,
+        limit,
+    ))
 
 
 SOURCE: Final = Source(

@@ -4,7 +4,6 @@
 """Check the HMAC-SHA256 signature of a webhook and that it is neither old nor from the future."""
 
 from datetime import datetime, timedelta
-from decimal import DecimalException, getcontext, setcontext
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
@@ -18,7 +17,7 @@ from vesper.kernels.bytes import parse_hex as bytes_parse_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import slice as bytes_slice
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.decimal import EXACT, exact_decimals, overflow
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import abs as duration_abs
 from vesper.kernels.duration import from_hours as duration_from_hours
 from vesper.kernels.duration import from_seconds as duration_from_seconds
@@ -215,51 +214,45 @@ INPUTS: Final = Inputs(
 RUN: Final = undecorated(webhook_signature_v1)
 
 
+@exact_entry
 def call(inputs: dict[str, Any]) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
-    callers = getcontext()
-    setcontext(EXACT)
     try:
-        try:
-            if type(inputs) is not dict:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
                 raise NotPlain
-            for name in inputs:
-                if type(name) is not str:
-                    raise NotPlain
-            if len(inputs) != 4 + ("tolerance" in inputs):
-                raise NotPlain
-            body = inputs["body"]
-            body = read_value("bytes", body)
-            header = inputs["header"]
-            if (
-                type(header) is not str
-                or not (is_ascii(header) or is_text(header))
-                or len(header) > MAX_TEXT
-            ):
-                raise NotPlain
-            secret = inputs["secret"]
-            secret = read_value("bytes", secret)
-            received = inputs["received"]
-            received = read_value("timestamp", received)
-            tolerance = (
-                inputs["tolerance"] if "tolerance" in inputs else timedelta(seconds=300)
-            )
-            tolerance = read_value("duration", tolerance)
-        except NOT_PLAIN:
-            body, header, secret, received, tolerance = read_inputs(INPUTS, inputs)
-        return RUN(body, header, secret, received, tolerance)
-    except DecimalException as lost:
-        raise overflow(lost) from None
-    finally:
-        setcontext(callers)
+        if len(inputs) != 4 + ("tolerance" in inputs):
+            raise NotPlain
+        body = inputs["body"]
+        body = read_value("bytes", body)
+        header = inputs["header"]
+        if (
+            type(header) is not str
+            or not (is_ascii(header) or is_text(header))
+            or len(header) > MAX_TEXT
+        ):
+            raise NotPlain
+        secret = inputs["secret"]
+        secret = read_value("bytes", secret)
+        received = inputs["received"]
+        received = read_value("timestamp", received)
+        tolerance = (
+            inputs["tolerance"] if "tolerance" in inputs else timedelta(seconds=300)
+        )
+        tolerance = read_value("duration", tolerance)
+    except NOT_PLAIN:
+        body, header, secret, received, tolerance = read_inputs(INPUTS, inputs)
+    return RUN(body, header, secret, received, tolerance)
 
 
 SOURCE: Final = Source(
     "nodes/security/webhook_signature_v1.vsp",
     lines={
-        76: 27, 79: 28, 80: 28, 89: 39, 96: 40, 103: 41, 110: 43, 116: 47, 118: 47,
-        123: 48, 128: 49, 132: 50, 133: 50, 137: 51, 138: 51, 143: 52, 147: 53, 153: 55,
-        168: 68, 171: 71, 174: 72, 175: 72, 181: 30, 185: 31, 192: 32, 193: 32,
+        75: 27, 78: 28, 79: 28, 88: 39, 95: 40, 102: 41, 109: 43, 115: 47, 117: 47,
+        122: 48, 127: 49, 131: 50, 132: 50, 136: 51, 137: 51, 142: 52, 146: 53, 152: 55,
+        167: 68, 170: 71, 173: 72, 174: 72, 180: 30, 184: 31, 191: 32, 192: 32,
     },
     clauses={
         "precondition": [
