@@ -150,7 +150,8 @@ def is_optimised() -> bool:
 
 def main() -> None:
     engines, missing = load_engines()
-    print(f"dict and Decimal in and out, CPython {sys.version.split()[0]}, {'' if is_optimised() else 'not '}a PGO build")
+    build = "a PGO build" if is_optimised() else "not a PGO build"
+    print(f"dict and Decimal in and out, CPython {sys.version.split()[0]}, {build}")
     if not is_optimised():
         print("hand-written Python is slower here than where it matters: do not compare these ratios")
     if missing is not None:

@@ -20,6 +20,8 @@ import pytest
 from tests.support.lying_objects import lying
 from tests.support.nodes import compiled, small_node, worked_nodes, written_for_tests
 from vesper.compiler import Compiled
+from vesper.engines.engine import run_observed
+from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.kernels import raised
 from vesper.spec.inputs import accept_inputs
@@ -213,6 +215,11 @@ def test_outputs_are_objects_of_their_own() -> None:
     for changed in (first["x"], first["y"], first["z"], first["w"]["a"]):
         changed.append(99)
     assert program.entry({"x": [5]}) == kept
+    for _ in range(2):
+        outcome = run_observed(program, {"x": [5]}).outcome
+        assert isinstance(outcome, Returned)
+        assert outcome.value == kept
+        outcome.value["z"].append(99)  # type: ignore[union-attr]  # a list
 
 
 def test_the_callers_context_comes_back_whatever_happens() -> None:

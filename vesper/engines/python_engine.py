@@ -123,6 +123,7 @@ class PythonProgram:
         """True where generated code is a plain function."""
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
         self.has_json = any(mentions(each.type, JSON) for each in parts)
+        self._copies = self.has_json or bool(self.node.constants) or bool(self._callees)
         self._plain = self._load(traced=False)
         self.function: Callable[..., Any] = self._plain.function
         """The generated function itself: takes values, and makes no others of them."""
@@ -219,8 +220,8 @@ class PythonProgram:
                 return EngineFault(f"{type(error).__name__}: {error}")
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Values as a caller sees them: a json is plain objects outside an execution."""
-        return {name: plain(value) for name, value in values.items()} if self.has_json else values
+        """Values as a caller sees them: a json is plain objects outside, and nothing is an object of the module."""
+        return {name: plain(value) for name, value in values.items()} if self._copies else values
 
     def _failed(self, loaded: _LoadedFunction, code: str, error: Exception) -> Outcome:
         at = loaded.site(error.__traceback__)
