@@ -78,7 +78,7 @@ check-rust: $(VENV_STAMP)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
 
-bench: build ## measure both engines
+bench: build ## measure generated Python and the engines beside hand-written Python
 	$(BIN)/python tests/bench/run.py
 
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter

@@ -20,7 +20,9 @@ _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
 class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.keywords = [each for each in node.keywords if each.arg not in _OWN]
+        # The two forms have their lines elsewhere: the table of the one is not that of the other.
+        is_table = isinstance(node.func, ast.Name) and node.func.id == "Source"
+        node.keywords = [each for each in node.keywords if each.arg not in (("lines",) if is_table else _OWN)]
         match node.func:
             case ast.Name("meter"):
                 return node.args[0]
@@ -54,10 +56,14 @@ class _Plain(ast.NodeTransformer):
         self.generic_visit(node)
         node.args.kwonlyargs = [each for each in node.args.kwonlyargs if each.arg not in _OWN]
         node.args.kw_defaults = node.args.kw_defaults[: len(node.args.kwonlyargs)]
+        if node.name == "call" and not node.args.kwonlyargs:  # then the plain form can take the shorter way
+            node.decorator_list = [ast.Name("exact_entry") for _ in node.decorator_list]
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if node.module in ("vesper.kernels.trace", "vesper.kernels.meter") else node
+        # Which decorators are left depends on the parameters that are gone.
+        node.names = [each for each in node.names if each.name not in ("exact_entry", "exact_decimals")]
+        return None if node.module in ("vesper.kernels.trace", "vesper.kernels.meter") or not node.names else node
 
 
 def without_marks(text: str) -> str:

@@ -34,7 +34,7 @@ class FunctionWriter:
     def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self._node = node
         self._naming = naming
-        self._own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
+        self.own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
         """Parameters that are no inputs, with their types: what the form has over the plain one."""
         self._types = types
         types.name_records(node)
@@ -47,9 +47,9 @@ class FunctionWriter:
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
         if returns > 1 and node.postconditions:
-            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self._own)
+            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self.own)
         if node.invariants and (returns > 1 or node.errors):
-            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self._own)
+            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self.own)
 
     def contract_functions(self) -> list[cst.FunctionDef]:
         """The functions for clauses that several ends share."""
@@ -89,7 +89,7 @@ class FunctionWriter:
         ]
         # After an input with a default come others without: then all are keyword-only, in declared order.
         in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
-        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self._own
+        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self.own
         own = [cst.Param(cst.Name(name), annotation=cst.Annotation(cst.Name(type_))) for name, type_ in others.items()]
         if in_order:
             return cst.Parameters(params=params, kwonly_params=own)
@@ -126,7 +126,9 @@ class FunctionWriter:
         leading = [_BLANK] if lines or not is_nested else []
         if isinstance(statement, ir.Return):
             return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
-        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]), cause=self._blocks.cause())
+        error = cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)])
+        self.expressions.ends[error] = statement.values[0][1].place.line
+        raised = cst.Raise(error, cause=self._blocks.cause())
         return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
 
     def _ending_values(

@@ -24,6 +24,8 @@ RESERVED = frozenset({
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
     "check_postconditions", "check_invariants",
+    "Any", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
+    "NOT_PLAIN", "NotPlain", "RUN", "SOURCE", "Source",
 })  # fmt: skip
 
 

@@ -113,6 +113,7 @@ class BlockWriter:
         arguments = [cst.SimpleString(string_literal(phase)), cst.Integer(str(index)), shown]
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
         line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
+        self._expressions.ends[broken] = clause.holds.place.line
         return cst.If(
             broken_if,
             cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])]),

@@ -8,7 +8,7 @@ from decimal import DecimalException, getcontext, setcontext
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from vesper.kernels.decimal import EXACT
+from vesper.kernels.decimal import EXACT, overflow
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import MAX_ENTRIES
@@ -54,6 +54,8 @@ def exact_steps(
             except StopIteration as end:
                 result: _Result = end.value
                 return result
+            except DecimalException as lost:
+                raise overflow(lost) from None
             finally:
                 setcontext(callers)
             try:

@@ -5,13 +5,15 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import get as map_get, put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 from .order_pricing_v1 import order_pricing_v1
@@ -304,3 +306,48 @@ def checkout_v1(
         "transaction_id": transaction_id,
         "reserved": reserved_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "basket": "array<{sku: string, qty: integer, unit_price: decimal, category: string}>",
+        "balance": "decimal",
+        "country": "string",
+        "user_age_days": "integer",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, basket, balance, country, user_age_days = read_inputs(INPUTS, inputs)
+    return checkout_v1(order_id, user_id, basket, balance, country, user_age_days, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/checkout_v1.vsp",
+    lines={
+        84: 36, 105: 17, 109: 17, 113: 18, 117: 14, 121: 14, 125: 14, 129: 21, 133: 22, 137: 44,
+        143: 46, 155: 53, 160: 57, 164: 59, 181: 68, 191: 68, 198: 72, 201: 76, 209: 80, 212: 80,
+        221: 84, 225: 87, 228: 88, 233: 91, 237: 94, 258: 100, 270: 107, 274: 107, 277: 108,
+        284: 110, 286: 110,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "length(sku) > 0",
+            "qty > 0",
+            "unit_price >= 0",
+            "length(country) == 2",
+            "user_age_days >= 0",
+        ],
+        "postcondition": [
+            "outcome == paid => transaction_id IS NOT NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,13 +5,15 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.json import Json, from_value as json_from_value, parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -258,3 +260,46 @@ def dunning_v1(
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code, "invoice": None}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "invoice_id": "string",
+        "amount": "decimal",
+        "days_overdue": "integer",
+        "email": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, invoice_id, amount, days_overdue, email = read_inputs(INPUTS, inputs)
+    return dunning_v1(event_id, invoice_id, amount, days_overdue, email, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/dunning_v1.vsp",
+    lines={
+        57: 32, 58: 32, 62: 33, 66: 34, 83: 8, 87: 9, 91: 9, 95: 10, 99: 11, 103: 11, 112: 39,
+        114: 47, 115: 48, 116: 49, 117: 50, 136: 59, 139: 61, 146: 70, 149: 70, 154: 71, 162: 76,
+        165: 76, 188: 87, 194: 91, 197: 91, 199: 91, 203: 92, 205: 92, 225: 97, 232: 102, 241: 106,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(invoice_id) > 0",
+            "length(invoice_id) <= 64",
+            "amount > 0",
+            "days_overdue >= 0",
+            "days_overdue <= 3650",
+        ],
+        "postcondition": [
+            "due == old(amount) + fee",
+            "level <= 4",
+            "sent == nothing => sent_at IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 types."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     enumerate as array_enumerate,
@@ -19,8 +19,26 @@ from vesper.kernels.array import (
 from vesper.kernels.decimal import (
     avg as decimal_avg,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_member,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.forms import (
     counted_by,
@@ -46,6 +64,7 @@ from vesper.kernels.map import (
     map_of,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_1: Final = Decimal("-1")
@@ -140,7 +159,7 @@ def forms_v1(
         raise ContractBroken("constraint", 6, {"lines": lines})
 
     # constraint, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in lines):
+    if not all(item["qty"] * item["price"] <= D_1000000 for item in lines):
         raise ContractBroken("constraint", 7, {"lines": lines})
 
     # constraint, line 6: item > 0
@@ -252,7 +271,7 @@ def forms_v1(
     # step weight, line 91
     acc_ = D_0_5
     for k, v in entries_of(stock):
-        acc_ = acc_ + Decimal(checked(v * checked(len(k) + 1)))
+        acc_ = acc_ + checked(v * checked(len(k) + 1))
     weight = acc_
 
     # step worth, line 92
@@ -261,7 +280,7 @@ def forms_v1(
             (
                 net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
                 for each in lines
-                for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
+                for net in [unsigned_zero(each["qty"] * each["price"])]
             ),
             D_0,
         )
@@ -270,7 +289,7 @@ def forms_v1(
                 (
                     net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
                     for each_ in of
-                    for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
+                    for net_ in [unsigned_zero(each_["qty"] * each_["price"])]
                 ),
                 D_0,
             )
@@ -353,7 +372,7 @@ def forms_v1(
         raise ContractBroken("postcondition", 6, {"by_price": by_price})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in by_price):
+    if not all(item["qty"] * item["price"] <= D_1000000 for item in by_price):
         raise ContractBroken("postcondition", 7, {"by_price": by_price})
 
     # postcondition, line 7: length(code) > 0
@@ -385,7 +404,7 @@ def forms_v1(
         raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not (cheapest is None or Decimal(cheapest["qty"]) * cheapest["price"] <= D_1000000):
+    if not (cheapest is None or cheapest["qty"] * cheapest["price"] <= D_1000000):
         raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
 
     # postcondition, line 7: length(code) > 0
@@ -424,7 +443,7 @@ def forms_v1(
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
     if not all(
-        all(Decimal(item_["qty"]) * item_["price"] <= D_1000000 for item_ in item)
+        all(item_["qty"] * item_["price"] <= D_1000000 for item_ in item)
         for key, item in entries_of(groups)
     ):
         raise ContractBroken("postcondition", 23, {"groups": groups})
@@ -458,9 +477,7 @@ def forms_v1(
         raise ContractBroken("postcondition", 30, {"by_code": by_code})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(
-        Decimal(item["qty"]) * item["price"] <= D_1000000 for key, item in entries_of(by_code)
-    ):
+    if not all(item["qty"] * item["price"] <= D_1000000 for key, item in entries_of(by_code)):
         raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
@@ -489,3 +506,147 @@ def forms_v1(
         "names": names,
         "empty": empty,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<{code: string, qty: integer, price: decimal, grade: enum[low, mid, high], spare: optional<integer>}>",
+        "counts": "array<integer>",
+        "stock": "map<string, integer>",
+        "codes": "set<string>",
+        "order": "enum[ascending, descending]",
+        "most": "optional<integer>",
+    },
+    {},
+)
+RUN: Final = undecorated(forms_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("spare" in given):
+        raise NotPlain
+    code = given["code"]
+    if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    grade = read_member(given["grade"], ("low", "mid", "high"))
+    spare = given["spare"] if "spare" in given else None
+    if spare is not None and (type(spare) is not int or not MIN_INTEGER <= spare <= MAX_INTEGER):
+        raise NotPlain
+    return {"code": code, "qty": qty, "price": price + D_0, "grade": grade, "spare": spare}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 5 + ("most" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        counts = inputs["counts"]
+        if type(counts) is not list or len(counts) > MAX_ENTRIES:
+            raise NotPlain
+        counts = [read_integer(item) for item in counts]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+        codes = inputs["codes"]
+        codes = read_value("set<string>", codes)
+        order = inputs["order"]
+        if type(order) is not str or order not in {"ascending", "descending"}:
+            raise NotPlain
+        most = inputs["most"] if "most" in inputs else None
+        if most is not None and (type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER):
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
+    return RUN(lines, counts, stock, codes, order, most)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/forms_v1.vsp",
+    lines={
+        135: 7, 139: 7, 143: 6, 147: 6, 151: 6, 155: 6, 159: 17, 162: 62, 163: 18, 167: 6, 171: 6,
+        175: 7, 179: 7, 183: 6, 187: 6, 191: 7, 195: 7, 199: 6, 203: 6, 225: 81, 250: 86, 253: 87,
+        256: 88, 260: 74, 268: 90, 274: 91, 279: 70, 281: 66, 283: 62, 288: 70, 290: 66, 292: 62,
+        301: 93, 304: 94, 305: 94, 309: 95, 314: 96, 318: 97, 319: 97, 323: 98, 341: 101, 348: 7,
+        352: 7, 356: 6, 360: 6, 364: 6, 368: 6, 372: 17, 375: 62, 376: 18, 380: 7, 384: 7, 388: 6,
+        392: 6, 396: 6, 400: 6, 404: 17, 407: 62, 408: 18, 412: 7, 416: 7, 420: 6, 424: 6, 431: 6,
+        438: 6, 442: 17, 446: 62, 449: 18, 453: 7, 457: 7, 461: 6, 465: 6, 469: 6, 473: 6, 477: 17,
+        480: 62, 481: 18,
+    },
+    clauses={
+        "constraint": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "item > 0",
+            "item <= 1000",
+            "length(key) > 0",
+            "value != 'none'",
+            "item > 0",
+            "item <= 1000",
+            "length(item) > 0",
+            "value != 'none'",
+            "most > 0",
+            "most <= 1000",
+        ],
+        "postcondition": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+        ],
+    },
+)  # fmt: skip

@@ -4,12 +4,28 @@
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import div as decimal_div, exact_decimals, parse as decimal_parse
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    exact_entry,
+    parse as decimal_parse,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import at as map_at
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
     concat as text_concat,
@@ -118,3 +134,34 @@ def iban_check_v1(iban: str) -> Success:
     )
 
     return {"is_valid": is_valid, "reason": reason, "country": country, "shown": shown}
+
+
+INPUTS: Final = Inputs({"iban": "string"}, {})
+RUN: Final = undecorated(iban_check_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        iban = inputs["iban"]
+        if type(iban) is not str or not (is_ascii(iban) or is_text(iban)) or len(iban) > MAX_TEXT:
+            raise NotPlain
+    except NOT_PLAIN:
+        (iban,) = read_inputs(INPUTS, inputs)
+    return RUN(iban)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/iban_check_v1.vsp",
+    lines={
+        77: 22, 80: 23, 86: 24, 92: 25, 93: 25, 97: 27, 117: 36, 119: 37, 128: 41, 130: 41, 131: 41,
+    },
+)  # fmt: skip

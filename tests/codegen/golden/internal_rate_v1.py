@@ -5,7 +5,7 @@
 narrow."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -17,14 +17,26 @@ from vesper.kernels.decimal import (
     abs as decimal_abs,
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     sum as decimal_sum,
     text as decimal_text,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
 )
 from vesper.kernels.flow import FAILURES, code_of, counted, one_of
 from vesper.kernels.forms import fold, taken_while
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_0_9: Final = Decimal("-0.9")
@@ -223,3 +235,60 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"flows": "array<decimal>", "precision": "decimal"},
+    {"precision": D_0_000001},
+)
+RUN: Final = undecorated(internal_rate_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("precision" in inputs):
+            raise NotPlain
+        flows = inputs["flows"]
+        if type(flows) is not list or len(flows) > MAX_ENTRIES:
+            raise NotPlain
+        flows = [read_decimal(item) for item in flows]
+        precision = inputs["precision"] if "precision" in inputs else D_0_000001
+        if type(precision) is not Decimal or not is_finite(precision):
+            raise NotPlain
+        precision = precision + D_0
+    except NOT_PLAIN:
+        flows, precision = read_inputs(INPUTS, inputs)
+    return RUN(flows, precision)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/internal_rate_v1.vsp",
+    lines={
+        77: 7, 81: 7, 85: 33, 88: 34, 89: 34, 93: 35, 98: 29, 104: 29, 110: 45, 123: 45, 131: 49,
+        132: 49, 135: 56, 140: 29, 145: 61, 151: 64, 153: 64, 158: 70, 159: 70, 164: 74, 173: 81,
+        175: 29, 187: 83, 191: 37, 197: 38, 200: 29, 204: 38, 209: 29, 213: 38, 216: 38, 224: 39,
+    },
+    clauses={
+        "constraint": [
+            "precision > 0",
+            "precision <= 0.1",
+        ],
+        "precondition": [
+            "length(flows) >= 2 AND length(flows) <= 60",
+            "flows[0] < 0",
+            "FORALL flow IN flows SATISFIES abs(flow) <= 1000000000",
+        ],
+        "postcondition": [
+            "rate >= lowest AND rate <= highest",
+            "abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))",
+            "paid_back IS NULL OR paid_back < length(flows)",
+        ],
+    },
+)  # fmt: skip

@@ -3,13 +3,28 @@
 # semantic hash c0018273515dac56943cb924ffaac9104d7c5c092aab24ddc5234542b0c0ae30
 """Reserve what is in stock for an order and say what must wait."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import min as value_min
 
 
@@ -106,3 +121,74 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
         "left": left,
         "is_complete": is_complete,
     }
+
+
+INPUTS: Final = Inputs(
+    {"order": "array<{sku: string, qty: integer}>", "stock": "map<string, integer>"},
+    {},
+)
+RUN: Final = undecorated(inventory_reservation_v1)
+
+
+def read_wanted(given: Any) -> Wanted:
+    """A Wanted whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    return {"sku": sku, "qty": qty}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        order = inputs["order"]
+        if type(order) is not list or len(order) > MAX_ENTRIES:
+            raise NotPlain
+        order = [read_wanted(item) for item in order]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+    except NOT_PLAIN:
+        order, stock = read_inputs(INPUTS, inputs)
+    return RUN(order, stock)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/inventory_reservation_v1.vsp",
+    lines={
+        49: 10, 53: 10, 57: 10, 61: 25, 65: 26, 68: 34, 81: 35, 84: 35, 97: 36, 100: 36, 110: 28,
+        114: 29,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "qty <= 1000",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN stock SATISFIES qty >= 0",
+            "length(distinct([line.sku FOR line IN order])) == length(order)",
+        ],
+        "postcondition": [
+            "FORALL sku, qty IN left SATISFIES qty >= 0",
+            "is_complete => length(back_order) == 0",
+        ],
+    },
+)  # fmt: skip

@@ -5,20 +5,34 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import last as array_last, range as array_range
 from vesper.kernels.date import add_months as date_add_months, text as date_text, year as date_year
 from vesper.kernels.decimal import (
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 from vesper.kernels.value import clamp as value_clamp
 
@@ -252,3 +266,89 @@ def loan_schedule_v1(
             raise
         check_invariants(error_code=code, payment=None)
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "principal": "decimal",
+        "annual_rate": "decimal",
+        "months": "integer",
+        "first_due": "date",
+        "extra": "decimal",
+    },
+    {"extra": D_0},
+)
+RUN: Final = undecorated(loan_schedule_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("extra" in inputs):
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        first_due = inputs["first_due"]
+        first_due = read_value("date", first_due)
+        extra = inputs["extra"] if "extra" in inputs else D_0
+        if type(extra) is not Decimal or not is_finite(extra):
+            raise NotPlain
+        extra = extra + D_0
+    except NOT_PLAIN:
+        principal, annual_rate, months, first_due, extra = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(principal, annual_rate, months, first_due, extra))
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_schedule_v1.vsp",
+    lines={
+        85: 55, 100: 8, 104: 8, 108: 9, 112: 9, 116: 23, 120: 23, 124: 25, 128: 25, 132: 47,
+        133: 47, 135: 47, 143: 62, 148: 64, 153: 64, 156: 66, 161: 73, 167: 43, 168: 43, 172: 82,
+        175: 83, 178: 84, 179: 86, 183: 87, 186: 90, 190: 94, 196: 99, 214: 108, 218: 18, 222: 18,
+        225: 18, 226: 18, 229: 49, 230: 49, 233: 50, 234: 50, 239: 51, 240: 51, 242: 51, 245: 52,
+        246: 52, 252: 53,
+    },
+    clauses={
+        "constraint": [
+            "principal >= 0",
+            "value <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+            "extra >= 0",
+            "extra <= 100000000",
+        ],
+        "precondition": [
+            "round(principal, 2) == principal AND round(extra, 2) == extra",
+        ],
+        "postcondition": [
+            "number >= 1",
+            "balance >= 0",
+            "paid == interest + repaid",
+            "SUM(row.repaid FOR row IN rows) == principal",
+            "SUM(row.interest FOR row IN rows) == interest_paid",
+            "require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on",
+            "length(rows) + months_saved == months",
+            "old(first_due) <= ends_on",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.payment IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,17 +5,19 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import (
     round as decimal_round,
     text as decimal_text,
     to_integer as decimal_to_integer,
 )
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -298,3 +300,55 @@ def refund_v1(
             raise
         check_invariants(refunded=None, error_code=code)
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "transaction_id": "string",
+        "amount": "optional<decimal>",
+        "reason": "enum[requested, duplicate, fraudulent]",
+        "request_id": "string",
+    },
+    {"reason": "requested"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    transaction_id, amount, reason, request_id = read_inputs(INPUTS, inputs)
+    return refund_v1(
+        transaction_id=transaction_id,
+        amount=amount,
+        reason=reason,
+        request_id=request_id,
+        now=now,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/payments/refund_v1.vsp",
+    lines={
+        59: 52, 63: 53, 76: 55, 92: 22, 96: 22, 100: 25, 104: 25, 108: 50, 111: 62, 125: 68,
+        147: 79, 150: 79, 153: 83, 170: 94, 175: 94, 180: 96, 186: 96, 191: 98, 202: 105, 205: 105,
+        209: 107, 216: 111, 217: 111, 221: 114, 223: 114, 224: 114, 240: 121, 243: 121, 247: 123,
+        274: 132, 292: 143,
+    },
+    clauses={
+        "constraint": [
+            "length(transaction_id) > 0",
+            "length(transaction_id) <= 64",
+            "length(request_id) > 0",
+            "length(request_id) <= 64",
+        ],
+        "precondition": [
+            "amount IS NULL OR amount > 0",
+        ],
+        "postcondition": [
+            "refunded > 0 AND left >= 0",
+            "old(amount) IS NULL OR refunded == old(amount)",
+        ],
+        "invariant": [
+            "output.refunded IS NULL OR error.error_code IS NULL",
+        ],
+    },
+)  # fmt: skip

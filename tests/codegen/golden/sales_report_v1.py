@@ -5,7 +5,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -20,6 +20,21 @@ from vesper.kernels.decimal import (
     div as decimal_div,
     exact_decimals,
     round as decimal_round,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_member,
+    read_text,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.forms import (
     counted_by,
@@ -49,6 +64,7 @@ from vesper.kernels.map import (
     values as map_values,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_0: Final = Decimal("0")
@@ -398,3 +414,130 @@ def sales_report_v1(
         "median_rank": median_rank,
         "first_day": first_day,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "sales": "array<{id: string, seller: string, region: enum[north, south, east, west], amount: decimal, on: date}>",
+        "targets": "map<enum[north, south, east, west], decimal>",
+        "previous": "map<enum[north, south, east, west], decimal>",
+        "sellers": "array<string>",
+    },
+    {},
+)
+RUN: Final = undecorated(sales_report_v1)
+
+
+def read_sale(given: Any) -> Sale:
+    """A Sale whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 5:
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not str or not (is_ascii(id) or is_text(id)) or len(id) > MAX_TEXT:
+        raise NotPlain
+    seller = given["seller"]
+    if (
+        type(seller) is not str
+        or not (is_ascii(seller) or is_text(seller))
+        or len(seller) > MAX_TEXT
+    ):
+        raise NotPlain
+    region = read_member(given["region"], ("north", "south", "east", "west"))
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    on = given["on"]
+    return {
+        "id": id,
+        "seller": seller,
+        "region": region,
+        "amount": amount + D_0,
+        "on": read_value("date", on),
+    }
+
+
+@exact_decimals
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        targets = inputs["targets"]
+        targets = read_value("map<enum[north, south, east, west], decimal>", targets)
+        previous = inputs["previous"]
+        previous = read_value("map<enum[north, south, east, west], decimal>", previous)
+        sellers = inputs["sellers"]
+        if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
+            raise NotPlain
+        sellers = [read_text(item) for item in sellers]
+    except NOT_PLAIN:
+        sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
+    return RUN(sales, targets, previous, sellers, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_report_v1.vsp",
+    lines={
+        138: 6, 142: 6, 146: 6, 150: 6, 154: 14, 158: 14, 162: 6, 166: 6, 170: 56, 174: 57, 182: 69,
+        185: 69, 194: 70, 196: 70, 197: 70, 216: 75, 217: 75, 223: 76, 234: 79, 236: 79, 241: 80,
+        247: 82, 261: 52, 262: 84, 270: 85, 278: 87, 283: 88, 295: 106, 301: 108, 305: 6, 309: 6,
+        313: 6, 317: 6, 321: 14, 325: 14, 329: 6, 333: 6, 337: 6, 341: 6, 345: 14, 349: 14, 353: 6,
+        357: 6, 361: 6, 365: 6, 369: 14, 373: 14, 377: 59, 380: 59, 383: 60, 384: 60, 388: 61,
+        392: 62, 396: 63,
+    },
+    clauses={
+        "constraint": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(item) > 0",
+            "length(item) <= 12",
+        ],
+        "precondition": [
+            "length(distinct_by(sale.id FOR sale IN sales)) == length(sales)",
+            "FORALL sale IN sales SATISFIES sale.seller IN sellers",
+        ],
+        "postcondition": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)",
+            "SUM(n FOR seller, n IN sold) == length(sales)",
+            "best IS NULL => worst == null",
+            "worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount",
+            "unchanged => FORALL region, part IN change SATISFIES part == 0",
+        ],
+    },
+)  # fmt: skip

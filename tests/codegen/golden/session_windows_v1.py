@@ -5,7 +5,7 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -23,10 +23,25 @@ from vesper.kernels.duration import (
     from_days as duration_from_days,
     from_seconds as duration_from_seconds,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import counted_by, distinct_by, fold, greatest_by, grouped_by, sorted_by
 from vesper.kernels.integer import avg as integer_avg, checked_sum
 from vesper.kernels.map import entries as map_entries, entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.timestamp import hour as timestamp_hour
 
 
@@ -267,3 +282,90 @@ def session_windows_v1(
         "mean_pages": mean_pages,
         "busiest": busiest,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "visits": "array<{user: string, at: timestamp, page: string}>",
+        "gap": "duration",
+        "ignored": "set<string>",
+        "names": "map<string, string>",
+        "top": "integer",
+    },
+    {"gap": timedelta(seconds=1800), "ignored": frozenset({"/health"}), "top": 3},
+)
+RUN: Final = undecorated(session_windows_v1)
+
+
+def read_visit(given: Any) -> Visit:
+    """A Visit whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    user = given["user"]
+    if type(user) is not str or not (is_ascii(user) or is_text(user)) or len(user) > MAX_TEXT:
+        raise NotPlain
+    at = given["at"]
+    page = given["page"]
+    if type(page) is not str or not (is_ascii(page) or is_text(page)) or len(page) > MAX_TEXT:
+        raise NotPlain
+    return {"user": user, "at": read_value("timestamp", at), "page": page}
+
+
+@exact_decimals
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("gap" in inputs) + ("ignored" in inputs) + ("top" in inputs):
+            raise NotPlain
+        visits = inputs["visits"]
+        if type(visits) is not list or len(visits) > MAX_ENTRIES:
+            raise NotPlain
+        visits = [read_visit(item) for item in visits]
+        gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
+        gap = read_value("duration", gap)
+        ignored = inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
+        ignored = read_value("set<string>", ignored)
+        names = inputs["names"]
+        names = read_value("map<string, string>", names)
+        top = inputs["top"] if "top" in inputs else 3
+        if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
+    return RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/session_windows_v1.vsp",
+    lines={
+        122: 11, 126: 26, 130: 26, 133: 42, 134: 42, 158: 71, 160: 71, 165: 71, 169: 72, 178: 75,
+        182: 84, 191: 79, 203: 94, 212: 101, 214: 101, 224: 110, 238: 116, 243: 119, 260: 44,
+        263: 45, 264: 45, 268: 46, 272: 47,
+    },
+    clauses={
+        "constraint": [
+            "length(user) > 0",
+            "top >= 1",
+            "top <= 50",
+        ],
+        "precondition": [
+            "gap > seconds(0) AND gap <= days(1)",
+        ],
+        "postcondition": [
+            "FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0",
+            "SUM(length(session.pages) FOR session IN sessions) <= length(visits)",
+            "bounces <= length(sessions)",
+            "length(pages) <= top",
+        ],
+    },
+)  # fmt: skip

@@ -5,11 +5,12 @@
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at, largest, range as array_range
 from vesper.kernels.decimal import (
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     text as decimal_text,
     to_integer as decimal_to_integer,
@@ -30,8 +31,19 @@ from vesper.kernels.duration import (
     total_microseconds as duration_total_microseconds,
     total_seconds as duration_total_seconds,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked, rem as integer_rem, text as integer_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, pad_start as text_pad_start
 from vesper.kernels.timestamp import (
     hour as timestamp_hour,
@@ -240,3 +252,91 @@ def timesheet_v1(
         "rested": rested,
         "by_hand": by_hand,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "shifts": "array<{begin: timestamp, end: timestamp, pause: duration}>",
+        "agreed": "duration",
+        "hourly_rate": "decimal",
+    },
+    {"agreed": timedelta(days=1, seconds=57600)},
+)
+RUN: Final = undecorated(timesheet_v1)
+
+
+def read_shift(given: Any) -> Shift:
+    """A Shift whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    begin = given["begin"]
+    end = given["end"]
+    pause = given["pause"]
+    return {
+        "begin": read_value("timestamp", begin),
+        "end": read_value("timestamp", end),
+        "pause": read_value("duration", pause),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("agreed" in inputs):
+            raise NotPlain
+        shifts = inputs["shifts"]
+        if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
+            raise NotPlain
+        shifts = [read_shift(item) for item in shifts]
+        agreed = inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
+        agreed = read_value("duration", agreed)
+        hourly_rate = inputs["hourly_rate"]
+        if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
+            raise NotPlain
+        hourly_rate = hourly_rate + D_0
+    except NOT_PLAIN:
+        shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
+    return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/timesheet_v1.vsp",
+    lines={
+        96: 12, 100: 13, 107: 14, 111: 19, 115: 19, 119: 43, 124: 44, 125: 44, 127: 44, 130: 45,
+        131: 45, 134: 55, 138: 56, 139: 56, 145: 57, 148: 58, 151: 59, 155: 60, 156: 60, 157: 60,
+        161: 61, 164: 62, 167: 64, 168: 64, 173: 65, 174: 65, 182: 75, 187: 76, 190: 77, 194: 78,
+        202: 80, 203: 80, 204: 80, 205: 80, 206: 80, 208: 80, 218: 47, 219: 47, 224: 48, 227: 48,
+        230: 49, 231: 49, 237: 50,
+    },
+    clauses={
+        "constraint": [
+            "begin < end",
+            "end - begin <= duration('24h')",
+            "pause >= duration('0s') AND pause < end - begin",
+            "hourly_rate >= 0",
+            "hourly_rate <= 1000",
+        ],
+        "precondition": [
+            "length(shifts) <= 14",
+            "FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end",
+            "agreed > duration('0s') AND agreed <= days(7)",
+        ],
+        "postcondition": [
+            "SUM(time FOR time IN worked) == total",
+            "FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0",
+            "rounded_by < quarter * (length(worked) + 1)",
+            "overtime != duration('0s') => total > agreed",
+        ],
+    },
+)  # fmt: skip
