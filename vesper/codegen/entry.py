@@ -156,8 +156,7 @@ class EntryWriter:
             lines += _read([target for _, target in targets], inputs, 1)
             return [*lines, *_call(f"{_INDENT}return {self._node.node_id}", arguments, "")]
         around = ("return new_objects(", ")") if self._shares() else ("return ", "")
-        decorator = "@exact_decimals" if keywords else "@exact_entry"
-        return [decorator, *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
+        return ["@exact_entry", *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
 
     def _taking(self, inputs: str, key: str, targets: Sequence[tuple[ir.Input, str]]) -> Iterator[str]:
         """Inputs that are values already, one after another; any that is none sends all of them to be read."""

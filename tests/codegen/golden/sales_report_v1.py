@@ -15,7 +15,7 @@ from vesper.kernels.array import last as array_last
 from vesper.kernels.array import zip as array_zip
 from vesper.kernels.decimal import avg as decimal_avg
 from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -385,7 +385,7 @@ def read_sale(given: Any) -> Sale:
     }
 
 
-@exact_decimals
+@exact_entry
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
     try:

@@ -15,7 +15,7 @@ from vesper.kernels.array import flatten as array_flatten
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import replace_at as array_replace_at
 from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import add as duration_add
 from vesper.kernels.duration import from_days as duration_from_days
 from vesper.kernels.duration import from_seconds as duration_from_seconds
@@ -282,7 +282,7 @@ def read_visit(given: Any) -> Visit:
     return {"user": user, "at": read_value("timestamp", at), "page": page}
 
 
-@exact_decimals
+@exact_entry
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
     try:
