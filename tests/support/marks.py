@@ -56,14 +56,10 @@ class _Plain(ast.NodeTransformer):
         self.generic_visit(node)
         node.args.kwonlyargs = [each for each in node.args.kwonlyargs if each.arg not in _OWN]
         node.args.kw_defaults = node.args.kw_defaults[: len(node.args.kwonlyargs)]
-        if node.name == "call" and not node.args.kwonlyargs:  # then the plain form can take the shorter way
-            node.decorator_list = [ast.Name("exact_entry") for _ in node.decorator_list]
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        # Which decorators are left depends on the parameters that are gone.
-        node.names = [each for each in node.names if each.name not in ("exact_entry", "exact_decimals")]
-        return None if node.module in ("vesper.kernels.trace", "vesper.kernels.meter") or not node.names else node
+        return None if node.module in ("vesper.kernels.trace", "vesper.kernels.meter") else node
 
 
 def without_marks(text: str) -> str:

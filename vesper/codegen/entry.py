@@ -157,8 +157,7 @@ class EntryWriter:
             lines += _read([target for _, target in targets], inputs, 1)
             return [*lines, *_call(f"{_INDENT}return {self._node.node_id}", arguments, "")]
         around = ("return new_objects(", ")") if self._shares() else ("return ", "")
-        decorator = "@exact_decimals" if keywords else "@exact_entry"
-        return [decorator, *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
+        return ["@exact_entry", *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
 
     def _taking(self, inputs: str, key: str, targets: Sequence[tuple[ir.Input, str]]) -> Iterator[str]:
         """Inputs that are values already, one after another; any that is none sends all of them to be read."""
@@ -232,7 +231,7 @@ class EntryWriter:
             zero = self._literal(DECIMAL, Decimal(0))
             return f"{target} + {zero}", [f"type({target}) is not Decimal", f"not is_finite({target})"]
         if type_ == INTEGER:
-            return target, [f"type({target}) is not int", f"not MIN_INTEGER <= {target} <= MAX_INTEGER"]
+            return target, [f"type({target}) is not int", f"{target} < MIN_INTEGER", f"{target} > MAX_INTEGER"]
         if type_ == BOOLEAN:
             return target, [f"type({target}) is not bool"]
         if type_ == FLOAT:

@@ -64,7 +64,7 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     function = writer.function()
     checks = writer.contract_functions()
     entry = EntryWriter(node, naming, types, writer.expressions, writer.own)
-    entry_text = entry.text(takes_now(node))
+    entry_text, _ = source_of(cst.parse_module(entry.text(takes_now(node))))
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
         for c in node.constants

@@ -27,7 +27,8 @@ from decimal import (
     setcontext,
 )
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from inspect import signature
+from typing import ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
@@ -49,7 +50,6 @@ from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem,
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-_Inputs = TypeVar("_Inputs")
 _MAX_POWER_DIGITS = 1_000_000
 
 # SEMANTICS: a result may have MAX_DIGITS digits and MAX_SCALE places. `decimal` bounds places by its smallest
@@ -87,19 +87,24 @@ def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parame
     return under_exact_context
 
 
-def exact_entry(function: Callable[[_Inputs], _Result]) -> Callable[[_Inputs], _Result]:
-    """The same for an entry, which takes one object: that is quicker to hand on than any number of them."""
-    if not HAVE_CONTEXTVAR:
-        return _with_the_threads_context(function)
+def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """The same for an entry. Most take one object, which is quicker to hand on than any number of them."""
+    if not HAVE_CONTEXTVAR or _takes_more(function):
+        return exact_decimals(function)
 
     @wraps(function)
-    def under_exact_context(inputs: _Inputs) -> _Result:
+    def under_exact_context(inputs: object) -> _Result:
         try:
-            return _copy().run(function, inputs)
+            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # that it takes one was asked above
         except DecimalException as lost:
             raise overflow(lost) from None
 
-    return under_exact_context
+    return cast(Callable[_Parameters, _Result], under_exact_context)
+
+
+def _takes_more(function: Callable[..., object]) -> bool:
+    """True for a function with parameters besides the first: `now`, `mark`."""
+    return len(signature(function).parameters) > 1
 
 
 def _with_the_threads_context(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:

@@ -14,7 +14,7 @@ from vesper.kernels.array import (
     take as array_take,
 )
 from vesper.kernels.date import text as date_text
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.entry import (
     MAX_ENTRIES,
@@ -306,7 +306,7 @@ def read_city(given: Any) -> City:
     return {"name": name_, "rate": rate + D_0}
 
 
-@exact_decimals
+@exact_entry
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
     try:
