@@ -14,6 +14,10 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.spec.node_id import split_node_id
 
 SUFFIX = ".vsp"
+FOLDER = "nodes"
+"""Where nodes are looked for, unless somebody says otherwise."""
+FOLDER_VARIABLE = "VESPER_NODES"
+"""The variable of the environment that says otherwise."""
 _MAX_BYTES = 1024 * 1024
 """No node is longer; what is may be without end."""
 
@@ -65,7 +69,7 @@ def locate(wanted: str, root: Path) -> Path:
             raise NodeNotFound(f"there is no file `{wanted}`")
         return path
     if not root.is_dir():
-        raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder with --nodes")
+        raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or say where the nodes are")
     files = node_files([root])
     read = cache(id_of)
     # A file that is called so and declares something else counts only if nobody declares it.

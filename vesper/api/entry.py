@@ -1,0 +1,36 @@
+"""What `node.call` is.
+
+TO BE REPLACED, in this one place: generated modules are getting a function `call(inputs)` of their own
+(`PythonProgram.entry`). For the python engine `entry` then returns that function, and no wrapper stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from vesper.api.explain import error_info
+from vesper.codegen.function import takes_now
+from vesper.compiler import Compiled
+from vesper.engines.engine import Program
+from vesper.engines.outcome import Returned
+
+
+def entry(compiled: Compiled, program: Program) -> Callable[..., dict[str, Any]]:
+    """A dict of inputs to a dict of outputs; what ends otherwise is raised as an exception of `kernels.raised`."""
+    run = program.call
+
+    def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        outcome = run(inputs)
+        if type(outcome) is Returned:
+            return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
+        raise error_info(compiled, outcome, inputs).exception()
+
+    def call_at(inputs: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
+        outcome = run(inputs, datetime.now(UTC) if now is None else now)
+        if type(outcome) is Returned:
+            return outcome.value  # type: ignore[return-value]  # as above
+        raise error_info(compiled, outcome, inputs).exception()
+
+    return call_at if takes_now(compiled.node) else call
