@@ -175,7 +175,7 @@ def test_problems_inside_collections_and_records_have_their_path(tmp_path: Path,
         "  lines[2].tags: missing; expected set<enum[new, sale]>",
         "  kind: expected one of retail, trade, got null",
         "  rates[?]: expected one of new, sale (not a member)",
-        '  rates["new"]: expected decimal, got float NaN; give it as text, "nan", or as a Decimal: a float is not exact',
+        '  rates["new"]: expected decimal, got float NaN',
         '  days[2026-11-15]: expected integer, got str "x"',
         "  days[2026-11-16]: expected integer (wrong type)",
         "  buyer: expected optional<Line>, got int 5",
@@ -312,13 +312,15 @@ def _watched(node: vesper.Node, threads: list[int]) -> Any:
 def test_an_execution_asks_and_its_caller_answers(tmp_path: Path, engine: str) -> None:
     node = vesper.load(written(tmp_path, ASKING), engine=engine)
     run = node.start({"event_id": "e1"})
-    assert run.outcome is None
-    assert run.request is not None
-    assert (run.request.path, run.request.effect) == ("name", "database_query")
+    assert repr(run.outcome) == "None"
+    request = run.request
+    assert request is not None
+    assert (request.path, request.effect) == ("name", "database_query")
     assert repr(run) == "<Execution of greet_v1: waits for name>"
     assert run.answer("Ann") is None
-    assert run.outcome is not None
-    assert run.outcome["text"] == "hello Ann"
+    ended = run.outcome
+    assert ended is not None
+    assert ended["text"] == "hello Ann"
     with pytest.raises(ValueError, match="has ended"):
         run.answer("again")
 

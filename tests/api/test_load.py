@@ -114,7 +114,7 @@ def test_the_signature_and_the_help_show_the_inputs(tmp_path: Path) -> None:
     signature.bind(**PAYMENT)
     with pytest.raises(TypeError):
         signature.bind(**PAYMENT, flaged=True)
-    shown = pydoc.render_doc(node, renderer=pydoc.plaintext)
+    shown = pydoc.plain(pydoc.render_doc(node))
     assert "Decide whether a card payment goes through" in shown
     assert "flagged        boolean = false" in shown
     assert "now" in inspect.signature(vesper.load(written(tmp_path, CLOCK))).parameters

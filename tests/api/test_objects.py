@@ -106,7 +106,7 @@ def test_dataclasses_models_and_dicts_are_the_same_inside_each_other(node: vespe
     assert node(Basket([line])).value == EXPECTED
     assert node(ModelBasket(lines=[line])).value == EXPECTED
     assert node(vars(Basket([line])) | {"divisor": 4}).value == EXPECTED
-    assert node(**vars(ModelBasket(lines=(line,)))).value == EXPECTED
+    assert node(**vars(ModelBasket(lines=[line]))).value == EXPECTED
     assert node(Basket([line], rates={"sale": 0.5})).value is None
     assert node({**vars(Basket([])), "lines": [line], "buyer": line, "divisor": 4}).value == EXPECTED
 

@@ -1,8 +1,8 @@
 """What `node(...)` costs over `node.call`: `python tests/bench/api_overhead.py`.
 
-The same call is measured both ways, in turns, in processor time, and the best of each is compared: what else the machine
-does only adds. The difference may be 1 µs. An interpreter that was built with profile-guided optimization (Debian's,
-python.org's) is the one to measure with.
+The same call is measured both ways, in turns, in processor time, and the best of each is compared: what else the
+machine does only adds. The difference may be 1 µs. An interpreter that was built with profile-guided optimization
+(Debian's, python.org's) is the one to measure with.
 """
 
 from __future__ import annotations

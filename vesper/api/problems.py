@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
+from math import isfinite
 
 from vesper.api.outcome import InputProblem
 from vesper.diagnostics.suggest import did_you_mean
@@ -66,7 +67,7 @@ def _expected(type_: Type) -> str:
 def _advice(type_: Type | None, given: object) -> str:
     """What to do about the mistakes that everybody makes."""
     inner = None if type_ is None else without_null(type_)
-    if inner == DECIMAL and type(given) is float:
+    if inner == DECIMAL and type(given) is float and isfinite(given):
         return f'; give it as text, "{given!r}", or as a Decimal: a float is not exact'
     if inner == TIMESTAMP and isinstance(given, date) and getattr(given, "tzinfo", None) is None:
         return "; say its time zone"

@@ -69,7 +69,7 @@ def locate(wanted: str, root: Path) -> Path:
             raise NodeNotFound(f"there is no file `{wanted}`")
         return path
     if not root.is_dir():
-        raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or say where the nodes are")
+        raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder (--nodes, in Python nodes=)")
     files = node_files([root])
     read = cache(id_of)
     # A file that is called so and declares something else counts only if nobody declares it.
