@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vesper.api.outcome import AnyOutcome, ErrorInfo, Outcome
+from vesper.api.outcome import AnyOutcome, ErrorInfo
 from vesper.api.plain import Plain
 from vesper.api.problems import described
 from vesper.compiler import Compiled
@@ -19,11 +19,11 @@ def outcome_of(
 ) -> AnyOutcome:
     """What an engine says, as a caller sees it. `inputs` are those that the engine was given."""
     if isinstance(outcome, ended.Returned):
-        return Outcome(dict(outcome.value))
+        return AnyOutcome(dict(outcome.value))
     if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
         told = tuple(plain.told(each) for each in outcome.problems)
         outcome = ended.Failed(outcome.code, outcome.at, told)
-    return Outcome(None, error_info(compiled, outcome, inputs))
+    return AnyOutcome(None, error_info(compiled, outcome, inputs))
 
 
 def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object]) -> ErrorInfo:

@@ -19,7 +19,7 @@ from vesper.api.entry import entry
 from vesper.api.errors import HostMissing
 from vesper.api.execution import Execution
 from vesper.api.explain import outcome_of
-from vesper.api.outcome import AnyOutcome, Outcome
+from vesper.api.outcome import AnyOutcome
 from vesper.api.plain import Plain, fields_of, inputs_of_json, plain_inputs
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
@@ -67,7 +67,7 @@ class Node:
     """The fields of the errors that the node declares."""
     warnings: tuple[str, ...]
     """What `vesper check` warns of."""
-    call: Callable[..., dict[str, Any]]
+    call: Callable[..., Any]
     """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised."""
 
     def __init__(self, compiled: Compiled, program: Program, engine: str, warnings: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ class Node:
         """Run the node. Inputs are keywords, or one dict, dataclass instance, pydantic model or JSON text."""
         if given is _NOTHING and self._is_simple:
             try:
-                return Outcome(self.call(inputs))
+                return AnyOutcome(self.call(inputs))
             except Exception as error:  # noqa: BLE001  # whatever ends it: the engine is asked what that is
                 return self._ended(inputs, None, error)
         return self._run(given, inputs)
@@ -158,7 +158,7 @@ class Node:
                 return outcome_of(self._compiled, _refused(plain), {})
             return outcome_of(self._compiled, self._program.call(plain.inputs, now), plain.inputs, plain)
         try:
-            return Outcome(self.call(given) if now is None else self.call(given, now))
+            return AnyOutcome(self.call(given) if now is None else self.call(given, now))
         except Exception as error:  # noqa: BLE001  # as above
             return self._ended(given, now, error)
 

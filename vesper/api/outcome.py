@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from reprlib import Repr
 from time import time_ns
-from typing import Any, Generic, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from vesper.api.errors import Stopped
 from vesper.api.trace_id import trace_id
@@ -140,17 +140,19 @@ class Outcome(Generic[OutputsT]):
         except KeyError:
             raise KeyError(_no_such_output(name, outputs)) from None
 
-    def __getattr__(self, name: str) -> Any:
-        # Only for what no slot and no property has. Python itself asks for names such as `__deepcopy__`.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if self._value is None:
-            assert self._error is not None
-            raise AttributeError(f"no `{name}`: the outcome has no outputs ({self._error.kind}); look at `.error`")
-        try:
-            return self._value[name]
-        except KeyError:
-            raise AttributeError(_no_such_output(name, self._value)) from None
+    if not TYPE_CHECKING:  # a checker that knows the outputs (`vesper stubs`) is to find those that are misspelt
+
+        def __getattr__(self, name: str) -> Any:
+            # Only for what no slot and no property has. Python itself asks for names such as `__deepcopy__`.
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if self._value is None:
+                assert self._error is not None
+                raise AttributeError(f"no `{name}`: the outcome has no outputs ({self._error.kind}); look at `.error`")
+            try:
+                return self._value[name]
+            except KeyError:
+                raise AttributeError(_no_such_output(name, self._value)) from None
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(self._value or ())})
@@ -162,7 +164,14 @@ class Outcome(Generic[OutputsT]):
         return f"<Outcome ok: {shown}>"
 
 
-AnyOutcome: TypeAlias = Outcome[dict[str, Any]]
+if TYPE_CHECKING:
+
+    class AnyOutcome(Outcome[dict[str, Any]]):
+        """An outcome of which nobody knows the outputs beforehand."""
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    AnyOutcome = Outcome
 
 
 def _no_such_output(name: str, outputs: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from types import MemberDescriptorType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from vesper.spec.base_types import is_a
 from vesper.spec.json_forms import has_names, input_of_json
@@ -23,6 +23,18 @@ from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, T
 from vesper.spec.values import MAX_ENTRIES
 
 Declared: TypeAlias = Mapping[str, Type]
+
+
+class DataclassInstance(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class PydanticModel(Protocol):
+    __pydantic_fields__: ClassVar[Any]
+
+
+Model: TypeAlias = DataclassInstance | PydanticModel
+"""For type checkers: an object that is read by its fields."""
 
 
 @dataclass(slots=True)
