@@ -33,6 +33,7 @@ inputs:
   name: {type: string, default: x}
   free: json
   far: float
+  more: "map<date, set<string>>"
 
 outputs:
   success:
@@ -58,7 +59,7 @@ flow:
       many: many
       one: one
       dict: "{'a': [int]}"
-      more: "{date: {self}}"
+      more: more
       free: free
 """
 
@@ -117,7 +118,7 @@ assert_type(run, vesper.Execution)
 
 odd = vesper.load("odd")
 result = odd(
-    date=date(2026, 1, 1), until="2026-01-02", self="s", int=3, free={"a": [1, None]}, far=2,
+    date=date(2026, 1, 1), until="2026-01-02", self="s", int=3, free={"a": [1, None]}, far=2, more={},
     many=[{"date": "2026-01-01", "until": date(2026, 1, 1), "str": "s", "list": ["a"], "class": 1}],
 )
 assert_type(result["value"], str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vesper.engines.outcome import Outcome
 from vesper.spec.vesper_error import VesperError
 
 
@@ -26,6 +27,7 @@ class HostMissing(VesperError):
 class Stopped(VesperError):
     """The execution did not come to its end: `kind` is `limit_hit`, `denied` or `engine_fault`."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: str = outcome.kind
+        self.outcome = outcome

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from vesper.api.entry import entry
-from vesper.api.errors import HostMissing
+from vesper.api.errors import HostMissing, Stopped
 from vesper.api.execution import Execution
 from vesper.api.explain import outcome_of
 from vesper.api.outcome import AnyOutcome
@@ -170,6 +170,8 @@ class Node:
         if isinstance(error, raised.ContractBroken):
             broken = ended.ContractBroken(error.phase, error.index, error.values)  # type: ignore[arg-type]  # values
             return outcome_of(self._compiled, broken, inputs)
+        if isinstance(error, Stopped):
+            return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
         assert isinstance(found, Plain)  # only a text can be a problem by itself
         return outcome_of(

@@ -77,7 +77,7 @@ class ErrorInfo:
             case ended.Failed(code):
                 return _saying(self.message, raised.Raised(code))
             case _:
-                return Stopped(self.kind, self.message)
+                return Stopped(self.message, self.outcome)
 
 
 def _saying(message: str, error: VesperError) -> VesperError:
