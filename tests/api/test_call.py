@@ -83,6 +83,10 @@ def test_an_outcome_can_be_pickled(payment: vesper.Node) -> None:
     for outcome in (payment(**PAYMENT), payment(**{**PAYMENT, "amount": 0}), payment(amount=0.1)):
         again: vesper.Outcome[dict[str, Any]] = pickle.loads(pickle.dumps(outcome))
         assert (again.ok, again.value, again.error) == (outcome.ok, outcome.value, outcome.error)
+        if outcome.error is not None:
+            error = outcome.error.exception()
+            same = pickle.loads(pickle.dumps(error))
+            assert (type(same), str(same)) == (type(error), str(error)) == (type(error), outcome.error.message)
 
 
 # -- what is not returned -------------------------------------------------------------------------
@@ -128,7 +132,7 @@ def test_a_failure_says_where(tmp_path: Path, engine: str) -> None:
     line = next(number for number, each in enumerate(text, start=1) if "quot(100, divisor)" in each)
     assert error.where == f"{node.path}:{line}:14"
     assert str(error).endswith(": division_by_zero in `quot(100, divisor)`")
-    with pytest.raises(vesper.Raised, match="division_by_zero in"):
+    with pytest.raises(vesper.Raised, match="division_by_zero"):
         node.call({**BASKET, "divisor": 0})
 
 
@@ -156,7 +160,7 @@ def test_every_offending_input_is_listed_with_what_was_expected_and_what_came(pa
     with pytest.raises(vesper.BadInput) as raised:
         payment.call({"amount": 0.1})
     assert [each.path for each in raised.value.problems][:2] == ["amount", "balance"]
-    assert 'give it as text, "0.1"' in str(raised.value)
+    assert "a float is not exact" in str(raised.value)
 
 
 def test_problems_inside_collections_and_records_have_their_path(tmp_path: Path, engine: str) -> None:
@@ -213,9 +217,10 @@ def test_a_node_that_asks_for_the_time_is_given_it(tmp_path: Path, engine: str) 
     assert node({"add": 1}, now=start).value == {"at": start, "add": 1}
     assert node('{"add": 1}', now="2026-11-15T12:00:00Z").value == {"at": start, "add": 1}
     assert node(now=start.astimezone(timezone(timedelta(hours=5))))["at"] == start
-    assert node.call({}, start) == {"at": start, "add": 0}
+    assert node.call({}, now=start) == {"at": start, "add": 0}
     assert abs(node()["at"] - datetime.now(UTC)) < timedelta(seconds=60)
-    assert abs(node.call({})["at"] - datetime.now(UTC)) < timedelta(seconds=60)
+    with pytest.raises(TypeError, match="now"):
+        node.call({})
     with pytest.raises(ValueError, match="give a datetime with a time zone"):
         node(now=datetime(2026, 11, 15))  # noqa: DTZ001
     with pytest.raises(ValueError, match="give a datetime with a time zone"):

@@ -107,7 +107,7 @@ assert_type(basket.call({"lines": [], "kind": "trade", "rates": {}, "days": {}})
 
 stamp = vesper.load("stamp")
 assert_type(stamp(now=datetime.now(UTC))["at"], datetime)
-assert_type(stamp.call({}, datetime.now(UTC))["at"], datetime)
+assert_type(stamp.call({}, now=datetime.now(UTC))["at"], datetime)
 
 async def wait() -> Decimal:
     return (await node.arun(given))["fee"]
@@ -152,6 +152,7 @@ outcome.value["fee"]  # may be None
 text: str = outcome["fee"]  # a decimal is no text
 vesper.load("basket")(lines=[{"sku": "a"}], kind="trade", rates={}, days={})  # fields are missing
 vesper.load("stamp")(now=5)  # no time
+vesper.load("stamp").call({})  # no time
 vesper.load(5)  # no name
 """
 

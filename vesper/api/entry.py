@@ -7,7 +7,7 @@ TO BE REPLACED, in this one place: generated modules are getting a function `cal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from vesper.api.explain import error_info
@@ -27,8 +27,8 @@ def entry(compiled: Compiled, program: Program) -> Callable[..., dict[str, Any]]
             return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
         raise error_info(compiled, outcome, inputs).exception()
 
-    def call_at(inputs: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
-        outcome = run(inputs, datetime.now(UTC) if now is None else now)
+    def call_at(inputs: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
+        outcome = run(inputs, now)
         if type(outcome) is Returned:
             return outcome.value  # type: ignore[return-value]  # as above
         raise error_info(compiled, outcome, inputs).exception()

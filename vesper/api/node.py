@@ -68,7 +68,10 @@ class Node:
     warnings: tuple[str, ...]
     """What `vesper check` warns of."""
     call: Callable[..., Any]
-    """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised."""
+    """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised.
+
+    A node that is no function has a second argument, the keyword `now`: no clock is read for it.
+    """
 
     def __init__(self, compiled: Compiled, program: Program, engine: str, warnings: tuple[str, ...]) -> None:
         node = compiled.node
@@ -146,7 +149,7 @@ class Node:
             raise HostMissing(self.id)
         now = None
         if self._takes_now:
-            # An input of this name goes before; `call` then takes the start.
+            # An input of this name goes before; the start is then given to `call`.
             now = _moment(None if "now" in self._types else inputs.pop("now", None))
         if given is _NOTHING:
             given = inputs
@@ -158,7 +161,7 @@ class Node:
                 return outcome_of(self._compiled, _refused(plain), {})
             return outcome_of(self._compiled, self._program.call(plain.inputs, now), plain.inputs, plain)
         try:
-            return AnyOutcome(self.call(given) if now is None else self.call(given, now))
+            return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
             return self._ended(given, now, error)
 

@@ -12,10 +12,10 @@ from reprlib import Repr
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
+from vesper.api import told
 from vesper.api.errors import Stopped
 from vesper.api.trace_id import trace_id
 from vesper.engines import outcome as ended
-from vesper.kernels import raised
 from vesper.spec.vesper_error import VesperError
 
 OutputsT = TypeVar("OutputsT", bound=Mapping[str, Any])
@@ -69,21 +69,15 @@ class ErrorInfo:
         """What `node.call` raises for this."""
         match self.outcome:
             case ended.DeclaredError(values):
-                return raised.DeclaredError(values)
+                return told.DeclaredError(self.message, values)
             case ended.ContractBroken(phase, index, values):
-                return _saying(self.message, raised.ContractBroken(phase, index, values))
+                return told.ContractBroken(self.message, phase, index, values)
             case ended.Failed(_, None, problems):
-                return _saying(self.message, raised.BadInput(problems))
+                return told.BadInput(self.message, problems)
             case ended.Failed(code):
-                return _saying(self.message, raised.Raised(code))
+                return told.Raised(self.message, str(code))
             case _:
                 return Stopped(self.message, self.outcome)
-
-
-def _saying(message: str, error: VesperError) -> VesperError:
-    """The exception with a message for the caller: generated code has no time to write one."""
-    error.args = (message,)
-    return error
 
 
 class Outcome(Generic[OutputsT]):

@@ -159,8 +159,8 @@ class NodeStub:
             for start in ("def __call__", "async def arun"):
                 lines += ["    @overload  # type: ignore[override]", _broken(f"{start}({one}) -> Outcome: ...")]
                 lines += ["    @overload", _broken(f"{start}({self._keywords(inputs, now)}) -> Outcome: ...")]
-            when = ", now: datetime | None = ..." if takes_now else ""
-            call = f"class Call(Protocol):\n    def __call__(self, inputs: Inputs{when}, /) -> Outputs: ...\n"
+            when = ", *, now: datetime" if takes_now else ""
+            call = f"class Call(Protocol):\n    def __call__(self, inputs: Inputs, /{when}) -> Outputs: ...\n"
             return call + "\n" + "\n".join(lines) + "\n"
         one = self._parameters(["given: Inputs | Model | str | bytes", "/"], ["now: datetime | str | None = ..."])
         lines.append(_broken(f"def start({one}) -> Execution: ..."))
