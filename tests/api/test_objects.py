@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, computed_field
 from pydantic import Field as ModelField
 
 import vesper
-from tests.api.given import ENGINES, NODES, PAYMENT, basket
+from tests.api.given import CLOCK, ENGINES, NODES, PAYMENT, basket, written
 
 DAY = date(2026, 11, 15)
 
@@ -200,6 +200,22 @@ def test_numbers_are_read_from_their_text(engine: str) -> None:
     error = payment(text.replace("400", "4e2")).error
     assert error is not None
     assert [(each.path, each.kind) for each in error.problems] == [("user_age_days", "wrong_type")]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "zero, sign", [("-0.0", "-0.0"), ("-0", "-0.0"), ("-0e3", "-0.0"), ("0", "0.0"), ("0.0", "0.0")]
+)
+def test_a_float_keeps_the_sign_of_its_zero(engine: str, zero: str, sign: str, tmp_path: Path) -> None:
+    zeros = (
+        CLOCK.replace("scheduled_job", "function")
+        .replace("add: {type: integer, default: 0}", "add: float\n  n: integer")
+        .replace("at: timestamp, add: integer", "add: float, n: integer")
+    )
+    node = vesper.load(written(tmp_path, zeros.replace("at: now(), add: add", "add: add, n: n")), engine=engine)
+    outcome = node(f'{{"add": {zero}, "n": -0}}')
+    assert repr(outcome["add"]) == sign
+    assert repr(outcome["n"]) == "0"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from time import thread_time_ns
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -18,7 +20,13 @@ sys.path.insert(0, str(ROOT))
 import vesper  # noqa: E402  # the repository's own, wherever this is started
 
 BUDGET_NS = 1_000
-INPUTS = {"amount": "50.00", "balance": "100.00", "currency": "USD", "country": "DE", "user_age_days": 400}
+INPUTS: dict[str, Any] = {
+    "amount": Decimal("50.00"),
+    "balance": Decimal("100.00"),
+    "currency": "USD",
+    "country": "DE",
+    "user_age_days": 400,
+}
 _ROUNDS = 200
 _CALLS = 100
 

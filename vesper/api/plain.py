@@ -19,7 +19,7 @@ from vesper.spec.base_types import is_a
 from vesper.spec.json_forms import has_names, input_of_json
 from vesper.spec.json_value import parse_json
 from vesper.spec.problem import Problem, ProblemKind, ValueProblem
-from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import FLOAT, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import MAX_ENTRIES
 
 Declared: TypeAlias = Mapping[str, Type]
@@ -219,7 +219,7 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain |
     except (UnicodeDecodeError, ValueProblem):
         return Problem("", ProblemKind.MALFORMED)
     # Only the text of a number tells 1e3 from 1000, and an integer takes just one of them.
-    forms = json.loads(decoded, parse_float=Decimal)
+    forms = json.loads(decoded, parse_float=Decimal, parse_int=lambda text: _MinusZero() if text == "-0" else int(text))
     if not isinstance(forms, dict):
         return Problem("", ProblemKind.WRONG_TYPE)
     plain = Plain({}, changed=True)
@@ -230,11 +230,17 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain |
     return plain
 
 
+class _MinusZero(int):
+    """`-0`: an integer that is 0, and a float that is not quite."""
+
+
 def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
     """The form with `_Twice` in the place of every array of pairs in which a key stands twice."""
     match type_, form:
         case OptionalOf(inner), _:
             return _without_repeats(inner, form, path, plain)
+        case _, _MinusZero() if type_ == FLOAT:
+            return -0.0
         case ArrayOf(element), list():
             return [_without_repeats(element, item, f"{path}[{index}]", plain) for index, item in enumerate(form)]
         case MapOf(key, value), list() if not has_names(key):
