@@ -15,9 +15,12 @@ from tests.support.goldens import Golden
 from tests.support.marks import without_marks
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes, written_for_tests
 from vesper.codegen.module import HEADER, generate_module
+from vesper.codegen.source import WIDTH
 from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
+from vesper.ir import nodes as ir
+from vesper.ir.statements import all_statements
 from vesper.spec.errors import ErrorCode
 
 HERE = Path(__file__).parent
@@ -40,9 +43,20 @@ def test_the_traced_form_without_its_marks_is_the_plain_form(path: Path) -> None
     assert without_marks(traced) == ast.unparse(ast.parse(plain))
 
 
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
+def test_the_metered_form_without_its_metering_is_the_plain_form(path: Path) -> None:
+    node = compiled(path).node
+    plain, metered = generate_module(node).text, generate_module(node, metered=True).text
+    loops = any(isinstance(each, ir.For) for each in node.expressions()) or any(
+        isinstance(each, ir.Loop | ir.CallNode) for each in all_statements(node.body)
+    )
+    assert ("(meter" in metered or "meter(" in metered) == loops
+    assert without_marks(metered) == ast.unparse(ast.parse(plain))
+
+
 def test_every_line_fits() -> None:
     text = generate_module(compiled(PAYMENT_DECISION).node).text
-    assert max(len(line) for line in text.splitlines()) <= 88
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
@@ -109,7 +123,22 @@ def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
         check_vocabulary(text, set())
 
 
-ODD_NAMES = ["class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
+ODD_NAMES = [
+    "meter",
+    "spend",
+    "all_of",
+    "class",
+    "lambda",
+    "import",
+    "len",
+    "decimal",
+    "mark",
+    "checked",
+    "match",
+    "text_length",
+    "d_0",
+    "success",
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 
 from vesper.check.calls import Calls, to_decimal
 from vesper.check.collections import CollectionForms
@@ -23,6 +24,7 @@ from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
+from vesper.spec.json_value import Json
 from vesper.spec.numbers import finite_float
 from vesper.spec.types import (
     BOOLEAN,
@@ -436,4 +438,26 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if value.type != JSON:
             self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
             return None
-        return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
+        place = self.place(expression.span)
+        cast = ir.Call("json.cast", (type_,), (value,), type_, place)
+        # In a constraint a CAST looks at the shape alone: the type may be the one whose constraint this is.
+        if type_ == JSON or self._part is not None or not self._types.has_constraints(expression.type):
+            return cast
+        return self._met(cast, expression.type, place)
+
+    def _met(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
+        """What a CAST gives, if it meets the constraints of its type: `bad_cast` where it does not."""
+        from vesper.check.type_clauses import value_clauses  # which checks clauses with this very class
+
+        number = self.fresh_local()
+        found = ir.Local(number, "cast", cast.type, place)
+        clauses = [clause.holds for clause in value_clauses(found, "value", text, self._types, self) if clause]
+        if not clauses:
+            return None
+        inner = without_null(cast.type)
+        null = ir.Literal(JSON, Json(None), place)
+        # A JSON null fits no type but an optional one, so this CAST fails whenever it is reached.
+        refused = self.converted(ir.Call("json.cast", (inner,), (null,), inner, place), cast.type)
+        assert refused is not None
+        holds = reduce(lambda left, right: ir.Logical("and", left, right, place), clauses)
+        return ir.Let(number, "cast", cast, ir.If(holds, found, refused, cast.type, place), place)

@@ -9,6 +9,7 @@ from decimal import Decimal
 import libcst as cst
 
 from vesper.codegen.loops import LoopWriter, members_of
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
@@ -28,10 +29,12 @@ from vesper.codegen.spelling import (
     Spelling,
     has_plain_equality,
 )
+from vesper.codegen.types import TypeWriter, has_plain_fields
 from vesper.codegen.written import (
     AND,
     ATOM,
     COMPARISON,
+    EQUAL,
     NOT,
     OR,
     PRODUCT,
@@ -76,9 +79,11 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
 class ExpressionWriter(LoopWriter):
     """Writes the expressions of one function and remembers what must be known about them."""
 
-    def __init__(self, naming: Naming, traced: bool) -> None:
+    def __init__(self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self.naming = naming
+        self._types = types
         self.traced = traced
+        self.metering = metering
         self._atoms: dict[int, ir.Expression] = {}
         """Locals that are another name for a name or a literal, with what they stand for."""
         self.decimals: dict[str, Decimal] = {}
@@ -112,7 +117,7 @@ class ExpressionWriter(LoopWriter):
                 items = [cst.Element(self.stored(item).node) for item in expression.items]
                 return Written(cst.List(items), ATOM)
             case ir.RecordValue():
-                return Written(self.record([(name, self.stored(value)) for name, value in expression.fields]), ATOM)
+                return self.made(expression.type, [(name, self.stored(value)) for name, value in expression.fields])
             case ir.Field():
                 base = self.inside(expression.of, ATOM)
                 return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
@@ -127,6 +132,26 @@ class ExpressionWriter(LoopWriter):
         if without_null(expression.type) == DECIMAL and may_be_negative_zero(expression):
             return Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
         return written
+
+    def made(self, type_: Type, entries: Sequence[tuple[str, Written]]) -> Written:
+        """A record by its class, so that readers and type checkers know what it is: `Plan(total=total)`."""
+        assert isinstance(type_, Record)
+        arguments = [cst.Arg(self.record(entries))]
+        if has_plain_fields(type_):
+            arguments = [cst.Arg(each.node, keyword=cst.Name(name), equal=EQUAL) for name, each in entries]
+        return Written(cst.Call(cst.Name(self._types.record(type_)), arguments), ATOM)
+
+    def plain(self, expression: ir.Expression) -> Written:
+        """A value for which only its shape matters, not the names of its types: records are dicts."""
+        match expression:
+            case ir.RecordValue(fields=fields):
+                return Written(self.record([(name, self.plain(value)) for name, value in fields]), ATOM)
+            case ir.Array(items=items):
+                return Written(cst.List([cst.Element(self.plain(item).node) for item in items]), ATOM)
+            case ir.Call(op="optional.some", args=(value,)):
+                return self.plain(value)
+            case _:
+                return self.stored(expression)
 
     def record(self, entries: Sequence[tuple[str, Written]]) -> cst.Dict:
         return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), each.node) for key, each in entries])
@@ -267,7 +292,8 @@ class ExpressionWriter(LoopWriter):
 
     def _function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> Written:
         # A kernel may give an argument back or put it in a collection, so it takes what could be stored.
-        arguments = [*(self.stored(argument).node for argument in call.args), *more]
+        written = self.plain if call.op in BY_TYPE else self.stored
+        arguments = [*(written(argument).node for argument in call.args), *more]
         return Written(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
     def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:

@@ -1,7 +1,8 @@
 """IR to a Python module: header, imports that are used, constants, one function, and the map back to the IR.
 
 In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
-traced form is the same tree with `mark(index, …)` around what is observed.
+metered form is the same tree with `meter(…)` around what loops go over, the traced form is that with `mark(index, …)`
+around what is observed.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 from libcst.helpers import parse_template_module
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.function import FunctionWriter, docstring
-from vesper.codegen.layout import break_import, code_of, fits
+from vesper.codegen.layout import code_of
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.source import source_of
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
@@ -44,16 +46,17 @@ class GeneratedModule:
     """Which IR expression a Python expression that can fail stands for."""
 
 
-def generate_module(node: ir.Node, traced: bool = False) -> GeneratedModule:
+def generate_module(node: ir.Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
+    """One of three forms; the traced one is metered too."""
     if max((ir.depth(root) for root in node.roots()), default=0) > _SHALLOW:
-        return on_deep_stack(lambda: _generate(node, traced))
-    return _generate(node, traced)
+        return on_deep_stack(lambda: _generate(node, traced, metered or traced))
+    return _generate(node, traced, metered or traced)
 
 
-def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
+def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     naming = Naming()
     types = TypeWriter(naming)
-    writer = FunctionWriter(node, naming, types, traced)
+    writer = FunctionWriter(node, naming, types, traced, Metering(metered))
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     checks = writer.contract_functions()
@@ -73,14 +76,11 @@ def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
         *_separated([function], 2),
     ]
     module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
-    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    sites = {}
-    for expression, index in writer.expressions.sites.items():
-        place = positions[expression]
-        sites[place.start.line, place.start.column, place.end.line, place.end.column] = index
+    text, positions = source_of(module, writer.expressions.sites)
+    check_vocabulary(text, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
+    sites = {positions[expression]: index for expression, index in writer.expressions.sites.items()}
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
-    return GeneratedModule(module.code, node.node_id, parameters, sites)
+    return GeneratedModule(text, node.node_id, parameters, sites)
 
 
 def _constant(name: str, value: cst.BaseExpression, type_: cst.BaseExpression | None = None) -> cst.SimpleStatementLine:
@@ -156,5 +156,4 @@ def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | N
     ]
     if not names:
         return None
-    kept = statement.with_changes(names=names, lpar=None, rpar=None)
-    return line.with_changes(body=[kept if fits(kept, 0) else break_import(kept)])
+    return line.with_changes(body=[statement.with_changes(names=names, lpar=None, rpar=None)])

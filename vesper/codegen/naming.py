@@ -18,10 +18,11 @@ RESERVED = frozenset({
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
     "taken_while", "dropped_while", "fold", "fold_entries", "mark",
+    "Meter", "meter", "all_of", "before_each", "spend", "spending",
     "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
-    "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
+    "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
     "check_postconditions", "check_invariants",
 })  # fmt: skip
 
@@ -76,11 +77,15 @@ class Naming:
         """The identifier of a name that an expression binds; within one statement no two share one."""
         return self.name("local", f"{name}#{number}")
 
-    def type(self, type_: object, wanted: str) -> str:
-        """The class of a record."""
-        if ("type", repr(type_)) not in self._given:
-            self._given["type", repr(type_)] = self._fresh(wanted)
-        return self._given["type", repr(type_)]
+    def type(self, wanted: str) -> str:
+        """A name for a class that no other has: `Plan`, `Plan2`."""
+        identifier, number = wanted, 1
+        while identifier in self._taken or keyword.iskeyword(identifier):
+            number += 1
+            identifier = f"{wanted}{number}"
+        self._taken.add(identifier)
+        self._given["type", identifier] = identifier
+        return identifier
 
     def reserve(self, identifier: str) -> None:
         """Keep an identifier for what generated code calls so."""

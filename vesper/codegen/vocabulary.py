@@ -22,12 +22,12 @@ _CALLS = frozenset({
     "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
     "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
-    "fold_entries", "mark", "ContractBroken", "TypedDict",
-    "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
+    "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
+    "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "check_postconditions", "check_invariants")
+_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 
@@ -37,8 +37,8 @@ class VocabularyError(Exception):
 
 def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
-    calls = _CALLS | kernels
     everything = list(ast.walk(ast.parse(text)))
+    calls = _CALLS | kernels | _records(everything)
     given = {
         argument
         for node in everything
@@ -56,6 +56,20 @@ def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()
             raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
         if isinstance(node, ast.Expr) and not (isinstance(node.value, ast.Constant) or _is_kept(node.value)):
             raise VocabularyError(f"line {node.lineno}: a statement that only computes")
+
+
+def _records(everything: Collection[ast.AST]) -> set[str]:
+    """The classes of records, in both spellings; a call of one makes a dict."""
+    found = {node.name for node in everything if isinstance(node, ast.ClassDef) and _is_record(node)}
+    for node in everything:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(func=ast.Name("TypedDict"))):
+                found.add(name)
+    return found
+
+
+def _is_record(node: ast.ClassDef) -> bool:
+    return [ast.unparse(base) for base in node.bases] == ["TypedDict"] and not node.decorator_list
 
 
 def _is_kept(value: ast.expr) -> bool:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import libcst as cst
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
+
+
+EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+"""The sign between a keyword and its argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +31,8 @@ def in_parentheses(written: Written, binds: int) -> cst.BaseExpression:
 
 def string_literal(text: str) -> str:
     """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
-    # The quotes that need no escape inside, as a formatter would have them.
-    quote = "'" if '"' in text and "'" not in text else '"'
+    # The quotes that need fewer escapes inside, as a formatter would have them.
+    quote = "'" if text.count('"') > text.count("'") else '"'
     quoted = "".join(
         f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )

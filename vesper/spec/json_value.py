@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TypeAlias, final
 
@@ -48,6 +48,38 @@ class Json:
 def canonical_text(value: Json) -> str:
     """Canonical JSON: equal values have equal texts."""
     return _text(value.content, _short_number)
+
+
+def text_as_string(value: Json) -> str:
+    """The same as a value of type string; a `ValueProblem` where it would be over the limit of one."""
+    pieces: list[str] = []
+    length = 0
+    # Piece by piece, because parts may be shared: a small value may have a text that no memory would hold.
+    for piece in _pieces(value.content):
+        length += len(piece)
+        if length > MAX_TEXT:
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _pieces(content: JsonContent) -> Iterator[str]:
+    match content:
+        case tuple():
+            yield "["
+            for place, item in enumerate(content):
+                if place:
+                    yield ","
+                yield from _pieces(item)
+            yield "]"
+        case dict():
+            yield "{"
+            for place, (key, item) in enumerate(content.items()):
+                yield f"{',' if place else ''}{json_string(key)}:"
+                yield from _pieces(item)
+            yield "}"
+        case _:
+            yield _text(content, _short_number)
 
 
 def exact_text(value: Json) -> str:
@@ -319,10 +351,32 @@ def _number_of_float(number: float) -> Decimal:
 
 def depth_of(content: JsonContent) -> int:
     """A scalar has depth 0, an empty array depth 1."""
-    match content:
-        case tuple():
-            return 1 + max(map(depth_of, content), default=0)
-        case dict():
-            return 1 + max(map(depth_of, content.values()), default=0)
-        case _:
+    known: dict[int, int] = {}
+    """By identity: a part that is shared is looked at once, or doubling a value forty times would take for ever."""
+
+    def depth(part: JsonContent) -> int:
+        if not isinstance(part, tuple | dict):
             return 0
+        if id(part) not in known:
+            inner = part.values() if isinstance(part, dict) else part
+            known[id(part)] = 1 + max(map(depth, inner), default=0)
+        return known[id(part)]
+
+    return depth(content)
+
+
+def longest_text(content: JsonContent) -> int:
+    """The length of the longest string in it, keys too."""
+    seen: set[int] = set()
+    longest = 0
+    waiting = [content]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            longest = max(longest, len(part))
+        elif isinstance(part, tuple | dict) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, dict):
+                longest = max(longest, *map(len, part)) if part else longest
+            waiting += part.values() if isinstance(part, dict) else part
+    return longest

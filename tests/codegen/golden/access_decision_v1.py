@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # access_decision_v1, from nodes/access/access_decision_v1.vsp
 # semantic hash 126cfceab31a5512cc0aad235d658ba7d542f13dce1bb562d3c1fcb114e46e17
-"""Decide whether a user may act on a document, deny winning over allow, and say which rule decided."""
+"""Decide whether a user may act on a document, deny winning over allow, and say which rule
+decided."""
 
 from typing import Literal, TypedDict
 
@@ -37,7 +38,8 @@ def access_decision_v1(
     user: str,
     rules: list[Rule],
 ) -> Success:
-    """Decide whether a user may act on a document, deny winning over allow, and say which rule decided."""
+    """Decide whether a user may act on a document, deny winning over allow, and say which rule
+    decided."""
 
     # constraint, line 17: length(resource) > 0
     if not len(resource) > 0:
@@ -47,7 +49,9 @@ def access_decision_v1(
     applies: list[Rule] = [
         rule
         for rule in rules
-        if action in rule["actions"] and not set_is_disjoint(rule["roles"], roles) and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
+        if action in rule["actions"]
+        and not set_is_disjoint(rule["roles"], roles)
+        and (rule["prefix"] is None or text_starts_with(resource, rule["prefix"]))
     ]
 
     # step denies, line 36
@@ -81,10 +85,6 @@ def access_decision_v1(
 
     # postcondition, line 30: decision == deny OR decided_by IS NOT NULL
     if not (decision == "deny" or decided_by is not None):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"decision": decision, "decided_by": decided_by},
-        )
+        raise ContractBroken("postcondition", 0, {"decision": decision, "decided_by": decided_by})
 
     return {"decision": decision, "decided_by": decided_by, "matching": matching}

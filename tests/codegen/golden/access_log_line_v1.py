@@ -50,15 +50,35 @@ class Success(TypedDict):
     epoch: int
 
 
-MONTHS: Final[dict[str, int]] = {"Apr": 4, "Aug": 8, "Dec": 12, "Feb": 2, "Jan": 1, "Jul": 7, "Jun": 6, "Mar": 3, "May": 5, "Nov": 11, "Oct": 10, "Sep": 9}
+MONTHS: Final[dict[str, int]] = {
+    "Apr": 4,
+    "Aug": 8,
+    "Dec": 12,
+    "Feb": 2,
+    "Jan": 1,
+    "Jul": 7,
+    "Jun": 6,
+    "Mar": 3,
+    "May": 5,
+    "Nov": 11,
+    "Oct": 10,
+    "Sep": 9,
+}
 
 
 @exact_decimals
 def access_log_line_v1(line: str) -> Success:
-    """Read a line of a web server's access log and say what happened, when and for how many bytes."""
+    """Read a line of a web server's access log and say what happened, when and for how many
+    bytes."""
 
-    # constraint, line 9: matches(line, "^[^ ]+ [^ ]+ [^ ]+ \[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2} [+-]0[0-9][0-5][0-9]\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)( [0-9]{1,9})?$")
-    if not regex_matches(line, '^[^ ]+ [^ ]+ [^ ]+ \\[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2} [+-]0[0-9][0-5][0-9]\\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)( [0-9]{1,9})?$'):
+    # constraint, line 9: matches(line, "^[^ ]+ [^ ]+ [^ ]+
+    #   \[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2}
+    #   [+-]0[0-9][0-5][0-9]\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)(
+    #   [0-9]{1,9})?$")
+    if not regex_matches(
+        line,
+        '^[^ ]+ [^ ]+ [^ ]+ \\[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2} [+-]0[0-9][0-5][0-9]\\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)( [0-9]{1,9})?$',
+    ):
         raise ContractBroken("constraint", 0, {"line": line})
 
     # precondition, line 31: NOT matches(line, '/000[01]:') AND NOT matches(line, '\[00/')
@@ -67,22 +87,42 @@ def access_log_line_v1(line: str) -> Success:
 
     # step parts, line 40
     parts = optional_require(
-        regex_groups(line, '^([^ ]+) [^ ]+ ([^ ]+) \\[([0-9]+)/([A-Z][a-z]+)/([0-9]+):([0-9:]+) ([+-][0-9]{2})([0-9]{2})\\] "([A-Z]+) ([^ "?]+)(\\?[^ "]*)? HTTP/[0-9.]+" ([0-9]+) ([0-9]+|-)( [0-9]+)?$'),
+        regex_groups(
+            line,
+            '^([^ ]+) [^ ]+ ([^ ]+) \\[([0-9]+)/([A-Z][a-z]+)/([0-9]+):([0-9:]+) ([+-][0-9]{2})([0-9]{2})\\] "([A-Z]+) ([^ "?]+)(\\?[^ "]*)? HTTP/[0-9.]+" ([0-9]+) ([0-9]+|-)( [0-9]+)?$',
+        )
     )
 
     # step part, line 41
     part = ["" if p is None else p for p in parts]
 
     # step month_number, line 42
-    month_number = text_pad_start(
-        integer_text(map_at(MONTHS, array_at(part, 4))),
-        2,
-        "0",
-    )
+    month_number = text_pad_start(integer_text(map_at(MONTHS, array_at(part, 4))), 2, "0")
 
     # step at, line 43
     at = timestamp_parse(
-        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(array_at(part, 5), "-"), month_number), "-"), array_at(part, 3)), "T"), array_at(part, 6)), array_at(part, 7)), ":"), array_at(part, 8)),
+        text_concat(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_concat(
+                            text_concat(
+                                text_concat(
+                                    text_concat(text_concat(array_at(part, 5), "-"), month_number),
+                                    "-",
+                                ),
+                                array_at(part, 3),
+                            ),
+                            "T",
+                        ),
+                        array_at(part, 6),
+                    ),
+                    array_at(part, 7),
+                ),
+                ":",
+            ),
+            array_at(part, 8),
+        )
     )
 
     # step pairs, line 44
@@ -97,7 +137,19 @@ def access_log_line_v1(line: str) -> Success:
 
     # step query, line 47
     query = map_of(
-        (name, optional_require(array_first([text_join(array_drop(pair, 1), "=") for pair in pairs if array_at(pair, 0) == name]))) for name in names
+        (
+            name,
+            optional_require(
+                array_first(
+                    [
+                        text_join(array_drop(pair, 1), "=")
+                        for pair in pairs
+                        if array_at(pair, 0) == name
+                    ]
+                )
+            ),
+        )
+        for name in names
     )
 
     # step status, line 48

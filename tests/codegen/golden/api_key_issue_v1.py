@@ -9,14 +9,7 @@ from typing import Final, Literal, TypedDict
 from vesper.kernels.bytes import hex as bytes_hex
 from vesper.kernels.bytes import sha256 as bytes_sha256
 from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
@@ -57,10 +50,9 @@ def api_key_issue_v1(
 
     try:
         if not len(scopes) > 0:
-            raise DeclaredError({
-                "error_code": "no_scopes",
-                "message": "a key for nothing is no key",
-            })
+            raise DeclaredError(
+                {"error_code": "no_scopes", "message": "a key for nothing is no key"}
+            )
 
         # validation, line 35: NOT (admin IN scopes AND label == '')
         if not not ("admin" in scopes and label == ""):
@@ -82,7 +74,12 @@ def api_key_issue_v1(
         # raise_2, line 44
         if existing >= MOST:
             message = text_concat(
-                text_concat(text_concat(text_concat(text_concat(owner, " has "), integer_text(existing)), " keys; "), integer_text(MOST)),
+                text_concat(
+                    text_concat(
+                        text_concat(text_concat(owner, " has "), integer_text(existing)), " keys; "
+                    ),
+                    integer_text(MOST),
+                ),
                 " is the most",
             )
 
@@ -96,11 +93,7 @@ def api_key_issue_v1(
 
         # step check_digit, line 50
         check_digit: int = yield Request(
-            "check_digit",
-            "random_integer",
-            "read",
-            {},
-            {"min": 0, "max": 9},
+            "check_digit", "random_integer", "read", {}, {"min": 0, "max": 9}
         )
 
         # step issued_at, line 51
@@ -108,17 +101,12 @@ def api_key_issue_v1(
 
         # step gateway_token, line 52
         gateway_token: str = yield Request(
-            "gateway_token",
-            "secret_read",
-            "read",
-            {"name": "gateway_token"},
-            {},
+            "gateway_token", "secret_read", "read", {"name": "gateway_token"}, {}
         )
 
         # step key, line 54
         key = text_concat(
-            text_concat("vk_", text_replace(secret_part, "-", "")),
-            integer_text(check_digit),
+            text_concat("vk_", text_replace(secret_part, "-", "")), integer_text(check_digit)
         )
 
         # step hashed, line 58
@@ -141,7 +129,7 @@ def api_key_issue_v1(
                     "label": label,
                     "issued_at": issued_at,
                     "revoked": False,
-                },
+                }
             },
         )
 
@@ -156,37 +144,42 @@ def api_key_issue_v1(
                 arguments={
                     "endpoint": text_concat("/keys/", text_percent_encode(key_id)),
                     "headers": {"authorization": text_concat("Bearer ", gateway_token)},
-                    "body": json_from_value({"hash": hashed, "scopes": set_to_array(scopes, ("read", "write", "admin")), "owner": owner}, "{hash: string, scopes: array<enum[read, write, admin]>, owner: string}"),
+                    "body": json_from_value(
+                        {
+                            "hash": hashed,
+                            "scopes": set_to_array(scopes, ("read", "write", "admin")),
+                            "owner": owner,
+                        },
+                        "{hash: string, scopes: array<enum[read, write, admin]>, owner: string}",
+                    ),
                 },
             )
         except FAILURES as failure:
-            if code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_4xx":
+            if (
+                code_of(failure) in ("timeout", "unavailable")
+                or http_class(code_of(failure)) == "http_4xx"
+            ):
                 # step forget, line 82
                 forget: int = yield Request(
                     "forget",
                     "database_write",
                     "txn",
-                    {
-                        "database": "accounts",
-                        "sql": "DELETE FROM api_keys WHERE key_id = :key_id",
-                    },
+                    {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
                     {"bind": {"key_id": key_id}},
                 )
-                raise DeclaredError({
-                    "error_code": "gateway_refused",
-                    "message": "the gateway does not take the key; nothing was issued",
-                })
+                raise DeclaredError(
+                    {
+                        "error_code": "gateway_refused",
+                        "message": "the gateway does not take the key; nothing was issued",
+                    }
+                )
             else:
                 raise
 
         # step forget_list, line 89
         try:
             forget_list: bool = yield Request(
-                "forget_list",
-                "cache_delete",
-                "read",
-                {"cache": "key_lists"},
-                {"key": owner},
+                "forget_list", "cache_delete", "read", {"cache": "key_lists"}, {"key": owner}
             )
         except FAILURES as failure:
             forget_list = False
@@ -199,13 +192,9 @@ def api_key_issue_v1(
         if not (check_digit >= 0 and check_digit <= 9):
             raise ContractBroken("postcondition", 1, {"check_digit": check_digit})
 
-        return {
-            "key_id": key_id,
-            "key": key,
-            "check_digit": check_digit,
-            "issued_at": issued_at,
-        }
+        return {"key_id": key_id, "key": key, "check_digit": check_digit, "issued_at": issued_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("not_found",):
+        code: Literal["not_found"] | None = one_of(code_of(failure), ("not_found",))
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -76,7 +76,8 @@ def backup_plan_v1(
     checksum: bytes,
     expected: bytes | None = None,
 ) -> Success:
-    """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
+    """Say when the next backup runs, what kind it is, how long it may take and what can be
+    deleted."""
 
     # constraint, line 8: matches(every, "^[0-9]{1,4}[hm]$")
     if not regex_matches(every, "^[0-9]{1,4}[hm]$"):
@@ -116,7 +117,9 @@ def backup_plan_v1(
 
     # step budget, line 53
     budget = value_max(
-        duration_from_minutes(1) if len(spent) == 0 else duration_divide(duration_multiply(duration_sum(spent), 3), checked(len(spent) * 2)),
+        duration_from_minutes(1)
+        if len(spent) == 0
+        else duration_divide(duration_multiply(duration_sum(spent), 3), checked(len(spent) * 2)),
         duration_from_minutes(1),
     )
 
@@ -124,7 +127,14 @@ def backup_plan_v1(
     ends_by = timestamp_add(next_run, budget)
 
     # step stamp, line 55
-    stamp = [timestamp_year(next_run), timestamp_month(next_run), timestamp_day(next_run), timestamp_hour(next_run), timestamp_minute(next_run), timestamp_second(next_run)]
+    stamp = [
+        timestamp_year(next_run),
+        timestamp_month(next_run),
+        timestamp_day(next_run),
+        timestamp_hour(next_run),
+        timestamp_minute(next_run),
+        timestamp_second(next_run),
+    ]
 
     # step fraction, line 56
     fraction = timestamp_microsecond(next_run)
@@ -175,49 +185,40 @@ def backup_plan_v1(
 
     # output message, line 84
     message = text_concat(
-        text_concat(text_concat("a ", enum_text(kind)), " backup at "),
-        timestamp_text(next_run),
+        text_concat(text_concat("a ", enum_text(kind)), " backup at "), timestamp_text(next_run)
     )
 
     # postcondition, line 39: next_run >= last_run AND ends_by >= next_run
     if not (next_run >= last_run and ends_by >= next_run):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"next_run": next_run, "last_run": last_run, "ends_by": ends_by},
+            "postcondition", 0, {"next_run": next_run, "last_run": last_run, "ends_by": ends_by}
         )
 
     # postcondition, line 40: warn_at <= ends_by
     if not warn_at <= ends_by:
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"warn_at": warn_at, "ends_by": ends_by},
-        )
+        raise ContractBroken("postcondition", 1, {"warn_at": warn_at, "ends_by": ends_by})
 
     # postcondition, line 41: delete_before < next_run
     if not delete_before < next_run:
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"delete_before": delete_before, "next_run": next_run},
+            "postcondition", 2, {"delete_before": delete_before, "next_run": next_run}
         )
 
-    # postcondition, line 42: kind != full OR weekday_number(to_date(next_run)) == 7 OR day(next_run) == 1 OR last_kind == skipped
-    if not (kind != "full" or date_weekday_number(timestamp_to_date(next_run)) == 7 or timestamp_day(next_run) == 1 or last_kind == "skipped"):
+    # postcondition, line 42: kind != full OR weekday_number(to_date(next_run)) == 7 OR
+    #   day(next_run) == 1 OR last_kind == skipped
+    if not (
+        kind != "full"
+        or date_weekday_number(timestamp_to_date(next_run)) == 7
+        or timestamp_day(next_run) == 1
+        or last_kind == "skipped"
+    ):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"kind": kind, "next_run": next_run, "last_kind": last_kind},
+            "postcondition", 3, {"kind": kind, "next_run": next_run, "last_kind": last_kind}
         )
 
     # postcondition, line 43: from_epoch_microseconds(micros) == next_run
     if not timestamp_from_epoch_microseconds(micros) == next_run:
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"micros": micros, "next_run": next_run},
-        )
+        raise ContractBroken("postcondition", 4, {"micros": micros, "next_run": next_run})
 
     return {
         "next_run": next_run,

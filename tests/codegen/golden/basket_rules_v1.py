@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_rules_v1, from nodes/shop/basket_rules_v1.vsp
 # semantic hash d271e04281d856bfc49bc3026f923a5adfdb0e8d7b3795541320bf3ad17738db
-"""Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+"""Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs
+together."""
 
 from typing import Final, Literal, TypedDict
 
@@ -63,7 +64,10 @@ class Success(TypedDict):
     log: list[str]
 
 
-SETS_OF: Final[dict[str, frozenset[str]]] = {"camera": frozenset({"battery", "strap"}), "tent": frozenset({"pegs"})}
+SETS_OF: Final[dict[str, frozenset[str]]] = {
+    "camera": frozenset({"battery", "strap"}),
+    "tent": frozenset({"pegs"}),
+}
 SPENT: Final[frozenset[str]] = frozenset({"WELCOME"})
 
 
@@ -78,7 +82,8 @@ def basket_rules_v1(
     coupons: frozenset[str] = frozenset(),
     voucher: str | None = None,
 ) -> Success:
-    """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+    """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs
+    together."""
 
     # constraint, line 11: qty >= 1
     if not (change is None or change["qty"] >= 1):
@@ -107,7 +112,10 @@ def basket_rules_v1(
         asked = map_put(
             basket,
             change["sku"],
-            checked([0 if value is None else value for value in [map_get(basket, change["sku"])]][0] + change["qty"]),
+            checked(
+                [0 if value is None else value for value in [map_get(basket, change["sku"])]][0]
+                + change["qty"]
+            ),
         )
     elif change["action"] == "take_out":
         asked = map_remove(basket, change["sku"])
@@ -118,13 +126,13 @@ def basket_rules_v1(
     refused = set_intersection(frozenset(map_keys(asked)), banned)
 
     # step allowed, line 60
-    allowed = map_of(
-        (sku, qty) for sku, qty in entries_of(asked) if not set_contains(refused, sku)
-    )
+    allowed = map_of((sku, qty) for sku, qty in entries_of(asked) if not set_contains(refused, sku))
 
     # step given, line 61
     given = frozenset(
-        gift for sku, gift in entries_of(gift_for) if map_contains(allowed, sku) and not gift in banned
+        gift
+        for sku, gift in entries_of(gift_for)
+        if map_contains(allowed, sku) and not gift in banned
     )
 
     # step gifts, line 62
@@ -140,7 +148,13 @@ def basket_rules_v1(
 
     # step wanted, line 66
     wanted = frozenset(
-        array_flatten([set_to_array(map_at(SETS_OF, sku)) for sku in map_keys(SETS_OF) if map_contains(new_basket, sku)]),
+        array_flatten(
+            [
+                set_to_array(map_at(SETS_OF, sku))
+                for sku in map_keys(SETS_OF)
+                if map_contains(new_basket, sku)
+            ]
+        )
     )
 
     # step missing, line 67
@@ -148,9 +162,7 @@ def basket_rules_v1(
 
     # step rights, line 68
     rights: frozenset[Literal["adult", "member", "staff"]] = (
-        set_put(customer, "member")
-        if set_contains(customer, "staff")
-        else customer
+        set_put(customer, "member") if set_contains(customer, "staff") else customer
     )
 
     # step usable, line 69
@@ -158,19 +170,14 @@ def basket_rules_v1(
 
     # step codes, line 70
     codes = array_sort(
-        set_to_array(usable if voucher is None else set_put(usable, voucher)),
-        "descending",
+        set_to_array(usable if voucher is None else set_put(usable, voucher)), "descending"
     )
 
     # step pieces, line 71
     pieces = integer_sum(map_values(new_basket))
 
     # step most, line 72
-    most = [
-        sku
-        for sku, qty in entries_of(new_basket)
-        if qty == array_max(map_values(new_basket))
-    ]
+    most = [sku for sku, qty in entries_of(new_basket) if qty == array_max(map_values(new_basket))]
 
     # step lines, line 73
     lines = [
@@ -197,16 +204,14 @@ def basket_rules_v1(
     # output log, line 87
     log: list[str] = array_append(
         array_reverse(lines),
-        text_concat("missing: ", text_join(set_to_array(missing), ", ")) if len(missing) > 0 else "complete",
+        text_concat("missing: ", text_join(set_to_array(missing), ", "))
+        if len(missing) > 0
+        else "complete",
     )
 
     # postcondition, line 45: is_disjoint(to_set(keys(output.basket)), banned)
     if not set_is_disjoint(frozenset(map_keys(new_basket)), banned):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"basket": new_basket, "banned": banned},
-        )
+        raise ContractBroken("postcondition", 0, {"basket": new_basket, "banned": banned})
 
     # postcondition, line 46: FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)
     if not all(map_contains(new_basket, gift) for gift in map_keys(gifts)):
@@ -214,27 +219,15 @@ def basket_rules_v1(
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
     if not is_empty == (len(new_basket) == 0):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"is_empty": is_empty, "basket": new_basket},
-        )
+        raise ContractBroken("postcondition", 2, {"is_empty": is_empty, "basket": new_basket})
 
     # postcondition, line 48: NOT is_empty => largest IS NOT NULL
     if not (not not is_empty or largest_ is not None):
-        raise ContractBroken(
-            "postcondition",
-            3,
-            {"is_empty": is_empty, "largest": largest_},
-        )
+        raise ContractBroken("postcondition", 3, {"is_empty": is_empty, "largest": largest_})
 
     # postcondition, line 49: is_subset(customer, rights)
     if not set_is_subset(customer, rights):
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"customer": customer, "rights": rights},
-        )
+        raise ContractBroken("postcondition", 4, {"customer": customer, "rights": rights})
 
     return {
         "basket": new_basket,

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_v1, from tests/differential/nodes/basket_v1.vsp
-# semantic hash 88f5786b866c14ac09d8c88f64d1d46bcdf52df5bd2c2f40c5779a471531848f
+# semantic hash 5ad2894bc3620c6b9e47d709f3c76d5e3b1830faade30af34137407c17a953da
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal
@@ -33,19 +33,6 @@ class Line(TypedDict):
     price: Decimal
     note: str | None
     tags: list[Tag]
-
-
-class Record(TypedDict):
-    sku: str
-    qty: int
-    price: Decimal
-    note: str | None
-    tags: list[Tag]
-
-
-class Record_(TypedDict):
-    name: str
-    weight: int
 
 
 class Success(TypedDict):
@@ -113,27 +100,23 @@ def basket_v1(
     )
 
     # step count_red, line 55
-    count_red = len(
-        [c for c in members_in_order(("red", "green", "blue"), colours) if c == "red"],
-    )
+    count_red = len([c for c in members_in_order(("red", "green", "blue"), colours) if c == "red"])
 
     # step any_note, line 56
     any_note = any(line["note"] is not None and len(line["note"]) > 2 for line in lines)
 
     # step first, line 57
     record = array_at(lines, pick)
-    first: Record = {
-        "sku": record["sku"],
-        "qty": checked(array_at(lines, pick)["qty"] + 1),
-        "price": unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
-        "note": record["note"],
-        "tags": record["tags"],
-    }
+    first = Line(
+        sku=record["sku"],
+        qty=checked(array_at(lines, pick)["qty"] + 1),
+        price=unsigned_zero(array_at(lines, pick)["price"] * D_MINUS_1),
+        note=record["note"],
+        tags=record["tags"],
+    )
 
     # step cheap, line 58
-    cheap: list[Line] = [
-        line for line in lines if line["price"] < (D_5_00 if cap is None else cap)
-    ]
+    cheap: list[Line] = [line for line in lines if line["price"] < (D_5_00 if cap is None else cap)]
 
     # step base, line 59
     t = sum((line["price"] for line in lines), D_0)
@@ -145,29 +128,57 @@ def basket_v1(
 
     # step by_kind, line 61
     by_kind: dict[Literal["big", "small"], int] = map_of_members(
-        ("big", "small"),
-        ((kind if k == "x" else "small", v) for k, v in entries_of(by_sku)),
+        ("big", "small"), ((kind if k == "x" else "small", v) for k, v in entries_of(by_sku))
     )
 
     # step nested, line 62
     nested = [[tag["weight"] for tag in line["tags"]] for line in lines]
 
     # step total_rate, line 63
-    total_rate = (
-        sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0)
-        + sum((map_at(rates, k_) for k_ in rates), D_0)
+    total_rate = sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0) + sum(
+        (map_at(rates, k_) for k_ in rates), D_0
     )
 
     # step made, line 64
-    made: Record_ = {"name": array_at(skus, 0), "weight": smallest_qty}
+    made = Tag(name=array_at(skus, 0), weight=smallest_qty)
 
     # step pairs, line 67
-    pairs: list[Record_] = [
-        {"name": line["sku"], "weight": line["qty"]} for line in lines
-    ]
+    pairs: list[Tag] = [Tag(name=line["sku"], weight=line["qty"]) for line in lines]
 
     # step listed, line 68
     listed = [pick, smallest_qty, 3]
+
+    # postcondition, line 8: weight >= 0
+    if not all(item["weight"] >= 0 for item in first["tags"]):
+        raise ContractBroken("postcondition", 0, {"first": first})
+
+    # postcondition, line 17: qty > 0
+    if not first["qty"] > 0:
+        raise ContractBroken("postcondition", 1, {"first": first})
+
+    # postcondition, line 18: note IS NULL OR length(note) <= 5
+    if not (first["note"] is None or len(first["note"]) <= 5):
+        raise ContractBroken("postcondition", 2, {"first": first})
+
+    # postcondition, line 8: weight >= 0
+    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in cheap):
+        raise ContractBroken("postcondition", 3, {"cheap": cheap})
+
+    # postcondition, line 17: qty > 0
+    if not all(item["qty"] > 0 for item in cheap):
+        raise ContractBroken("postcondition", 4, {"cheap": cheap})
+
+    # postcondition, line 18: note IS NULL OR length(note) <= 5
+    if not all(item["note"] is None or len(item["note"]) <= 5 for item in cheap):
+        raise ContractBroken("postcondition", 5, {"cheap": cheap})
+
+    # postcondition, line 8: weight >= 0
+    if not made["weight"] >= 0:
+        raise ContractBroken("postcondition", 6, {"made": made})
+
+    # postcondition, line 8: weight >= 0
+    if not all(item["weight"] >= 0 for item in pairs):
+        raise ContractBroken("postcondition", 7, {"pairs": pairs})
 
     return {
         "skus": skus,

@@ -39,7 +39,9 @@ def business_days_v1(
     transit: int,
     cutoff_hour: int = 14,
     holidays: frozenset[date],
-    weekend: frozenset[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]] = frozenset({"saturday", "sunday"}),
+    weekend: frozenset[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    ] = frozenset({"saturday", "sunday"}),
     wanted_by: date | None = None,
 ) -> Success:
     """Promise a delivery day for an order, counting only the days on which the carrier works."""
@@ -86,11 +88,7 @@ def business_days_v1(
     )
 
     # step starts_on, line 42
-    starts_on = (
-        ordered_on
-        if is_today
-        else date_add_business_days(ordered_on, 1, holidays, weekend)
-    )
+    starts_on = ordered_on if is_today else date_add_business_days(ordered_on, 1, holidays, weekend)
 
     # step dispatch_on, line 43
     dispatch_on = date_add_business_days(starts_on, handling, holidays, weekend)
@@ -99,9 +97,9 @@ def business_days_v1(
     deliver_on = date_add_business_days(dispatch_on, transit, holidays, weekend)
 
     # step arrives, line 45
-    arrives: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = date_weekday(
-        deliver_on,
-    )
+    arrives: Literal[
+        "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
+    ] = date_weekday(deliver_on)
 
     # step is_in_time, line 46
     is_in_time = wanted_by is None or deliver_on <= wanted_by
@@ -115,8 +113,7 @@ def business_days_v1(
 
     # step message, line 48
     message = text_concat(
-        text_concat(text_concat("on ", enum_text(arrives)), ", "),
-        date_text(deliver_on),
+        text_concat(text_concat("on ", enum_text(arrives)), ", "), date_text(deliver_on)
     )
 
     # output calendar_days, line 55
@@ -125,9 +122,7 @@ def business_days_v1(
     # postcondition, line 31: dispatch_on < deliver_on
     if not dispatch_on < deliver_on:
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"dispatch_on": dispatch_on, "deliver_on": deliver_on},
+            "postcondition", 0, {"dispatch_on": dispatch_on, "deliver_on": deliver_on}
         )
 
     # postcondition, line 32: deliver_on NOT IN holidays AND arrives NOT IN weekend
@@ -135,15 +130,27 @@ def business_days_v1(
         raise ContractBroken(
             "postcondition",
             1,
-            {"deliver_on": deliver_on, "holidays": holidays, "arrives": arrives, "weekend": weekend},
+            {
+                "deliver_on": deliver_on,
+                "holidays": holidays,
+                "arrives": arrives,
+                "weekend": weekend,
+            },
         )
 
-    # postcondition, line 33: business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit
+    # postcondition, line 33: business_days_between(dispatch_on, deliver_on, holidays, weekend) ==
+    #   transit
     if not date_business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit:
         raise ContractBroken(
             "postcondition",
             2,
-            {"dispatch_on": dispatch_on, "deliver_on": deliver_on, "holidays": holidays, "weekend": weekend, "transit": transit},
+            {
+                "dispatch_on": dispatch_on,
+                "deliver_on": deliver_on,
+                "holidays": holidays,
+                "weekend": weekend,
+                "transit": transit,
+            },
         )
 
     # postcondition, line 34: wanted_by IS NULL => is_in_time AND days_to_spare IS NULL

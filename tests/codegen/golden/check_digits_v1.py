@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # check_digits_v1, from nodes/numbers/check_digits_v1.vsp
 # semantic hash c63cdcbb0b6b134f676090879b2a14e2299095c2fd66b55614f626a240a5b956
-"""Find the check digit of an article, book or vehicle number and say whether the one given is right."""
+"""Find the check digit of an article, book or vehicle number and say whether the one given is
+right."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
@@ -44,7 +45,18 @@ class Success(TypedDict):
     warning: str
 
 
-DAMM_ROWS: Final[list[list[int]]] = [[0, 3, 1, 7, 5, 9, 8, 6, 4, 2], [7, 0, 9, 2, 1, 5, 4, 8, 6, 3], [4, 2, 0, 6, 8, 7, 1, 3, 5, 9], [1, 7, 5, 0, 9, 8, 3, 4, 2, 6], [6, 1, 2, 3, 0, 4, 5, 9, 7, 8], [3, 6, 7, 4, 2, 0, 9, 5, 8, 1], [5, 8, 6, 9, 7, 2, 0, 1, 3, 4], [8, 9, 4, 5, 3, 6, 2, 0, 1, 7], [9, 4, 3, 8, 6, 1, 7, 2, 0, 5], [2, 5, 8, 1, 4, 3, 6, 7, 9, 0]]
+DAMM_ROWS: Final[list[list[int]]] = [
+    [0, 3, 1, 7, 5, 9, 8, 6, 4, 2],
+    [7, 0, 9, 2, 1, 5, 4, 8, 6, 3],
+    [4, 2, 0, 6, 8, 7, 1, 3, 5, 9],
+    [1, 7, 5, 0, 9, 8, 3, 4, 2, 6],
+    [6, 1, 2, 3, 0, 4, 5, 9, 7, 8],
+    [3, 6, 7, 4, 2, 0, 9, 5, 8, 1],
+    [5, 8, 6, 9, 7, 2, 0, 1, 3, 4],
+    [8, 9, 4, 5, 3, 6, 2, 0, 1, 7],
+    [9, 4, 3, 8, 6, 1, 7, 2, 0, 5],
+    [2, 5, 8, 1, 4, 3, 6, 7, 9, 0],
+]
 
 
 @exact_decimals
@@ -53,7 +65,8 @@ def check_digits_v1(
     number: str,
     given: str | None = None,
 ) -> Success:
-    """Find the check digit of an article, book or vehicle number and say whether the one given is right."""
+    """Find the check digit of an article, book or vehicle number and say whether the one given is
+    right."""
 
     # constraint, line 7: matches(number, "^[0-9A-Z]{1,24}$")
     if not regex_matches(number, "^[0-9A-Z]{1,24}$"):
@@ -84,20 +97,27 @@ def check_digits_v1(
         padded = number
 
     # step values, line 51
-    values = [
-        checked(c - 48) if c < 65 else checked(c - 55)
-        for c in text_code_points(padded)
-    ]
+    values = [checked(c - 48) if c < 65 else checked(c - 55) for c in text_code_points(padded)]
 
     # step ean, line 52
     ean = integer_mod(
-        checked(-checked_sum(checked(array_at(values, i) * (1 if integer_rem(i, 2) == 0 else 3)) for i in array_range(0, len(values), 1))),
+        checked(
+            -checked_sum(
+                checked(array_at(values, i) * (1 if integer_rem(i, 2) == 0 else 3))
+                for i in array_range(0, len(values), 1)
+            )
+        ),
         10,
     )
 
     # step isbn, line 53
     isbn = integer_mod(
-        checked(-checked_sum(checked(array_at(values, i) * checked(10 - i)) for i in array_range(0, len(values), 1))),
+        checked(
+            -checked_sum(
+                checked(array_at(values, i) * checked(10 - i))
+                for i in array_range(0, len(values), 1)
+            )
+        ),
         11,
     )
 
@@ -108,9 +128,7 @@ def check_digits_v1(
     big = decimal_parse(spelled)
 
     # step iso, line 56
-    iso = checked(
-        98 - decimal_to_integer(big - decimal_div(big, D_97, 0, "floor") * D_97),
-    )
+    iso = checked(98 - decimal_to_integer(big - decimal_div(big, D_97, 0, "floor") * D_97))
 
     # step fours, line 57
     fours = array_take(array_concat(values, [0, 0, 0, 0]), 4)

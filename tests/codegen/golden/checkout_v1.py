@@ -9,15 +9,7 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    call_node,
-    code_of,
-    counted,
-    exact_steps,
-    path,
-)
+from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import get as map_get
@@ -34,7 +26,13 @@ from .stock_reservation_v1 import stock_reservation_v1
 D_0: Final = Decimal("0")
 
 
-class Record(TypedDict):
+class PriceRow(TypedDict):
+    qty: int
+    unit_price: Decimal
+    category: str
+
+
+class Price(TypedDict):
     subtotal: Decimal
     discount: Decimal
     tax: Decimal
@@ -42,28 +40,28 @@ class Record(TypedDict):
     total: Decimal
 
 
-class Record_(TypedDict):
+class Judged(TypedDict):
     decision: Literal["approve", "review", "decline"]
     fee: Decimal
     risk: int
     new_balance: Decimal
 
 
-class Record__(TypedDict):
+class Reservation(TypedDict):
     reserved: int
     left: int
     is_repeat: bool
 
 
-class Record___(TypedDict):
+class Reserved(TypedDict):
     pieces: dict[str, int]
 
 
-class Record____(TypedDict):
+class ReleasePart(TypedDict):
     released: int
 
 
-class Record_____(TypedDict):
+class Paid(TypedDict):
     transaction_id: str
     status: Literal["completed", "pending"]
     amount_charged: Decimal
@@ -89,9 +87,7 @@ def check_postconditions(*, outcome: Literal["paid", "review"], transaction_id: 
     # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
     if not (not outcome == "paid" or transaction_id is not None):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"outcome": outcome, "transaction_id": transaction_id},
+            "postcondition", 0, {"outcome": outcome, "transaction_id": transaction_id}
         )
 
 
@@ -106,7 +102,8 @@ def checkout_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
+    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is
+    undone."""
 
     # constraint, line 17: length(order_id) > 0
     if not len(order_id) > 0:
@@ -142,25 +139,26 @@ def checkout_v1(
 
     # validation_1, line 43
     if not len(basket) > 0:
-        raise DeclaredError({
-            "error_code": "empty_basket",
-            "message": "there is nothing in the basket",
-        })
+        raise DeclaredError(
+            {"error_code": "empty_basket", "message": "there is nothing in the basket"}
+        )
 
     # step price, line 46
     try:
-        price: Record = yield from call_node(
+        price: Price = yield from call_node(
             "price",
             order_pricing_v1,
             now,
-            items=[{"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]} for line in basket],
+            items=[
+                PriceRow(qty=line["qty"], unit_price=line["unit_price"], category=line["category"])
+                for line in basket
+            ],
         )
     except FAILURES as failure:
         if code_of(failure) == "contract_broken":
-            raise DeclaredError({
-                "error_code": "no_price",
-                "message": "something in the basket has no price",
-            })
+            raise DeclaredError(
+                {"error_code": "no_price", "message": "something in the basket has no price"}
+            )
         else:
             raise
 
@@ -169,7 +167,7 @@ def checkout_v1(
 
     # step judged, line 59
     try:
-        judged: Record_ = yield from call_node(
+        judged: Judged = yield from call_node(
             "judged",
             payment_decision_v1,
             now,
@@ -181,19 +179,16 @@ def checkout_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "contract_broken":
-            judged = {
-                "decision": "decline",
-                "fee": D_0,
-                "risk": 100,
-                "new_balance": balance,
-            }
+            judged = Judged(decision="decline", fee=D_0, risk=100, new_balance=balance)
         else:
             raise
 
     # raise_2, line 66
     if judged["decision"] == "decline":
         message = text_concat(
-            text_concat(text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "),
+            text_concat(
+                text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "
+            ),
             integer_text(judged["risk"]),
         )
 
@@ -207,7 +202,7 @@ def checkout_v1(
             iterations = counted(iterations, 1000000)
 
             # step reservation, line 76
-            reservation: Record__ = yield from call_node(
+            reservation: Reservation = yield from call_node(
                 path("reservation", iterations),
                 stock_reservation_v1,
                 now,
@@ -218,26 +213,28 @@ def checkout_v1(
             pieces = map_put(
                 pieces,
                 line["sku"],
-                checked([0 if value is None else value for value in [map_get(pieces, line["sku"])]][0] + reservation["reserved"]),
+                checked(
+                    [0 if value is None else value for value in [map_get(pieces, line["sku"])]][0]
+                    + reservation["reserved"]
+                ),
             )
-        reserved: Record___ = {"pieces": pieces}
+        reserved = Reserved(pieces=pieces)
     except FAILURES as failure:
         if code_of(failure) in ("unknown_article", "out_of_stock"):
             # step release_part, line 84
-            release_part: Record____ = yield from call_node(
+            release_part: ReleasePart = yield from call_node(
                 "release_part",
                 stock_release_v1,
                 now,
                 event_id=text_concat("part ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "out_of_stock",
-                "message": "not all of the basket is in stock",
-            })
+            raise DeclaredError(
+                {"error_code": "out_of_stock", "message": "not all of the basket is in stock"}
+            )
         else:
             # step release_rest, line 91
-            release_rest: Record____ = yield from call_node(
+            release_rest: ReleasePart = yield from call_node(
                 "release_rest",
                 stock_release_v1,
                 now,
@@ -262,7 +259,7 @@ def checkout_v1(
 
     # step paid, line 100
     try:
-        paid: Record_____ = yield from call_node(
+        paid: Paid = yield from call_node(
             "paid",
             payment_handler_v1,
             now,
@@ -274,22 +271,21 @@ def checkout_v1(
     except FAILURES as failure:
         if code_of(failure) == "card_declined":
             # step release_declined, line 107
-            release_declined: Record____ = yield from call_node(
+            release_declined: ReleasePart = yield from call_node(
                 "release_declined",
                 stock_release_v1,
                 now,
                 event_id=text_concat("declined ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "card_declined",
-                "message": "the card was declined; nothing is reserved any more",
-            })
-        elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
-            message = text_concat(
-                decimal_text(total),
-                " could not be paid; the basket waits",
+            raise DeclaredError(
+                {
+                    "error_code": "card_declined",
+                    "message": "the card was declined; nothing is reserved any more",
+                }
             )
+        elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
+            message = text_concat(decimal_text(total), " could not be paid; the basket waits")
 
             raise DeclaredError({"error_code": "payment_failed", "message": message})
         else:

@@ -77,7 +77,12 @@ def csv_line_v1(
 
     # step hidden, line 35
     hidden = text_join(
-        [text_replace(array_at(pieces, i), mark_, text_from_code_point(31)) if integer_rem(i, 2) == 0 else array_at(pieces, i) for i in array_range(0, len(pieces), 1)],
+        [
+            text_replace(array_at(pieces, i), mark_, text_from_code_point(31))
+            if integer_rem(i, 2) == 0
+            else array_at(pieces, i)
+            for i in array_range(0, len(pieces), 1)
+        ],
         '"',
     )
 
@@ -89,7 +94,9 @@ def csv_line_v1(
 
     # step fields, line 39
     fields = [
-        text_replace(text_slice(f, 1, len(f) - 1), '""', '"') if len(f) >= 2 and text_starts_with(f, '"') and text_ends_with(f, '"') else f
+        text_replace(text_slice(f, 1, len(f) - 1), '""', '"')
+        if len(f) >= 2 and text_starts_with(f, '"') and text_ends_with(f, '"')
+        else f
         for f in bare
     ]
 
@@ -99,9 +106,7 @@ def csv_line_v1(
 
     # step number, line 41
     number = text_replace(
-        ["" if value is None else value for value in [array_get(fields, 2)]][0],
-        " ",
-        "",
+        ["" if value is None else value for value in [array_get(fields, 2)]][0], " ", ""
     )
 
     # step point, line 42
@@ -113,16 +118,25 @@ def csv_line_v1(
 
     # step booked, line 43
     booked = (
-        date_parse(text_concat(text_concat(text_concat(text_concat(text_slice(day, 6, 9223372036854775807), "-"), text_slice(day, 3, 5)), "-"), text_slice(day, 0, 2)))
+        date_parse(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_concat(text_slice(day, 6, 9223372036854775807), "-"),
+                        text_slice(day, 3, 5),
+                    ),
+                    "-",
+                ),
+                text_slice(day, 0, 2),
+            )
+        )
         if regex_matches(day, "^(0[1-9]|1[0-9]|2[0-8])\\.(0[1-9]|1[0-2])\\.[1-9][0-9]{3}$")
         else None
     )
 
     # step amount, line 47
     amount = (
-        decimal_parse(point)
-        if regex_matches(point, "^-?[0-9]{1,12}([.][0-9]{1,4})?$")
-        else None
+        decimal_parse(point) if regex_matches(point, "^-?[0-9]{1,12}([.][0-9]{1,4})?$") else None
     )
 
     # step note, line 49
@@ -142,7 +156,10 @@ def csv_line_v1(
 
     # step problems, line 52
     problems = array_concat(
-        array_concat(["too few fields"] if len(fields) < 3 else [], [text_concat("no date: ", day)] if booked is None else []),
+        array_concat(
+            ["too few fields"] if len(fields) < 3 else [],
+            [text_concat("no date: ", day)] if booked is None else [],
+        ),
         [text_concat("no amount: ", number)] if amount is None else [],
     )
 
@@ -154,8 +171,7 @@ def csv_line_v1(
 
     # output again, line 65
     again = text_join(
-        [text_concat(text_concat('"', text_replace(f, '"', '""')), '"') for f in fields],
-        mark_,
+        [text_concat(text_concat('"', text_replace(f, '"', '""')), '"') for f in fields], mark_
     )
 
     # postcondition, line 25: length(fields) >= 1
@@ -165,9 +181,7 @@ def csv_line_v1(
     # postcondition, line 26: amount IS NULL OR booked IS NULL => length(problems) > 0
     if not (not (amount is None or booked is None) or len(problems) > 0):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"amount": amount, "booked": booked, "problems": problems},
+            "postcondition", 1, {"amount": amount, "booked": booked, "problems": problems}
         )
 
     # postcondition, line 27: length(problems) <= 3

@@ -56,11 +56,7 @@ def currency_conversion_v1(
 
     # precondition, line 24: from IN rates AND to IN rates
     if not (from_ in rates and to in rates):
-        raise ContractBroken(
-            "precondition",
-            0,
-            {"from": from_, "rates": rates, "to": to},
-        )
+        raise ContractBroken("precondition", 0, {"from": from_, "rates": rates, "to": to})
 
     # precondition, line 25: FORALL code, rate IN rates SATISFIES rate > 0
     if not all(rate > D_0 for code, rate in entries_of(rates)):
@@ -94,10 +90,6 @@ def currency_conversion_v1(
 
     # postcondition, line 27: fee_paid <= amount
     if not fee_paid_ <= amount:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"fee_paid": fee_paid_, "amount": amount},
-        )
+        raise ContractBroken("postcondition", 0, {"fee_paid": fee_paid_, "amount": amount})
 
     return {"converted": converted, "fee_paid": fee_paid_, "rate": rate, "known": known}

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
@@ -24,7 +24,7 @@ D_1_5: Final = Decimal("1.5")
 D_5_00: Final = Decimal("5.00")
 
 
-class Record(TypedDict):
+class Climb(TypedDict):
     days_left: int
     level: int
     fee: Decimal
@@ -43,14 +43,18 @@ DAYS_PER_LEVEL: Final[int] = 14
 FIRST_FEE: Final[Decimal] = D_5_00
 
 
-def check_postconditions(*, due: Decimal, amount: Decimal, fee: Decimal, level: int, sent: Literal["nothing", "mail", "letter", "agency"], sent_at: datetime | None) -> None:
+def check_postconditions(
+    *,
+    due: Decimal,
+    amount: Decimal,
+    fee: Decimal,
+    level: int,
+    sent: Literal["nothing", "mail", "letter", "agency"],
+    sent_at: datetime | None,
+) -> None:
     # postcondition, line 32: due == old(amount) + fee
     if not due == amount + fee:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"due": due, "amount": amount, "fee": fee},
-        )
+        raise ContractBroken("postcondition", 0, {"due": due, "amount": amount, "fee": fee})
 
     # postcondition, line 33: level <= 4
     if not level <= 4:
@@ -113,12 +117,7 @@ def dunning_v1(
             )
             if level == 4:
                 break
-        climb: Record = {
-            "days_left": days_left,
-            "level": level,
-            "fee": fee,
-            "next_fee": next_fee,
-        }
+        climb = Climb(days_left=days_left, level=level, fee=fee, next_fee=next_fee)
 
         # return_1, line 53
         if climb["level"] == 0:
@@ -126,15 +125,11 @@ def dunning_v1(
             fee = D_0
             sent: Literal["nothing", "mail", "letter", "agency"] = "nothing"
             sent_at: datetime | None = None
-            check_postconditions(due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at)
+            check_postconditions(
+                due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at
+            )
 
-            return {
-                "level": level,
-                "fee": fee,
-                "due": amount,
-                "sent": sent,
-                "sent_at": sent_at,
-            }
+            return {"level": level, "fee": fee, "due": amount, "sent": sent, "sent_at": sent_at}
 
         # step due, line 57
         due = amount + climb["fee"]
@@ -150,11 +145,9 @@ def dunning_v1(
                 message = text_concat("nobody to remind of ", invoice_id)
                 invoice: str | None = invoice_id
 
-                raise DeclaredError({
-                    "error_code": "no_address",
-                    "message": message,
-                    "invoice": invoice,
-                })
+                raise DeclaredError(
+                    {"error_code": "no_address", "message": message, "invoice": invoice}
+                )
 
             # step send_mail, line 71
             send_mail: Json = yield Request(
@@ -165,7 +158,27 @@ def dunning_v1(
                 key=event_id,
                 arguments={
                     "endpoint": "/v2/messages",
-                    "body": json_from_value({"to": email, "text": text_concat(text_concat(text_concat(text_concat(text_concat(text_concat("Invoice ", invoice_id), " over "), decimal_text(amount)), " is open for "), integer_text(days_overdue)), " days.")}, "{to: string, text: string}"),
+                    "body": json_from_value(
+                        {
+                            "to": email,
+                            "text": text_concat(
+                                text_concat(
+                                    text_concat(
+                                        text_concat(
+                                            text_concat(
+                                                text_concat("Invoice ", invoice_id), " over "
+                                            ),
+                                            decimal_text(amount),
+                                        ),
+                                        " is open for ",
+                                    ),
+                                    integer_text(days_overdue),
+                                ),
+                                " days.",
+                            ),
+                        },
+                        "{to: string, text: string}",
+                    ),
                 },
             )
             sent_ = "mail"
@@ -180,8 +193,27 @@ def dunning_v1(
                     "probe",
                     {"provider": "printer", "method": "POST"},
                     {
-                        "endpoint": text_concat(text_concat(text_concat("/letters/", text_percent_encode(invoice_id)), "/"), text_percent_encode(integer_text(climb["level"]))),
-                        "body": json_from_value({"text": text_concat(text_concat(text_concat(text_concat("You owe us ", decimal_text(due)), ", "), decimal_text(climb["fee"])), " of it for our trouble."), "level": climb["level"]}, "{text: string, level: integer}"),
+                        "endpoint": text_concat(
+                            text_concat(
+                                text_concat("/letters/", text_percent_encode(invoice_id)), "/"
+                            ),
+                            text_percent_encode(integer_text(climb["level"])),
+                        ),
+                        "body": json_from_value(
+                            {
+                                "text": text_concat(
+                                    text_concat(
+                                        text_concat(
+                                            text_concat("You owe us ", decimal_text(due)), ", "
+                                        ),
+                                        decimal_text(climb["fee"]),
+                                    ),
+                                    " of it for our trouble.",
+                                ),
+                                "level": climb["level"],
+                            },
+                            "{text: string, level: integer}",
+                        ),
                     },
                 )
                 choice = "letter"
@@ -195,7 +227,10 @@ def dunning_v1(
                         {"provider": "agency", "method": "POST"},
                         {
                             "endpoint": "/cases",
-                            "body": json_from_value({"invoice": invoice_id, "amount": due}, "{invoice: string, amount: decimal}"),
+                            "body": json_from_value(
+                                {"invoice": invoice_id, "amount": due},
+                                "{invoice: string, amount: decimal}",
+                            ),
                         },
                     )
                 except FAILURES as failure:
@@ -205,19 +240,22 @@ def dunning_v1(
                         raise
                 choice = "agency"
             sent_ = choice
-        level = climb["level"]
-        fee = climb["fee"]
-        sent_at = asked_at
-        check_postconditions(due=due, amount=amount, fee=fee, level=level, sent=sent_, sent_at=sent_at)
 
-        return {
-            "level": level,
-            "fee": fee,
-            "due": due,
-            "sent": sent_,
-            "sent_at": sent_at,
-        }
+        # output level, line 111
+        level = climb["level"]
+
+        # output fee, line 111
+        fee = climb["fee"]
+
+        # output sent_at, line 111
+        sent_at = asked_at
+        check_postconditions(
+            due=due, amount=amount, fee=fee, level=level, sent=sent_, sent_at=sent_at
+        )
+
+        return {"level": level, "fee": fee, "due": due, "sent": sent_, "sent_at": sent_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("loop_limit",):
+        code: Literal["loop_limit"] | None = one_of(code_of(failure), ("loop_limit",))
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure), "invoice": None}) from failure
+        raise DeclaredError({"error_code": code, "message": code, "invoice": None}) from failure

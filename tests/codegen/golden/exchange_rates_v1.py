@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # exchange_rates_v1, from nodes/finance/exchange_rates_v1.vsp
 # semantic hash 237e669bf60b27a1d0b021762642743c2cd8c72479a1540ae287cc283624f5c4
-"""The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+"""The rate between two currencies, from the cache, the bank or, when the bank is away, the last
+known one."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -11,14 +12,7 @@ from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import unsigned_zero
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.raised import DeclaredError
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import percent_encode as text_percent_encode
@@ -28,7 +22,7 @@ D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
 
 
-class Record(TypedDict):
+class Answer(TypedDict):
     rate: Decimal
 
 
@@ -46,7 +40,8 @@ def exchange_rates_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+    """The rate between two currencies, from the cache, the bank or, when the bank is away, the last
+    known one."""
 
     # return_1, line 26
     if base == quote:
@@ -58,11 +53,7 @@ def exchange_rates_v1(
     # step cached, line 34
     try:
         cached: Decimal | None = yield Request(
-            "cached",
-            "cache_get",
-            "read",
-            {"cache": "rates"},
-            {"key": pair},
+            "cached", "cache_get", "read", {"cache": "rates"}, {"key": pair}
         )
     except FAILURES as failure:
         cached = None
@@ -76,13 +67,16 @@ def exchange_rates_v1(
 
     # step answer, line 48
     try:
-        answer: Record = yield Request(
+        answer: Answer = yield Request(
             "answer",
             "http_request",
             "read",
             {"provider": "bank", "method": "GET"},
             {
-                "endpoint": text_concat(text_concat(text_concat("/rates/", text_percent_encode(enum_text(base))), "/"), text_percent_encode(enum_text(quote))),
+                "endpoint": text_concat(
+                    text_concat(text_concat("/rates/", text_percent_encode(enum_text(base))), "/"),
+                    text_percent_encode(enum_text(quote)),
+                ),
                 "query": {"places": 6},
             },
         )
@@ -91,7 +85,10 @@ def exchange_rates_v1(
             message = text_concat("the bank has no rate for ", pair)
 
             raise DeclaredError({"error_code": "no_rate", "message": message})
-        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
+        elif (
+            code_of(failure) in ("timeout", "unavailable")
+            or http_class(code_of(failure)) == "http_5xx"
+        ):
             # step noted, line 61
             try:
                 noted: Decimal = yield Request(
@@ -107,10 +104,7 @@ def exchange_rates_v1(
                 )
             except FAILURES as failure_:
                 if code_of(failure_) == "not_found":
-                    message = text_concat(
-                        "the bank is away, and there never was a rate for ",
-                        pair,
-                    )
+                    message = text_concat("the bank is away, and there never was a rate for ", pair)
 
                     raise DeclaredError({"error_code": "no_rate", "message": message})
                 else:
@@ -119,7 +113,7 @@ def exchange_rates_v1(
 
             return {"rate": noted, "converted": converted, "source": "last_known"}
         elif code_of(failure) == "bad_response":
-            answer = {"rate": D_MINUS_1}
+            answer = Answer(rate=D_MINUS_1)
         else:
             raise
 

@@ -6,16 +6,7 @@
 from datetime import datetime
 from typing import TypedDict
 
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    counted,
-    exact_steps,
-    keep,
-    path,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, keep, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
 
@@ -26,7 +17,7 @@ class Old(TypedDict):
     pieces: int
 
 
-class Record(TypedDict):
+class Work(TypedDict):
     released: int
     lost: int
     collected: list[str]
@@ -99,7 +90,7 @@ def expire_reservations_v1(
                         "id": row["reservation_id"],
                         "set_state": "expired",
                         "set_closed_at": now,
-                    },
+                    }
                 },
             )
 
@@ -142,10 +133,10 @@ def expire_reservations_v1(
             )
             if lost > max_lost:
                 break
-        work: Record = {"released": released, "lost": lost, "collected": collected}
+        work = Work(released=released, lost=lost, collected=collected)
     except FAILURES as failure:
         if code_of(failure) in ("timeout", "unavailable"):
-            work = {"released": 0, "lost": 0, "collected": []}
+            work = Work(released=0, lost=0, collected=[])
         else:
             raise
 

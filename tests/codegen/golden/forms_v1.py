@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # forms_v1, from tests/differential/nodes/forms_v1.vsp
-# semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
-"""Use every form that goes by what it computes for each item, functions of the node and named types."""
+# semantic hash a61abb85479bdf1a9796b79de60518b54dcdb1cdca72c583eb5012c8ddc85372
+"""Use every form that goes by what it computes for each item, functions of the node and named
+types."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
@@ -52,6 +53,11 @@ class Line(TypedDict):
     spare: int | None
 
 
+class KindsRow(TypedDict):
+    a: Decimal
+    b: list[Literal["low", "mid", "high"]]
+
+
 class Success(TypedDict):
     by_price: list[Line]
     by_grade: list[str]
@@ -91,7 +97,8 @@ def forms_v1(
     order: Literal["ascending", "descending"],
     most: int | None = None,
 ) -> Success:
-    """Use every form that goes by what it computes for each item, functions of the node and named types."""
+    """Use every form that goes by what it computes for each item, functions of the node and named
+    types."""
 
     # constraint, line 7: length(code) > 0
     if not all(len(item["code"]) > 0 for item in lines):
@@ -167,33 +174,37 @@ def forms_v1(
 
     # step by_price, line 79
     by_price: list[Line] = sorted(
-        lines,
-        key=lambda line: line["price"],
-        reverse=order == "descending",
+        lines, key=lambda line: line["price"], reverse=order == "descending"
     )
 
     # step by_grade, line 80
     by_grade = [
         line["code"]
-        for line in sorted_by(lambda line_: line_["grade"], (line_ for line_ in lines if line_["qty"] > 1), "descending", ("low", "mid", "high"))
+        for line in sorted_by(
+            lambda line_: line_["grade"],
+            (line_ for line_ in lines if line_["qty"] > 1),
+            "descending",
+            ("low", "mid", "high"),
+        )
     ]
 
     # step turned, line 81
     turned = [
         line["code"]
-        for line in sorted(lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3)))
+        for line in sorted(
+            lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3))
+        )
     ]
 
     # step kinds, line 82
     kinds = [
         line["code"]
-        for line in distinct_by(lambda line_: {"a": line_["price"], "b": [line_["grade"]]}, lines)
+        for line in distinct_by(lambda line_: KindsRow(a=line_["price"], b=[line_["grade"]]), lines)
     ]
 
     # step cheapest, line 83
     cheapest: Line | None = least_by(
-        lambda line: line["price"],
-        (line for line in lines if line["grade"] != "low"),
+        lambda line: line["price"], (line for line in lines if line["grade"] != "low")
     )
 
     # step best, line 84
@@ -202,9 +213,7 @@ def forms_v1(
 
     # step groups, line 85
     groups: dict[Literal["low", "mid", "high"], list[Line]] = grouped_by(
-        lambda line: line["grade"],
-        lines,
-        ("low", "mid", "high"),
+        lambda line: line["grade"], lines, ("low", "mid", "high")
     )
 
     # step tally, line 86
@@ -237,8 +246,29 @@ def forms_v1(
 
     # step worth, line 92
     worth = (
-        sum(([net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even") for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]][0] for each in lines), D_0)
-        + [sum(([net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even") for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]][0] for each_ in of), D_0) for of in [[line for line in lines if line["qty"] > 1]]][0]
+        sum(
+            (
+                [
+                    net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
+                    for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
+                ][0]
+                for each in lines
+            ),
+            D_0,
+        )
+        + [
+            sum(
+                (
+                    [
+                        net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
+                        for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
+                    ][0]
+                    for each_ in of
+                ),
+                D_0,
+            )
+            for of in [[line for line in lines if line["qty"] > 1]]
+        ][0]
     )
 
     # step average, line 93
@@ -246,13 +276,12 @@ def forms_v1(
 
     # step mean, line 94
     mean = decimal_avg(
-        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0],
+        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0]
     )
 
     # step least, line 95
     least: Literal["low", "mid", "high"] = smallest(
-        (line["grade"] for line in lines),
-        ("low", "mid", "high"),
+        (line["grade"] for line in lines), ("low", "mid", "high")
     )
 
     # step top, line 96
@@ -278,7 +307,8 @@ def forms_v1(
     # step wanted, line 100
     wanted = (
         most == 3
-        or most is not None and most > 100
+        or most is not None
+        and most > 100
         or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 
@@ -287,6 +317,151 @@ def forms_v1(
 
     # step empty, line 102
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for item in by_price):
+        raise ContractBroken("postcondition", 0, {"by_price": by_price})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for item in by_price):
+        raise ContractBroken("postcondition", 1, {"by_price": by_price})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 2, {"by_price": by_price})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 3, {"by_price": by_price})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 4, {"by_price": by_price})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 5, {"by_price": by_price})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for item in by_price):
+        raise ContractBroken("postcondition", 6, {"by_price": by_price})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in by_price):
+        raise ContractBroken("postcondition", 7, {"by_price": by_price})
+
+    # postcondition, line 7: length(code) > 0
+    if not (cheapest is None or len(cheapest["code"]) > 0):
+        raise ContractBroken("postcondition", 8, {"cheapest": cheapest})
+
+    # postcondition, line 7: value != 'none'
+    if not (cheapest is None or cheapest["code"] != "none"):
+        raise ContractBroken("postcondition", 9, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty > 0
+    if not (cheapest is None or cheapest["qty"] > 0):
+        raise ContractBroken("postcondition", 10, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty <= 1000
+    if not (cheapest is None or cheapest["qty"] <= 1000):
+        raise ContractBroken("postcondition", 11, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare > 0
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] > 0)):
+        raise ContractBroken("postcondition", 12, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare <= 1000
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] <= 1000)):
+        raise ContractBroken("postcondition", 13, {"cheapest": cheapest})
+
+    # postcondition, line 17: price >= 0
+    if not (cheapest is None or cheapest["price"] >= D_0):
+        raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not (
+        cheapest is None
+        or [
+            [Decimal(qty) * price for price in [cheapest["price"]]][0] for qty in [cheapest["qty"]]
+        ][0]
+        <= D_1000000
+    ):
+        raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(all(len(item_["code"]) > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 16, {"groups": groups})
+
+    # postcondition, line 7: value != 'none'
+    if not all(all(item_["code"] != "none" for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 17, {"groups": groups})
+
+    # postcondition, line 6: qty > 0
+    if not all(all(item_["qty"] > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 18, {"groups": groups})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(all(item_["qty"] <= 1000 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 19, {"groups": groups})
+
+    # postcondition, line 6: spare > 0
+    if not all(
+        all(item_["spare"] is None or item_["spare"] > 0 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 20, {"groups": groups})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(
+        all(item_["spare"] is None or item_["spare"] <= 1000 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 21, {"groups": groups})
+
+    # postcondition, line 17: price >= 0
+    if not all(all(item_["price"] >= D_0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 22, {"groups": groups})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(
+        all(Decimal(item_["qty"]) * item_["price"] <= D_1000000 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 23, {"groups": groups})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 24, {"by_code": by_code})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 25, {"by_code": by_code})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 26, {"by_code": by_code})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 27, {"by_code": by_code})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 28, {"by_code": by_code})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 29, {"by_code": by_code})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 30, {"by_code": by_code})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(
+        Decimal(item["qty"]) * item["price"] <= D_1000000 for key, item in entries_of(by_code)
+    ):
+        raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
         "by_price": by_price,

@@ -19,7 +19,7 @@ D_5: Final = Decimal("5")
 D_100: Final = Decimal("100")
 
 
-class Record(TypedDict):
+class SignalsItem(TypedDict):
     name: str
     found: bool
 
@@ -36,7 +36,13 @@ class Success(TypedDict):
     decision: Literal["accept", "challenge", "refuse"]
 
 
-WEIGHTS: Final[dict[str, int]] = {"at_night": 10, "far_from_usual": 30, "first_purchase": 15, "new_country": 25, "round_amount": 5}
+WEIGHTS: Final[dict[str, int]] = {
+    "at_night": 10,
+    "far_from_usual": 30,
+    "first_purchase": 15,
+    "new_country": 25,
+    "round_amount": 5,
+}
 
 
 @exact_decimals
@@ -95,17 +101,27 @@ def fraud_score_v1(
     known = frozenset(p["country"] for p in history)
 
     # step signals, line 38
-    signals: list[Record] = [{"name": "new_country", "found": purchase["country"] != home and not purchase["country"] in known}, {"name": "far_from_usual", "found": usual > D_0 and purchase["amount"] > usual * D_5}, {"name": "at_night", "found": purchase["hour"] < 5}, {"name": "first_purchase", "found": len(history) == 0}, {"name": "round_amount", "found": purchase["amount"] >= D_100 and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100 == D_0}]
+    signals: list[SignalsItem] = [
+        SignalsItem(
+            name="new_country",
+            found=purchase["country"] != home and not purchase["country"] in known,
+        ),
+        SignalsItem(name="far_from_usual", found=usual > D_0 and purchase["amount"] > usual * D_5),
+        SignalsItem(name="at_night", found=purchase["hour"] < 5),
+        SignalsItem(name="first_purchase", found=len(history) == 0),
+        SignalsItem(
+            name="round_amount",
+            found=purchase["amount"] >= D_100
+            and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100
+            == D_0,
+        ),
+    ]
 
     # step reasons, line 39
     reasons = [signal["name"] for signal in signals if signal["found"]]
 
     # step score, line 40
-    score = value_clamp(
-        checked_sum(map_at(WEIGHTS, reason) for reason in reasons),
-        0,
-        100,
-    )
+    score = value_clamp(checked_sum(map_at(WEIGHTS, reason) for reason in reasons), 0, 100)
 
     # step decision, line 42
     decision: Literal["accept", "challenge", "refuse"]
@@ -122,10 +138,6 @@ def fraud_score_v1(
 
     # postcondition, line 31: length(reasons) == 0 => decision == accept
     if not (not len(reasons) == 0 or decision == "accept"):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"reasons": reasons, "decision": decision},
-        )
+        raise ContractBroken("postcondition", 1, {"reasons": reasons, "decision": decision})
 
     return {"score": score, "reasons": reasons, "decision": decision}

@@ -27,12 +27,30 @@ D_97: Final = Decimal("97")
 
 class Success(TypedDict):
     is_valid: bool
-    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    reason: Literal[
+        "fine",
+        "too_short",
+        "too_long",
+        "bad_character",
+        "unknown_country",
+        "wrong_length",
+        "wrong_digits",
+    ]
     country: str
     shown: str
 
 
-LENGTHS: Final[dict[str, int]] = {"AT": 20, "BE": 16, "CH": 21, "DE": 22, "ES": 24, "FR": 27, "GB": 22, "IT": 27, "NL": 18}
+LENGTHS: Final[dict[str, int]] = {
+    "AT": 20,
+    "BE": 16,
+    "CH": 21,
+    "DE": 22,
+    "ES": 24,
+    "FR": 27,
+    "GB": 22,
+    "IT": 27,
+    "NL": 18,
+}
 LETTERS: Final[str] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -63,7 +81,15 @@ def iban_check_v1(iban: str) -> Success:
     digits = text_join([integer_text(v) for v in values], "")
 
     # step reason, line 29
-    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    reason: Literal[
+        "fine",
+        "too_short",
+        "too_long",
+        "bad_character",
+        "unknown_country",
+        "wrong_length",
+        "wrong_digits",
+    ]
     if len(compact) < 5:
         reason = "too_short"
     elif len(compact) > 34:
@@ -84,7 +110,10 @@ def iban_check_v1(iban: str) -> Success:
 
     # output shown, line 41
     shown = text_join(
-        [text_slice(compact, i, value_min(checked(i + 4), len(compact))) for i in array_range(0, len(compact), 4)],
+        [
+            text_slice(compact, i, value_min(checked(i + 4), len(compact)))
+            for i in array_range(0, len(compact), 4)
+        ],
         " ",
     )
 

@@ -27,10 +27,7 @@ class Success(TypedDict):
 
 
 @exact_decimals
-def inventory_reservation_v1(
-    order: list[Wanted],
-    stock: dict[str, int],
-) -> Success:
+def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Success:
     """Reserve what is in stock for an order and say what must wait."""
 
     # constraint, line 10: qty > 0
@@ -55,17 +52,40 @@ def inventory_reservation_v1(
 
     # step reserved, line 34
     reserved = map_of(
-        (line["sku"], value_min(line["qty"], [0 if value_ is None else value_ for value_ in [map_get(stock, line["sku"])]][0])) for line in order if [0 if value is None else value for value in [map_get(stock, line["sku"])]][0] > 0
+        (
+            line["sku"],
+            value_min(
+                line["qty"],
+                [0 if value_ is None else value_ for value_ in [map_get(stock, line["sku"])]][0],
+            ),
+        )
+        for line in order
+        if [0 if value is None else value for value in [map_get(stock, line["sku"])]][0] > 0
     )
 
     # step back_order, line 35
     back_order = map_of(
-        (line["sku"], checked(line["qty"] - [0 if value_ is None else value_ for value_ in [map_get(reserved, line["sku"])]][0])) for line in order if line["qty"] > [0 if value is None else value for value in [map_get(reserved, line["sku"])]][0]
+        (
+            line["sku"],
+            checked(
+                line["qty"]
+                - [0 if value_ is None else value_ for value_ in [map_get(reserved, line["sku"])]][
+                    0
+                ]
+            ),
+        )
+        for line in order
+        if line["qty"]
+        > [0 if value is None else value for value in [map_get(reserved, line["sku"])]][0]
     )
 
     # step left, line 36
     left = map_of(
-        (sku, checked(qty - [0 if value is None else value for value in [map_get(reserved, sku)]][0])) for sku, qty in entries_of(stock)
+        (
+            sku,
+            checked(qty - [0 if value is None else value for value in [map_get(reserved, sku)]][0]),
+        )
+        for sku, qty in entries_of(stock)
     )
 
     # step is_complete, line 37
@@ -78,9 +98,7 @@ def inventory_reservation_v1(
     # postcondition, line 29: is_complete => length(back_order) == 0
     if not (not is_complete or len(back_order) == 0):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"is_complete": is_complete, "back_order": back_order},
+            "postcondition", 1, {"is_complete": is_complete, "back_order": back_order}
         )
 
     return {

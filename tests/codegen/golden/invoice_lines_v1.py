@@ -48,17 +48,9 @@ class Line(TypedDict):
     price: Decimal
 
 
-class Record(TypedDict):
-    position: int
-    sku: str
-    qty: int
+class Billed2(TypedDict):
     net: Decimal
-    status: Literal["complete", "short", "missing"]
-
-
-class Record_(TypedDict):
-    net: Decimal
-    collected: list[Record]
+    collected: list[Billed]
 
 
 class Success(TypedDict):
@@ -124,39 +116,41 @@ def invoice_lines_v1(
     if not len(ordered) > 0:
         raise ContractBroken("precondition", 0, {"ordered": ordered})
 
-    # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])
-    if not frozenset([line["sku"] for line in ordered]) == frozenset([line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]):
+    # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN
+    #   distinct_by(line.sku FOR line IN ordered)])
+    if not frozenset([line["sku"] for line in ordered]) == frozenset(
+        [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
+    ):
         raise ContractBroken("precondition", 1, {"ordered": ordered})
 
     # precondition, line 49: length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)
     if not len(distinct_by(lambda line: line["sku"], ordered)) == len(ordered):
         raise ContractBroken("precondition", 2, {"ordered": ordered})
 
-    # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)
+    # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) ==
+    #   length(delivered)
     if not len(distinct_by(lambda line: line["sku"], delivered)) == len(delivered):
         raise ContractBroken("precondition", 3, {"delivered": delivered})
 
     # step arrived, line 58
-    arrived: dict[str, Line] = map_of(
-        (line["sku"], line) for line in delivered if line["qty"] > 0
-    )
+    arrived: dict[str, Line] = map_of((line["sku"], line) for line in delivered if line["qty"] > 0)
 
     # raise_1, line 62
     if len(arrived) == 0:
         message = text_concat(
-            text_concat("nothing of ", integer_text(len(ordered))),
-            " lines was delivered",
+            text_concat("nothing of ", integer_text(len(ordered))), " lines was delivered"
         )
 
-        raise DeclaredError({
-            "error_code": "nothing_delivered",
-            "message": message,
-            "sku": None,
-        })
+        raise DeclaredError({"error_code": "nothing_delivered", "message": message, "sku": None})
 
     # step changed, line 66
     changed = array_first(
-        [line["sku"] for line in ordered if map_contains(arrived, line["sku"]) and map_at(arrived, line["sku"])["price"] != line["price"]],
+        [
+            line["sku"]
+            for line in ordered
+            if map_contains(arrived, line["sku"])
+            and map_at(arrived, line["sku"])["price"] != line["price"]
+        ]
     )
 
     # return_2, line 70
@@ -164,23 +158,18 @@ def invoice_lines_v1(
         message = text_concat(text_concat("the price of ", changed), " is another one")
         sku: str | None = changed
 
-        raise DeclaredError({
-            "error_code": "price_changed",
-            "message": message,
-            "sku": sku,
-        })
+        raise DeclaredError({"error_code": "price_changed", "message": message, "sku": sku})
 
     # step billed, line 74
     items = array_enumerate(ordered)
     net = D_0_00
-    collected: list[Record] = []
+    collected: list[Billed] = []
     for place in items:
-
         # step here, line 80
         here: Line = (
             map_at(arrived, place["value"]["sku"])
             if map_contains(arrived, place["value"]["sku"])
-            else {"sku": place["value"]["sku"], "qty": 0, "price": place["value"]["price"]}
+            else Line(sku=place["value"]["sku"], qty=0, price=place["value"]["price"])
         )
 
         # step counted, line 83
@@ -194,17 +183,25 @@ def invoice_lines_v1(
             status = (
                 "missing"
                 if counted_ == 0 and place["value"]["qty"] > 0
-                else "short" if counted_ < place["value"]["qty"] else "complete"
+                else "short"
+                if counted_ < place["value"]["qty"]
+                else "complete"
             )
 
         # step amount, line 92
         amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
         keep(
             collected,
-            {"position": checked(place["index"] + 1), "sku": place["value"]["sku"], "qty": counted_, "net": amount, "status": status},
+            Billed(
+                position=checked(place["index"] + 1),
+                sku=place["value"]["sku"],
+                qty=counted_,
+                net=amount,
+                status=status,
+            ),
         )
         net = net + amount
-    billed: Record_ = {"net": net, "collected": collected}
+    billed = Billed2(net=net, collected=collected)
 
     # step rate, line 104
     if vat == "standard":
@@ -213,7 +210,7 @@ def invoice_lines_v1(
         rate = D_0_07 if vat == "reduced" else D_0
 
     # step lines, line 114
-    lines: list[Record] = billed["collected"]
+    lines: list[Billed] = billed["collected"]
 
     # step net, line 115
     net = billed["net"]
@@ -237,7 +234,27 @@ def invoice_lines_v1(
 
     # step letter, line 129
     letter = text_concat(
-        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(greeting, " your "), integer_text(len(lines))), " lines come to "), decimal_text(gross)), " with "), decimal_text(tax)), " tax ("), enum_text(vat)),
+        text_concat(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_concat(
+                            text_concat(
+                                text_concat(
+                                    text_concat(greeting, " your "), integer_text(len(lines))
+                                ),
+                                " lines come to ",
+                            ),
+                            decimal_text(gross),
+                        ),
+                        " with ",
+                    ),
+                    decimal_text(tax),
+                ),
+                " tax (",
+            ),
+            enum_text(vat),
+        ),
         ").",
     )
 
@@ -249,8 +266,7 @@ def invoice_lines_v1(
 
     # output unasked, line 142
     unasked: frozenset[str] = set_difference(
-        frozenset(map_keys(arrived)),
-        frozenset(map_keys(quantities)),
+        frozenset(map_keys(arrived)), frozenset(map_keys(quantities))
     )
 
     # output ends_alike, line 143
@@ -258,11 +274,7 @@ def invoice_lines_v1(
 
     # postcondition, line 52: gross == net + tax
     if not gross == net + tax:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"gross": gross, "net": net, "tax": tax},
-        )
+        raise ContractBroken("postcondition", 0, {"gross": gross, "net": net, "tax": tax})
 
     # postcondition, line 53: length(lines) == length(ordered)
     if not len(lines) == len(ordered):
@@ -272,8 +284,13 @@ def invoice_lines_v1(
     if not (not is_exact or all(line["status"] == "complete" for line in lines)):
         raise ContractBroken("postcondition", 2, {"is_exact": is_exact, "lines": lines})
 
-    # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty
-    if not all(pair["first"]["sku"] == pair["second"]["sku"] and pair["second"]["qty"] <= pair["first"]["qty"] for pair in array_zip(ordered, lines)):
+    # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku ==
+    #   pair.second.sku AND pair.second.qty <= pair.first.qty
+    if not all(
+        pair["first"]["sku"] == pair["second"]["sku"]
+        and pair["second"]["qty"] <= pair["first"]["qty"]
+        for pair in array_zip(ordered, lines)
+    ):
         raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
 
     return {

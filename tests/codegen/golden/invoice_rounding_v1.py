@@ -63,11 +63,7 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
 
     # postcondition, line 22: SUM(vat_lines) == vat_total
     if not sum(vat_lines, D_0) == vat_total:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"vat_lines": vat_lines, "vat_total": vat_total},
-        )
+        raise ContractBroken("postcondition", 0, {"vat_lines": vat_lines, "vat_total": vat_total})
 
     # postcondition, line 23: gross_total == SUM(net_amounts) + vat_total
     if not gross_total == sum(net_amounts, D_0) + vat_total:

@@ -33,14 +33,6 @@ class Address(TypedDict):
     since: date | None
 
 
-class Record(TypedDict):
-    street: str
-    zip: str
-    city: str
-    country: str | None
-    since: date | None
-
-
 class Success(TypedDict):
     address: Address
     source: Literal["object", "list", "text"]
@@ -56,14 +48,20 @@ NO_TAGS: Final[Json] = json_literal("[]")
 
 @exact_decimals
 def json_address_v1(payload: Json, country: str = "DE") -> Success:
-    """Read a postal address from whatever a partner's API sent, and write it in one canonical form."""
+    """Read a postal address from whatever a partner's API sent, and write it in one canonical
+    form."""
 
     # constraint, line 16: length(country) == 2
     if not len(country) == 2:
         raise ContractBroken("constraint", 0, {"country": country})
 
-    # precondition, line 33: kind(payload) == object OR kind(payload) == array OR kind(payload) == string
-    if not (json_kind(payload) == "object" or json_kind(payload) == "array" or json_kind(payload) == "string"):
+    # precondition, line 33: kind(payload) == object OR kind(payload) == array OR kind(payload) ==
+    #   string
+    if not (
+        json_kind(payload) == "object"
+        or json_kind(payload) == "array"
+        or json_kind(payload) == "string"
+    ):
         raise ContractBroken("precondition", 0, {"payload": payload})
 
     # step source, line 40
@@ -97,13 +95,23 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     )
 
     # step address, line 54
-    address: Record = {
-        "street": json_cast(json_field(body, "street"), "string"),
-        "zip": text_pad_start(integer_text(json_cast(json_field(body, "zip"), "integer")), 5, "0") if json_kind(json_field(body, "zip")) == "number" else json_cast(json_field(body, "zip"), "string"),
-        "city": json_cast(json_field(json_field(body, "city"), "name"), "string") if json_has(body, "/city/name") else json_cast(json_field(body, "city"), "string"),
-        "country": abroad,
-        "since": json_cast([json_parse("null") if value is None else value for value in [json_get(body, "/since")]][0], "optional<date>"),
-    }
+    address = Address(
+        street=json_cast(json_field(body, "street"), "string"),
+        zip=text_pad_start(integer_text(json_cast(json_field(body, "zip"), "integer")), 5, "0")
+        if json_kind(json_field(body, "zip")) == "number"
+        else json_cast(json_field(body, "zip"), "string"),
+        city=json_cast(json_field(json_field(body, "city"), "name"), "string")
+        if json_has(body, "/city/name")
+        else json_cast(json_field(body, "city"), "string"),
+        country=abroad,
+        since=json_cast(
+            [
+                json_parse("null") if value is None else value
+                for value in [json_get(body, "/since")]
+            ][0],
+            "optional<date>",
+        ),
+    )
 
     # step form, line 60
     form = json_from_value(
@@ -134,19 +142,23 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
         raise ContractBroken("postcondition", 0, {"print": print})
 
     # postcondition, line 36: parse_json(canonical) == to_json(address)
-    if not json_parse(canonical) == json_from_value(address, "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}"):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"canonical": canonical, "address": address},
-        )
+    if not json_parse(canonical) == json_from_value(
+        address,
+        "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}",
+    ):
+        raise ContractBroken("postcondition", 1, {"canonical": canonical, "address": address})
 
     # postcondition, line 37: is_same => to_json(address) == payload
-    if not (not is_same or json_from_value(address, "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}") == payload):
+    if not (
+        not is_same
+        or json_from_value(
+            address,
+            "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}",
+        )
+        == payload
+    ):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"is_same": is_same, "address": address, "payload": payload},
+            "postcondition", 2, {"is_same": is_same, "address": address, "payload": payload}
         )
 
     return {

@@ -28,11 +28,7 @@ class Success(TypedDict):
 
 
 @exact_decimals
-def loan_payment_v1(
-    principal: Decimal,
-    annual_rate: Decimal,
-    months: int,
-) -> Success:
+def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Success:
     """Work out the monthly payment of a loan and what it costs in all."""
 
     # constraint, line 6: principal > 0
@@ -64,16 +60,16 @@ def loan_payment_v1(
 
     # step growth, line 27
     growth = decimal_round(
-        decimal_pow(decimal_round(D_1 + monthly, 20, "half_even"), months),
-        30,
-        "half_even",
+        decimal_pow(decimal_round(D_1 + monthly, 20, "half_even"), months), 30, "half_even"
     )
 
     # step payment, line 28
     payment = (
         decimal_div(principal, Decimal(months), 2, "up")
         if monthly == D_0
-        else decimal_round(decimal_divide(unsigned_zero(principal * monthly * growth), growth - D_1), 2, "half_up")
+        else decimal_round(
+            decimal_divide(unsigned_zero(principal * monthly * growth), growth - D_1), 2, "half_up"
+        )
     )
 
     # step total, line 29
@@ -88,17 +84,13 @@ def loan_payment_v1(
     # postcondition, line 19: total >= principal - 0.01 * months
     if not total >= principal - D_0_01 * Decimal(months):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"total": total, "principal": principal, "months": months},
+            "postcondition", 0, {"total": total, "principal": principal, "months": months}
         )
 
     # postcondition, line 20: interest == total - principal
     if not interest == total - principal:
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"interest": interest, "total": total, "principal": principal},
+            "postcondition", 1, {"interest": interest, "total": total, "principal": principal}
         )
 
     return {

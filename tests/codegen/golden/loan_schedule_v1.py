@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
-# semantic hash b012dfb60ca9bfb02201a7eb8c77a7369c51befc7822a371823e1feac964f34f
+# semantic hash e7cfd037b05763ba82d056ee271123c97ca920ab56d65259fb8dd23dcbbd858f
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
@@ -15,7 +15,7 @@ from vesper.kernels.date import year as date_year
 from vesper.kernels.decimal import divide as decimal_divide
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.flow import FAILURES, called, code_of, keep
+from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -39,26 +39,17 @@ class Row(TypedDict):
     balance: Decimal
 
 
-class Record(TypedDict):
+class Quote(TypedDict):
     payment: Decimal
     total: Decimal
     interest: Decimal
     first_interest: Decimal
 
 
-class Record_(TypedDict):
-    number: int
-    due: date
-    interest: Decimal
-    repaid: Decimal
-    paid: Decimal
-    balance: Decimal
-
-
-class Record__(TypedDict):
+class Plan(TypedDict):
     balance: Decimal
     interest: Decimal
-    collected: list[Record_]
+    collected: list[Row]
 
 
 class Success(TypedDict):
@@ -70,14 +61,14 @@ class Success(TypedDict):
     months_saved: int
 
 
-def check_invariants(*, error_code: Literal["nothing_lent", "too_far", "time_overflow"] | None, payment: Decimal | None) -> None:
+def check_invariants(
+    *,
+    error_code: Literal["nothing_lent", "too_far", "time_overflow"] | None,
+    payment: Decimal | None,
+) -> None:
     # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
     if not (error_code is None or payment is None):
-        raise ContractBroken(
-            "invariant",
-            0,
-            {"error_code": error_code, "payment": payment},
-        )
+        raise ContractBroken("invariant", 0, {"error_code": error_code, "payment": payment})
 
 
 @exact_decimals
@@ -123,12 +114,11 @@ def loan_schedule_v1(
         raise ContractBroken("constraint", 7, {"extra": extra})
 
     # precondition, line 47: round(principal, 2) == principal AND round(extra, 2) == extra
-    if not (decimal_round(principal, 2, "half_even") == principal and decimal_round(extra, 2, "half_even") == extra):
-        raise ContractBroken(
-            "precondition",
-            0,
-            {"principal": principal, "extra": extra},
-        )
+    if not (
+        decimal_round(principal, 2, "half_even") == principal
+        and decimal_round(extra, 2, "half_even") == extra
+    ):
+        raise ContractBroken("precondition", 0, {"principal": principal, "extra": extra})
 
     try:
         if not principal > D_0:
@@ -142,33 +132,26 @@ def loan_schedule_v1(
         if not date_year(first_due) < 9900:
             error_code = "too_far"
             message = text_concat(
-                text_concat("the first payment on ", date_text(first_due)),
-                " is too far away",
+                text_concat("the first payment on ", date_text(first_due)), " is too far away"
             )
             check_invariants(error_code=error_code, payment=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step quote, line 66
-        quote: Record = called(
-            loan_payment_v1,
-            principal=principal,
-            annual_rate=annual_rate,
-            months=months,
+        quote: Quote = called(
+            loan_payment_v1, principal=principal, annual_rate=annual_rate, months=months
         )
 
         # step plan, line 71
         items = array_range(1, checked(months + 1), 1)
         balance = principal
         interest = D_0
-        collected: list[Record_] = []
+        collected: list[Row] = []
         for number in items:
-
             # step due_now, line 80
             due_now = decimal_round(
-                decimal_divide(unsigned_zero(balance * annual_rate), D_12),
-                2,
-                "half_up",
+                decimal_divide(unsigned_zero(balance * annual_rate), D_12), 2, "half_up"
             )
 
             # step wanted, line 82
@@ -181,61 +164,78 @@ def loan_schedule_v1(
             left = balance - repaid
             keep(
                 collected,
-                {"number": number, "due": date_add_months(first_due, checked(number - 1)), "interest": due_now, "repaid": repaid, "paid": due_now + repaid, "balance": left},
+                Row(
+                    number=number,
+                    due=date_add_months(first_due, checked(number - 1)),
+                    interest=due_now,
+                    repaid=repaid,
+                    paid=due_now + repaid,
+                    balance=left,
+                ),
             )
             balance, interest = left, interest + due_now
             if balance == D_0:
                 break
-        plan: Record__ = {
-            "balance": balance,
-            "interest": interest,
-            "collected": collected,
-        }
+        plan = Plan(balance=balance, interest=interest, collected=collected)
 
         # step final, line 97
-        final: Record_ = optional_require(array_last(plan["collected"]))
-        rows: list[Record_] = plan["collected"]
+        final: Row = optional_require(array_last(plan["collected"]))
+
+        # output rows, line 103
+        rows: list[Row] = plan["collected"]
+
+        # output payment, line 104
         payment = quote["payment"]
+
+        # output interest_paid, line 105
         interest_paid = plan["interest"]
+
+        # output last_payment, line 106
         last_payment = final["paid"]
+
+        # output ends_on, line 107
         ends_on = final["due"]
+
+        # output months_saved, line 108
         months_saved = checked(months - len(plan["collected"]))
+
+        # postcondition, line 18: number >= 1
+        if not all(item["number"] >= 1 for item in rows):
+            raise ContractBroken("postcondition", 0, {"rows": rows})
+
+        # postcondition, line 18: balance >= 0
+        if not all(item["balance"] >= D_0 for item in rows):
+            raise ContractBroken("postcondition", 1, {"rows": rows})
+
+        # postcondition, line 18: paid == interest + repaid
+        if not all(item["paid"] == item["interest"] + item["repaid"] for item in rows):
+            raise ContractBroken("postcondition", 2, {"rows": rows})
 
         # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
         if not sum((row["repaid"] for row in rows), D_0) == principal:
-            raise ContractBroken(
-                "postcondition",
-                0,
-                {"rows": rows, "principal": principal},
-            )
+            raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
 
         # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
         if not sum((row["interest"] for row in rows), D_0) == interest_paid:
-            raise ContractBroken(
-                "postcondition",
-                1,
-                {"rows": rows, "interest_paid": interest_paid},
-            )
+            raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
 
-        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on
-        if not (optional_require(array_last(rows))["balance"] == D_0 and optional_require(array_last(rows))["due"] == ends_on):
-            raise ContractBroken("postcondition", 2, {"rows": rows, "ends_on": ends_on})
+        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
+        #   ends_on
+        if not (
+            optional_require(array_last(rows))["balance"] == D_0
+            and optional_require(array_last(rows))["due"] == ends_on
+        ):
+            raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
 
         # postcondition, line 52: length(rows) + months_saved == months
         if not checked(len(rows) + months_saved) == months:
             raise ContractBroken(
-                "postcondition",
-                3,
-                {"rows": rows, "months_saved": months_saved, "months": months},
+                "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
             )
 
         # postcondition, line 53: old(first_due) <= ends_on
         if not first_due <= ends_on:
-            raise ContractBroken(
-                "postcondition",
-                4,
-                {"first_due": first_due, "ends_on": ends_on},
-            )
+            raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
         check_invariants(error_code=None, payment=payment)
 
         return {
@@ -247,9 +247,8 @@ def loan_schedule_v1(
             "months_saved": months_saved,
         }
     except FAILURES as failure:
-        if code_of(failure) not in ("time_overflow",):
+        code: Literal["time_overflow"] | None = one_of(code_of(failure), ("time_overflow",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(error_code=error_code, payment=None)
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        check_invariants(error_code=code, payment=None)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -27,36 +27,29 @@ class Success(TypedDict):
 
 @exact_decimals
 def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
-    """Take card numbers, e-mail addresses and tokens out of a log line, and count what was found."""
+    """Take card numbers, e-mail addresses and tokens out of a log line, and count what was
+    found."""
 
     # constraint, line 6: length(line) <= 4000
     if not len(line) <= 4000:
         raise ContractBroken("constraint", 0, {"line": line})
 
     # step tokens, line 27
-    tokens = regex_find_all(
-        line,
-        "(?i)\\b(bearer|token|api[_-]key)[ =:]+[a-z0-9._~+/-]{8,}=*",
-    )
+    tokens = regex_find_all(line, "(?i)\\b(bearer|token|api[_-]key)[ =:]+[a-z0-9._~+/-]{8,}=*")
 
     # step safe, line 28
     safe = regex_replace(
-        line,
-        "(?i)\\b(bearer|token|api[_-]key)[ =:]+[a-z0-9._~+/-]{8,}=*",
-        "[token]",
+        line, "(?i)\\b(bearer|token|api[_-]key)[ =:]+[a-z0-9._~+/-]{8,}=*", "[token]"
     )
 
     # step emails, line 29
     emails = regex_find_all(
-        safe,
-        "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}",
+        safe, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"
     )
 
     # step safer, line 30
     safer = regex_replace(
-        safe,
-        "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}",
-        "[email]",
+        safe, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}", "[email]"
     )
 
     # step cards, line 32
@@ -70,8 +63,7 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
 
     # step card_tails, line 35
     card_tails = [
-        text_slice(d, len(d) - 4, 9223372036854775807) if keep_tail else "****"
-        for d in digits
+        text_slice(d, len(d) - 4, 9223372036854775807) if keep_tail else "****" for d in digits
     ]
 
     # step is_clean, line 36
@@ -86,8 +78,7 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
 
     # output first_email, line 43
     first_email: str | None = regex_find(
-        safe,
-        "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}",
+        safe, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"
     )
 
     # output fields, line 45
@@ -96,17 +87,18 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
     # postcondition, line 20: is_clean => redacted == line
     if not (not is_clean or safest == line):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"is_clean": is_clean, "redacted": safest, "line": line},
+            "postcondition", 0, {"is_clean": is_clean, "redacted": safest, "line": line}
         )
 
     # postcondition, line 21: is_clean == (FORALL what, count IN found SATISFIES count == 0)
     if not is_clean == all(count == 0 for what, count in entries_of(found)):
         raise ContractBroken("postcondition", 1, {"is_clean": is_clean, "found": found})
 
-    # postcondition, line 22: NOT matches(redacted, '[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24}')
-    if not not regex_matches(safest, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"):
+    # postcondition, line 22: NOT matches(redacted,
+    #   '[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24}')
+    if not not regex_matches(
+        safest, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"
+    ):
         raise ContractBroken("postcondition", 2, {"redacted": safest})
 
     return {

@@ -42,7 +42,14 @@ def luhn_check_v1(number: str) -> Success:
 
     # step weights, line 20
     weights = [
-        [d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2) for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]][0]
+        [
+            d
+            if integer_mod(i, 2) == 0
+            else checked(checked(d * 2) - 9)
+            if d > 4
+            else checked(d * 2)
+            for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]
+        ][0]
         for i in array_range(0, len(digits) if is_card else 0, 1)
     ]
 
@@ -53,7 +60,10 @@ def luhn_check_v1(number: str) -> Success:
     masked = (
         digits
         if len(digits) <= 4
-        else text_concat(text_repeat("*", len(digits) - 4), text_slice(digits, len(digits) - 4, 9223372036854775807))
+        else text_concat(
+            text_repeat("*", len(digits) - 4),
+            text_slice(digits, len(digits) - 4, 9223372036854775807),
+        )
     )
 
     # step brand, line 24

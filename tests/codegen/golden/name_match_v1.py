@@ -48,7 +48,9 @@ class Success(TypedDict):
     after: bool
 
 
-PARTICLES: Final[frozenset[str]] = frozenset({"de", "der", "dr", "la", "mr", "mrs", "prof", "van", "von"})
+PARTICLES: Final[frozenset[str]] = frozenset(
+    {"de", "der", "dr", "la", "mr", "mrs", "prof", "van", "von"}
+)
 
 
 @exact_decimals
@@ -92,16 +94,10 @@ def name_match_v1(left: str, right: str) -> Success:
     all_ = set_union(left_set, right_set)
 
     # step left_first, line 42
-    left_first = text_join(
-        [text_at(word, 0) for word in array_sort(left_words, "ascending")],
-        "",
-    )
+    left_first = text_join([text_at(word, 0) for word in array_sort(left_words, "ascending")], "")
 
     # step right_first, line 43
-    right_first = text_join(
-        [text_at(word, 0) for word in array_sort(right_words, "ascending")],
-        "",
-    )
+    right_first = text_join([text_at(word, 0) for word in array_sort(right_words, "ascending")], "")
 
     # step left_code, line 44
     left_code = checked_sum(text_code_points(text_join(left_words, "")))
@@ -113,7 +109,9 @@ def name_match_v1(left: str, right: str) -> Success:
     is_same = text_join(left_words, " ") == text_join(right_words, " ")
 
     # step is_anagram, line 47
-    is_anagram = text_join(array_sort(left_words, "ascending"), " ") == text_join(array_sort(right_words, "ascending"), " ")
+    is_anagram = text_join(array_sort(left_words, "ascending"), " ") == text_join(
+        array_sort(right_words, "ascending"), " "
+    )
 
     # step score, line 48
     score = (
@@ -130,7 +128,11 @@ def name_match_v1(left: str, right: str) -> Success:
         verdict = "same_words"
     elif left_first == right_first and len(common) > 0:
         verdict = "initials"
-    elif score >= D_0_5 or text_contains(left_text, text_trim(right_text)) or text_contains(right_text, text_trim(left_text)):
+    elif (
+        score >= D_0_5
+        or text_contains(left_text, text_trim(right_text))
+        or text_contains(right_text, text_trim(left_text))
+    ):
         verdict = "close"
     else:
         verdict = "different"
@@ -143,8 +145,7 @@ def name_match_v1(left: str, right: str) -> Success:
 
     # output label, line 66
     label = text_concat(
-        text_pad_end(enum_text(verdict), 12, "."),
-        text_pad_start(decimal_text(score), 12, " "),
+        text_pad_end(enum_text(verdict), 12, "."), text_pad_start(decimal_text(score), 12, " ")
     )
 
     # output after, line 67

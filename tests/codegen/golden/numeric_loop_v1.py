@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # numeric_loop_v1, from nodes/numbers/numeric_loop_v1.vsp
 # semantic hash 074018e02a54cd22c57a1a66b415140830bf646f6f4dc2cb45733ae1a19a0b4d
-"""Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the benchmarks."""
+"""Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the
+benchmarks."""
 
 from typing import TypedDict
 
@@ -14,7 +15,7 @@ from vesper.kernels.integer import to_float as integer_to_float
 from vesper.kernels.raised import ContractBroken
 
 
-class Record(TypedDict):
+class Run(TypedDict):
     random: int
     sum: float
     found: int
@@ -28,7 +29,8 @@ class Success(TypedDict):
 
 @exact_decimals
 def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
-    """Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the benchmarks."""
+    """Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the
+    benchmarks."""
 
     # constraint, line 6: seed >= 0
     if not seed >= 0:
@@ -52,12 +54,8 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
     sum_ = 0.0
     found = 0
     for i in items:
-
         # step drawn, line 33
-        drawn = integer_bit_and(
-            checked(checked(random * 1103515245) + 12345),
-            2147483647,
-        )
+        drawn = integer_bit_and(checked(checked(random * 1103515245) + 12345), 2147483647)
 
         # step x, line 34
         x = float_divide(integer_to_float(drawn), 2147483648.0)
@@ -69,7 +67,7 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
             sum_ + y if y > 0.2 else sum_ - 0.5 * x,
             checked(found + 1) if y > 0.2 else found,
         )
-    run: Record = {"random": random, "sum": sum_, "found": found}
+    run = Run(random=random, sum=sum_, found=found)
 
     # output score, line 42
     score = run["sum"]

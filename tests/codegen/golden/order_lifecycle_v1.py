@@ -25,7 +25,11 @@ RETURN_DAYS: Final[int] = 30
 STAFF: Final[frozenset[str]] = frozenset({"support", "warehouse"})
 
 
-def check_invariants(*, error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] | None, after: Literal["paid", "shipped", "cancelled", "delivered", "returned"] | None) -> None:
+def check_invariants(
+    *,
+    error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] | None,
+    after: Literal["paid", "shipped", "cancelled", "delivered", "returned"] | None,
+) -> None:
     # invariant, line 45: error.error_code IS NULL OR output.after IS NULL
     if not (error_code is None or after is None):
         raise ContractBroken("invariant", 0, {"error_code": error_code, "after": after})
@@ -53,19 +57,11 @@ def order_lifecycle_v1(
 
     # constraint, line 14: days_since_delivery >= 0
     if not days_since_delivery >= 0:
-        raise ContractBroken(
-            "constraint",
-            2,
-            {"days_since_delivery": days_since_delivery},
-        )
+        raise ContractBroken("constraint", 2, {"days_since_delivery": days_since_delivery})
 
     # step now_in, line 48
     now_in: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
-        "now_in",
-        "state_read",
-        "read",
-        {"machine": "order"},
-        {"entity": order_id},
+        "now_in", "state_read", "read", {"machine": "order"}, {"entity": order_id}
     )
 
     # step after, line 53
@@ -74,35 +70,30 @@ def order_lifecycle_v1(
         if action == "ship":
             # raise_1, line 60
             if actor == "customer":
-                error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = "not_allowed"
+                error_code: Literal["not_allowed", "not_possible", "too_late", "no_tracking"] = (
+                    "not_allowed"
+                )
                 message = "customers do not ship"
                 state: str | None = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
 
-                raise DeclaredError({
-                    "error_code": error_code,
-                    "message": message,
-                    "state": state,
-                })
+                raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # raise_2, line 63
             if tracking is None:
                 error_code = "no_tracking"
                 message = text_concat(
-                    text_concat("a shipment of ", order_id),
-                    " needs its tracking number",
+                    text_concat("a shipment of ", order_id), " needs its tracking number"
                 )
                 state = None
                 check_invariants(error_code=error_code, after=None)
 
-                raise DeclaredError({
-                    "error_code": error_code,
-                    "message": message,
-                    "state": state,
-                })
+                raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step ship_order, line 66
-            ship_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+            ship_order: Literal[
+                "paid", "shipped", "cancelled", "delivered", "returned"
+            ] = yield Request(
                 "ship_order",
                 "state_transition",
                 "txn",
@@ -112,7 +103,9 @@ def order_lifecycle_v1(
             after = "shipped"
         elif action == "deliver":
             # step deliver_order, line 76
-            deliver_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+            deliver_order: Literal[
+                "paid", "shipped", "cancelled", "delivered", "returned"
+            ] = yield Request(
                 "deliver_order",
                 "state_transition",
                 "txn",
@@ -123,7 +116,9 @@ def order_lifecycle_v1(
         elif action == "cancel":
             # step cancel_order, line 81
             try:
-                cancel_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+                cancel_order: Literal[
+                    "paid", "shipped", "cancelled", "delivered", "returned"
+                ] = yield Request(
                     "cancel_order",
                     "state_transition",
                     "txn",
@@ -134,23 +129,27 @@ def order_lifecycle_v1(
                 if code_of(failure) == "invalid_transition":
                     error_code = "not_possible"
                     message = text_concat(
-                        text_concat(text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)),
+                        text_concat(
+                            text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)
+                        ),
                         ": what has left the house is sent back, not cancelled",
                     )
                     state = enum_text(now_in)
                     check_invariants(error_code=error_code, after=None)
 
-                    raise DeclaredError({
-                        "error_code": error_code,
-                        "message": message,
-                        "state": state,
-                    })
+                    raise DeclaredError(
+                        {"error_code": error_code, "message": message, "state": state}
+                    )
                 else:
                     raise
             after = "cancelled"
         else:
             # conditional_3, line 97
-            if now_in == "delivered" and days_since_delivery > RETURN_DAYS and not enum_text(actor) in STAFF:
+            if (
+                now_in == "delivered"
+                and days_since_delivery > RETURN_DAYS
+                and not enum_text(actor) in STAFF
+            ):
                 error_code = "too_late"
                 message = text_concat(
                     text_concat(integer_text(days_since_delivery), " days are more than "),
@@ -159,14 +158,12 @@ def order_lifecycle_v1(
                 state = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
 
-                raise DeclaredError({
-                    "error_code": error_code,
-                    "message": message,
-                    "state": state,
-                })
+                raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step return_order, line 102
-            return_order: Literal["paid", "shipped", "cancelled", "delivered", "returned"] = yield Request(
+            return_order: Literal[
+                "paid", "shipped", "cancelled", "delivered", "returned"
+            ] = yield Request(
                 "return_order",
                 "state_transition",
                 "txn",
@@ -184,11 +181,7 @@ def order_lifecycle_v1(
             state = enum_text(now_in)
             check_invariants(error_code=error_code, after=None)
 
-            raise DeclaredError({
-                "error_code": error_code,
-                "message": message,
-                "state": state,
-            })
+            raise DeclaredError({"error_code": error_code, "message": message, "state": state})
         else:
             raise
 
@@ -200,7 +193,10 @@ def order_lifecycle_v1(
         {"topic": "orders.moved"},
         key=text_concat(text_concat(order_id, " "), enum_text(after)),
         arguments={
-            "payload": json_from_value({"order": order_id, "from": now_in, "to": after, "by": actor, "tracking": tracking}, "{order: string, from: enum[paid, shipped, cancelled, delivered, returned], to: enum[paid, shipped, cancelled, delivered, returned], by: enum[customer, warehouse, support], tracking: optional<string>}"),
+            "payload": json_from_value(
+                {"order": order_id, "from": now_in, "to": after, "by": actor, "tracking": tracking},
+                "{order: string, from: enum[paid, shipped, cancelled, delivered, returned], to: enum[paid, shipped, cancelled, delivered, returned], by: enum[customer, warehouse, support], tracking: optional<string>}",
+            ),
             "event_key": order_id,
         },
     )
@@ -214,16 +210,7 @@ def order_lifecycle_v1(
 
     # postcondition, line 43: refund_due == (after IN [cancelled, returned])
     if not refund_due == (after in ["cancelled", "returned"]):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"refund_due": refund_due, "after": after},
-        )
+        raise ContractBroken("postcondition", 1, {"refund_due": refund_due, "after": after})
     check_invariants(error_code=None, after=after)
 
-    return {
-        "before": now_in,
-        "after": after,
-        "refund_due": refund_due,
-        "event_id": publish,
-    }
+    return {"before": now_in, "after": after, "refund_due": refund_due, "event_id": publish}

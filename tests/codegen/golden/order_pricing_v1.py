@@ -35,7 +35,13 @@ class Success(TypedDict):
     total: Decimal
 
 
-TAX_RATE: Final[dict[str, Decimal]] = {"book": D_0, "food": D_0_05, "other": D_0_10, "tool": D_0_18, "toy": D_0_20}
+TAX_RATE: Final[dict[str, Decimal]] = {
+    "book": D_0,
+    "food": D_0_05,
+    "other": D_0_10,
+    "tool": D_0_18,
+    "toy": D_0_20,
+}
 
 
 @exact_decimals
@@ -62,7 +68,10 @@ def order_pricing_v1(items: list[Line]) -> Success:
 
     # step tax, line 39
     tax = sum(
-        (Decimal(line["qty"]) * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
+        (
+            Decimal(line["qty"]) * line["unit_price"] * map_at(TAX_RATE, line["category"])
+            for line in items
+        ),
         D_0,
     )
 
@@ -88,7 +97,13 @@ def order_pricing_v1(items: list[Line]) -> Success:
         raise ContractBroken(
             "postcondition",
             0,
-            {"total": total, "subtotal": subtotal, "discount": discount, "tax": tax, "shipping": shipping},
+            {
+                "total": total,
+                "subtotal": subtotal,
+                "discount": discount,
+                "tax": tax,
+                "shipping": shipping,
+            },
         )
 
     # postcondition, line 32: total >= 0

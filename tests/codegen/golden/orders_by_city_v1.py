@@ -55,8 +55,11 @@ def orders_by_city_v1(
     if not len(orders) <= 50:
         raise ContractBroken("precondition", 0, {"orders": orders})
 
-    # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL => order.discount <= order.total
-    if not all(not order["discount"] is not None or order["discount"] <= order["total"] for order in orders):
+    # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL =>
+    #   order.discount <= order.total
+    if not all(
+        not order["discount"] is not None or order["discount"] <= order["total"] for order in orders
+    ):
         raise ContractBroken("precondition", 1, {"orders": orders})
 
     # step cities, line 48
@@ -67,7 +70,9 @@ def orders_by_city_v1(
 
     # step by_id, line 50
     by_id = map_of(
-        (checked(order["id"] + offset), order["total"]) for order in orders if order["state"] != "open"
+        (checked(order["id"] + offset), order["total"])
+        for order in orders
+        if order["state"] != "open"
     )
 
     # step all_known, line 51
@@ -75,22 +80,23 @@ def orders_by_city_v1(
 
     # step some_over, line 52
     some_over = any(
-        order["total"] > map_at(limits, order["state"]) for order in orders if order["state"] in limits
+        order["total"] > map_at(limits, order["state"])
+        for order in orders
+        if order["state"] in limits
     )
 
     # step lowest, line 53
     lowest = (
         D_0
         if len(orders) == 0
-        else smallest(order["total"] - (D_0 if order["discount"] is None else order["discount"]) for order in orders)
+        else smallest(
+            order["total"] - (D_0 if order["discount"] is None else order["discount"])
+            for order in orders
+        )
     )
 
     # step last_city, line 54
-    last_city = (
-        "none"
-        if len(orders) == 0
-        else array_at(orders, len(orders) - 1)["city"]
-    )
+    last_city = "none" if len(orders) == 0 else array_at(orders, len(orders) - 1)["city"]
 
     # step net, line 55
     net = [
@@ -108,10 +114,7 @@ def orders_by_city_v1(
     labels = [map_at(flags, flag) for flag in flags]
 
     # step limit_sum, line 59
-    limit_sum = sum(
-        (limit for state, limit in entries_of(limits) if state != "paid"),
-        D_0,
-    )
+    limit_sum = sum((limit for state, limit in entries_of(limits) if state != "paid"), D_0)
 
     # step swapped, line 60
     swapped = map_of((name, flag) for flag, name in entries_of(flags))
@@ -122,11 +125,7 @@ def orders_by_city_v1(
 
     # postcondition, line 43: all_known OR COUNT(cities) > 0
     if not (all_known or len([item for item in sorted(cities)]) > 0):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"all_known": all_known, "cities": cities},
-        )
+        raise ContractBroken("postcondition", 1, {"all_known": all_known, "cities": cities})
 
     return {
         "cities": cities,

@@ -89,10 +89,6 @@ def payment_decision_v1(
 
     # postcondition, line 28: decision == 'decline' OR new_balance >= 0
     if not (decision == "decline" or new_balance >= D_0):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"decision": decision, "new_balance": new_balance},
-        )
+        raise ContractBroken("postcondition", 1, {"decision": decision, "new_balance": new_balance})
 
     return {"decision": decision, "fee": fee, "risk": risk, "new_balance": new_balance}

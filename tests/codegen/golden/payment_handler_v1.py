@@ -10,14 +10,7 @@ from typing import Final, Literal, TypedDict
 from vesper.kernels.decimal import scale as decimal_scale
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -35,7 +28,7 @@ class Transaction(TypedDict):
     amount: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
     status: Literal["succeeded", "pending"]
 
@@ -52,9 +45,7 @@ def check_postconditions(*, amount_charged: Decimal, amount: Decimal) -> None:
     # postcondition, line 47: amount_charged == amount
     if not amount_charged == amount:
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"amount_charged": amount_charged, "amount": amount},
+            "postcondition", 0, {"amount_charged": amount_charged, "amount": amount}
         )
 
 
@@ -95,10 +86,9 @@ def payment_handler_v1(
 
     # validation_1, line 52
     if not text_trim(order_id) == order_id:
-        raise DeclaredError({
-            "error_code": "bad_order_id",
-            "message": "an order id has no spaces around it",
-        })
+        raise DeclaredError(
+            {"error_code": "bad_order_id", "message": "an order id has no spaces around it"}
+        )
 
     # step validate_request, line 55
     validate_request: Transaction | None
@@ -119,10 +109,7 @@ def payment_handler_v1(
 
     # raise_2, line 62
     if validate_request is not None and validate_request["amount"] != amount:
-        message = text_concat(
-            "this key was used for another amount than ",
-            decimal_text(amount),
-        )
+        message = text_concat("this key was used for another amount than ", decimal_text(amount))
 
         raise DeclaredError({"error_code": "other_amount", "message": message})
 
@@ -130,9 +117,7 @@ def payment_handler_v1(
     if validate_request is not None:
         transaction_id = validate_request["transaction_id"]
         status: Literal["completed", "pending"] = (
-            "completed"
-            if validate_request["status"] == "succeeded"
-            else "pending"
+            "completed" if validate_request["status"] == "succeeded" else "pending"
         )
         is_repeat = True
         at = now
@@ -148,15 +133,13 @@ def payment_handler_v1(
 
     # step begin, line 75
     try:
-        begin: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+        begin: Literal[
+            "pending", "processing", "paid", "payment_failed", "refunded"
+        ] = yield Request(
             "begin",
             "state_transition",
             "txn",
-            {
-                "machine": "order_lifecycle",
-                "from": "pending,payment_failed",
-                "to": "processing",
-            },
+            {"machine": "order_lifecycle", "from": "pending,payment_failed", "to": "processing"},
             {"entity": order_id},
         )
     except FAILURES as failure:
@@ -169,7 +152,7 @@ def payment_handler_v1(
 
     # step call_stripe_api, line 85
     try:
-        call_stripe_api: Record = yield Request(
+        call_stripe_api: CallStripeApi = yield Request(
             "call_stripe_api",
             "http_request",
             "keyed",
@@ -177,44 +160,47 @@ def payment_handler_v1(
             key=order_id,
             arguments={
                 "endpoint": "/v1/charges",
-                "body": json_from_value({"amount": decimal_to_integer(amount * D_100), "currency": "usd", "customer": user_id, "description": text_concat("order ", order_id)}, "{amount: integer, currency: string, customer: string, description: string}"),
+                "body": json_from_value(
+                    {
+                        "amount": decimal_to_integer(amount * D_100),
+                        "currency": "usd",
+                        "customer": user_id,
+                        "description": text_concat("order ", order_id),
+                    },
+                    "{amount: integer, currency: string, customer: string, description: string}",
+                ),
             },
         )
     except FAILURES as failure:
         if code_of(failure) == "http_402":
             # step mark_declined, line 104
-            mark_declined: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            mark_declined: Literal[
+                "pending", "processing", "paid", "payment_failed", "refunded"
+            ] = yield Request(
                 "mark_declined",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
-            raise DeclaredError({
-                "error_code": "card_declined",
-                "message": "the card was declined",
-            })
-        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
+            raise DeclaredError({"error_code": "card_declined", "message": "the card was declined"})
+        elif (
+            code_of(failure) in ("timeout", "unavailable")
+            or http_class(code_of(failure)) == "http_5xx"
+        ):
             # step mark_unavailable, line 107
-            mark_unavailable: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            mark_unavailable: Literal[
+                "pending", "processing", "paid", "payment_failed", "refunded"
+            ] = yield Request(
                 "mark_unavailable",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
-            raise DeclaredError({
-                "error_code": "provider_unavailable",
-                "message": "the provider did not answer",
-            })
+            raise DeclaredError(
+                {"error_code": "provider_unavailable", "message": "the provider did not answer"}
+            )
         else:
             raise
 
@@ -237,14 +223,13 @@ def payment_handler_v1(
                     "status": call_stripe_api["status"],
                     "idempotency_key": idempotency_key,
                     "created_at": now,
-                },
+                }
             },
         )
     except FAILURES as failure:
         if code_of(failure) == "conflict":
             message = text_concat(
-                text_concat("charge ", call_stripe_api["id"]),
-                " is recorded already",
+                text_concat("charge ", call_stripe_api["id"]), " is recorded already"
             )
 
             raise DeclaredError({"error_code": "already_recorded", "message": message})
@@ -263,15 +248,13 @@ def payment_handler_v1(
             )
 
             # step mark_unrecorded, line 135
-            mark_unrecorded: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            mark_unrecorded: Literal[
+                "pending", "processing", "paid", "payment_failed", "refunded"
+            ] = yield Request(
                 "mark_unrecorded",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
             raise

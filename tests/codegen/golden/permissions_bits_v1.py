@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # permissions_bits_v1, from nodes/numbers/permissions_bits_v1.vsp
 # semantic hash 5b3fd64eb2e332cf8d143259ff688d87fc0b7ddc4882682c049cc66fbb8541c6
-"""Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
+"""Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows
+them."""
 
 from typing import Final, Literal, TypedDict
 
@@ -44,7 +45,11 @@ class Success(TypedDict):
     weight: int
 
 
-BIT_OF: Final[dict[Literal["read", "write", "execute"], int]] = {"read": 4, "write": 2, "execute": 1}
+BIT_OF: Final[dict[Literal["read", "write", "execute"], int]] = {
+    "read": 4,
+    "write": 2,
+    "execute": 1,
+}
 
 
 @exact_decimals
@@ -56,7 +61,8 @@ def permissions_bits_v1(
     grant: frozenset[Literal["read", "write", "execute"]],
     toggle: int = 0,
 ) -> Success:
-    """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows them."""
+    """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod
+    shows them."""
 
     # constraint, line 6: mode >= 0
     if not mode >= 0:
@@ -96,7 +102,9 @@ def permissions_bits_v1(
 
     # step granted, line 42
     granted = integer_shift_left(
-        checked_sum(map_at(BIT_OF, right) for right in members_in_order(("read", "write", "execute"), grant)),
+        checked_sum(
+            map_at(BIT_OF, right) for right in members_in_order(("read", "write", "execute"), grant)
+        ),
         shift,
     )
 
@@ -132,7 +140,10 @@ def permissions_bits_v1(
 
     # output symbolic, line 57
     symbolic = text_join(
-        [array_at(letters, integer_rem(i, 3)) if array_at(flags, i) else "-" for i in array_range(0, 9, 1)],
+        [
+            array_at(letters, integer_rem(i, 3)) if array_at(flags, i) else "-"
+            for i in array_range(0, 9, 1)
+        ],
         "",
     )
 
@@ -166,19 +177,11 @@ def permissions_bits_v1(
 
     # postcondition, line 34: is_subset(grant, may) OR toggle != 0
     if not (set_is_subset(grant, may) or toggle != 0):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"grant": grant, "may": may, "toggle": toggle},
-        )
+        raise ContractBroken("postcondition", 2, {"grant": grant, "may": may, "toggle": toggle})
 
     # postcondition, line 35: unpacked == created
     if not unpacked == created:
-        raise ContractBroken(
-            "postcondition",
-            3,
-            {"unpacked": unpacked, "created": created},
-        )
+        raise ContractBroken("postcondition", 3, {"unpacked": unpacked, "created": created})
 
     # postcondition, line 36: bits_set <= 12
     if not bits_set <= 12:

@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # price_ladder_v1, from nodes/numbers/price_ladder_v1.vsp
 # semantic hash 50fb832728dd646f45d854c52d5a15e7f483e6f319c1a251bd61b56e9d4a2661
-"""Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
+"""Derive list, retail and clearance prices from a cost, each rounded the way its market wants
+it."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
@@ -50,7 +51,9 @@ D_1000000: Final = Decimal("1000000")
 
 class Success(TypedDict):
     net: Decimal
-    by_mode: dict[Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal]
+    by_mode: dict[
+        Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal
+    ]
     gross: Decimal
     charm: Decimal
     in_future: Decimal
@@ -76,7 +79,8 @@ def price_ladder_v1(
     places: int = 2,
     limits: list[Decimal],
 ) -> Success:
-    """Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
+    """Derive list, retail and clearance prices from a cost, each rounded the way its market wants
+    it."""
 
     # constraint, line 6: cost > 0
     if not cost > D_0:
@@ -144,9 +148,7 @@ def price_ladder_v1(
 
     # step in_future, line 49
     in_future = decimal_round(
-        unsigned_zero(exact * decimal_pow(D_1 + growth, years)),
-        places,
-        "half_even",
+        unsigned_zero(exact * decimal_pow(D_1 + growth, years)), places, "half_even"
     )
 
     # step instalments, line 50
@@ -159,7 +161,9 @@ def price_ladder_v1(
     rebate = -decimal_abs(gross - charm)
 
     # step by_mode, line 54
-    by_mode: dict[Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal] = {
+    by_mode: dict[
+        Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal
+    ] = {
         "half_even": decimal_round(exact, places, "half_even"),
         "half_up": decimal_round(exact, places, "half_up"),
         "half_down": decimal_div(cost, D_1 - margin, places, "half_down"),
@@ -171,7 +175,12 @@ def price_ladder_v1(
 
     # output whole, line 70
     whole: dict[str, int] = map_of(
-        [("floor", decimal_floor(rebate)), ("ceil", decimal_ceil(rebate)), ("trunc", decimal_trunc(rebate)), ("cents", decimal_to_integer(decimal_round(gross, 2, "up") * D_100))],
+        [
+            ("floor", decimal_floor(rebate)),
+            ("ceil", decimal_ceil(rebate)),
+            ("trunc", decimal_trunc(rebate)),
+            ("cents", decimal_to_integer(decimal_round(gross, 2, "up") * D_100)),
+        ]
     )
 
     # output trend, line 71
@@ -182,8 +191,7 @@ def price_ladder_v1(
 
     # output shown, line 74
     shown = text_concat(
-        decimal_text(decimal_normalize(gross)),
-        " incl. tax" if gross != net else "",
+        decimal_text(decimal_normalize(gross)), " incl. tax" if gross != net else ""
     )
 
     # output digits, line 75
@@ -194,14 +202,14 @@ def price_ladder_v1(
 
     # postcondition, line 35: SUM(part FOR part IN instalments) == gross
     if not sum(instalments, D_0) == gross:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"instalments": instalments, "gross": gross},
-        )
+        raise ContractBroken("postcondition", 0, {"instalments": instalments, "gross": gross})
 
-    # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <= by_mode['ceiling']
-    if not (map_at(by_mode, "down") <= map_at(by_mode, "up") and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")):
+    # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=
+    #   by_mode['ceiling']
+    if not (
+        map_at(by_mode, "down") <= map_at(by_mode, "up")
+        and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")
+    ):
         raise ContractBroken("postcondition", 1, {"by_mode": by_mode})
 
     # postcondition, line 37: by_mode['up'] - by_mode['down'] <= pow(0.1, places)
@@ -210,11 +218,7 @@ def price_ladder_v1(
 
     # postcondition, line 38: gross >= net AND charm > 0
     if not (gross >= net and charm > D_0):
-        raise ContractBroken(
-            "postcondition",
-            3,
-            {"gross": gross, "net": net, "charm": charm},
-        )
+        raise ContractBroken("postcondition", 3, {"gross": gross, "net": net, "charm": charm})
 
     # postcondition, line 39: capped >= limits[0] AND capped <= limits[1]
     if not (capped >= array_at(limits, 0) and capped <= array_at(limits, 1)):

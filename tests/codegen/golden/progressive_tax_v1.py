@@ -20,10 +20,7 @@ D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
 
 
-Bracket = TypedDict("Bracket", {
-    "from": Decimal,
-    "rate": Decimal,
-})
+Bracket = TypedDict("Bracket", {"from": Decimal, "rate": Decimal})
 
 
 class Success(TypedDict):
@@ -61,13 +58,27 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
     if not array_at(brackets, 0)["from"] == D_0:
         raise ContractBroken("precondition", 1, {"brackets": brackets})
 
-    # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from > brackets[i - 1].from
-    if not all(array_at(brackets, i)["from"] > array_at(brackets, checked(i - 1))["from"] for i in array_range(1, len(brackets), 1)):
+    # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from >
+    #   brackets[i - 1].from
+    if not all(
+        array_at(brackets, i)["from"] > array_at(brackets, checked(i - 1))["from"]
+        for i in array_range(1, len(brackets), 1)
+    ):
         raise ContractBroken("precondition", 2, {"brackets": brackets})
 
     # step slices, line 36
     slices = [
-        unsigned_zero([value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"] for upper in [value_min(income, array_at(brackets, checked(i + 1))["from"]) if checked(i + 1) < len(brackets) else income]][0])
+        unsigned_zero(
+            [
+                value_max(upper - array_at(brackets, i)["from"], D_0)
+                * array_at(brackets, i)["rate"]
+                for upper in [
+                    value_min(income, array_at(brackets, checked(i + 1))["from"])
+                    if checked(i + 1) < len(brackets)
+                    else income
+                ]
+            ][0]
+        )
         for i in array_range(0, len(brackets), 1)
     ]
 
@@ -81,20 +92,14 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
     effective_rate = D_0 if income == D_0 else decimal_div(tax, income, 4, "half_even")
 
     # step reached, line 40
-    reached: list[Bracket] = [
-        bracket for bracket in brackets if bracket["from"] <= income
-    ]
+    reached: list[Bracket] = [bracket for bracket in brackets if bracket["from"] <= income]
 
     # step marginal_rate, line 41
     marginal_rate = array_at(reached, len(reached) - 1)["rate"]
 
     # postcondition, line 29: tax + net == income
     if not tax + net == income:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"tax": tax, "net": net, "income": income},
-        )
+        raise ContractBroken("postcondition", 0, {"tax": tax, "net": net, "income": income})
 
     # postcondition, line 30: tax >= 0 AND tax <= income
     if not (tax >= D_0 and tax <= income):

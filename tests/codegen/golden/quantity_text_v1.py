@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # quantity_text_v1, from nodes/text/quantity_text_v1.vsp
 # semantic hash 72235ecf4dbb9c5e520b5db68fdf23a3b5669e6b41f53c55b433ac78b524fa4d
-"""Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
+"""Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or
+pieces."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
@@ -14,7 +15,7 @@ from vesper.kernels.decimal import parse as decimal_parse
 from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import FAILURES, code_of
+from vesper.kernels.flow import FAILURES, code_of, one_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.regex import groups as regex_groups
 from vesper.kernels.text import concat as text_concat
@@ -32,7 +33,7 @@ D_1000_0: Final = Decimal("1000.0")
 D_1000: Final = Decimal("1000")
 
 
-class Record(TypedDict):
+class Read(TypedDict):
     factor: Decimal
     unit: str
 
@@ -44,14 +45,14 @@ class Success(TypedDict):
     was_guess: bool
 
 
-def check_invariants(*, error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] | None, amount: Decimal | None) -> None:
+def check_invariants(
+    *,
+    error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] | None,
+    amount: Decimal | None,
+) -> None:
     # invariant, line 27: error.error_code IS NULL => output.amount IS NOT NULL
     if not (error_code is not None or amount is not None):
-        raise ContractBroken(
-            "invariant",
-            0,
-            {"error_code": error_code, "amount": amount},
-        )
+        raise ContractBroken("invariant", 0, {"error_code": error_code, "amount": amount})
 
 
 @exact_decimals
@@ -60,7 +61,8 @@ def quantity_text_v1(
     density: Decimal | None = None,
     wanted: Literal["any", "mass", "volume"] = "any",
 ) -> Success:
-    """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or pieces."""
+    """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or
+    pieces."""
 
     # constraint, line 6: length(written) >= 1
     if not len(written) >= 1:
@@ -76,17 +78,15 @@ def quantity_text_v1(
 
     try:
         parts = regex_groups(
-            text_lower(text_trim(written)),
-            "^([0-9]+(?:[.,][0-9]+)?)(?:/([0-9]+))? *([a-z]*)$",
+            text_lower(text_trim(written)), "^([0-9]+(?:[.,][0-9]+)?)(?:/([0-9]+))? *([a-z]*)$"
         )
 
         # raise_1, line 34
         if parts is None:
-            error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = "unreadable"
-            message = text_concat(
-                text_concat("cannot read an amount in '", written),
-                "'",
+            error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = (
+                "unreadable"
             )
+            message = text_concat(text_concat("cannot read an amount in '", written), "'")
             check_invariants(error_code=error_code, amount=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
@@ -94,16 +94,21 @@ def quantity_text_v1(
         # step number, line 38
         try:
             number = decimal_divide(
-                decimal_parse(text_replace(["" if value is None else value for value in [array_at(parts, 1)]][0], ",", ".")),
-                decimal_parse(["1" if value_ is None else value_ for value_ in [array_at(parts, 2)]][0]),
+                decimal_parse(
+                    text_replace(
+                        ["" if value is None else value for value in [array_at(parts, 1)]][0],
+                        ",",
+                        ".",
+                    )
+                ),
+                decimal_parse(
+                    ["1" if value_ is None else value_ for value_ in [array_at(parts, 2)]][0]
+                ),
             )
         except FAILURES as failure:
             if code_of(failure) == "decimal_overflow":
                 error_code = "unreadable"
-                message = text_concat(
-                    text_concat("the amount in '", written),
-                    "' is too long",
-                )
+                message = text_concat(text_concat("the amount in '", written), "' is too long")
                 check_invariants(error_code=error_code, amount=None)
 
                 raise DeclaredError({"error_code": error_code, "message": message})
@@ -115,19 +120,19 @@ def quantity_text_v1(
         word = "" if value is None else value
 
         # step read, line 49
-        read: Record
+        read: Read
         if word == "g" or word == "gram" or word == "grams":
-            read = {"factor": D_1_0, "unit": "g"}
+            read = Read(factor=D_1_0, unit="g")
         elif word == "kg":
-            read = {"factor": D_1000_0, "unit": "g"}
+            read = Read(factor=D_1000_0, unit="g")
         elif word == "ml":
-            read = {"factor": D_1_0, "unit": "ml"}
+            read = Read(factor=D_1_0, unit="ml")
         elif word == "l" or word == "litre" or word == "liter":
-            read = {"factor": D_1000_0, "unit": "ml"}
+            read = Read(factor=D_1000_0, unit="ml")
         elif word == "cup":
-            read = {"factor": D_236_6, "unit": "ml"}
+            read = Read(factor=D_236_6, unit="ml")
         elif word == "":
-            read = {"factor": D_1_0, "unit": "piece"}
+            read = Read(factor=D_1_0, unit="piece")
         else:
             error_code = "unknown_unit"
             message = text_concat("nobody here knows the unit ", word)
@@ -162,11 +167,7 @@ def quantity_text_v1(
 
         # step amount, line 92
         try:
-            amount = decimal_round(
-                unsigned_zero(number * read["factor"] * factor),
-                2,
-                "half_up",
-            )
+            amount = decimal_round(unsigned_zero(number * read["factor"] * factor), 2, "half_up")
         except FAILURES as failure:
             # step hint, line 99
             hint = text_concat("written: ", written)
@@ -175,10 +176,13 @@ def quantity_text_v1(
             check_invariants(error_code=error_code, amount=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
+
+        # output text, line 103
         text = text_concat(
-            text_concat(decimal_text(decimal_normalize(amount)), " "),
-            enum_text(unit),
+            text_concat(decimal_text(decimal_normalize(amount)), " "), enum_text(unit)
         )
+
+        # output was_guess, line 103
         was_guess = False if guessed is None else guessed
 
         # postcondition, line 24: amount >= 0
@@ -192,9 +196,8 @@ def quantity_text_v1(
 
         return {"amount": amount, "unit": unit, "text": text, "was_guess": was_guess}
     except FAILURES as failure:
-        if code_of(failure) not in ("division_by_zero",):
+        code: Literal["division_by_zero"] | None = one_of(code_of(failure), ("division_by_zero",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(error_code=error_code, amount=None)
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        check_invariants(error_code=code, amount=None)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

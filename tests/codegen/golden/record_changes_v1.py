@@ -21,7 +21,7 @@ from vesper.kernels.text import concat as text_concat
 D_0: Final = Decimal("0")
 
 
-class Record(TypedDict):
+class ChecksItem(TypedDict):
     name: str
     differs: bool
 
@@ -61,24 +61,48 @@ def record_changes_v1(
     after: Customer,
     quiet: frozenset[str] = frozenset({"note", "tags"}),
 ) -> Success:
-    """List what changed between two versions of a customer, and whether somebody must look at it."""
+    """List what changed between two versions of a customer, and whether somebody must look at
+    it."""
 
     # step checks, line 46
-    checks: list[Record] = [{"name": "name", "differs": before["name"] != after["name"]}, {"name": "address", "differs": before["address"] != after["address"]}, {"name": "billing", "differs": before["billing"] != after["billing"]}, {"name": "phones", "differs": before["phones"] != after["phones"]}, {"name": "tags", "differs": before["tags"] != after["tags"]}, {"name": "limits", "differs": before["limits"] != after["limits"]}, {"name": "note", "differs": not before["note"] == after["note"]}, {"name": "birthday", "differs": before["birthday"] != after["birthday"]}, {"name": "is_company", "differs": before["is_company"] != after["is_company"]}, {"name": "level", "differs": before["level"] != after["level"]}, {"name": "extra", "differs": before["extra"] != after["extra"]}]
+    checks: list[ChecksItem] = [
+        ChecksItem(name="name", differs=before["name"] != after["name"]),
+        ChecksItem(name="address", differs=before["address"] != after["address"]),
+        ChecksItem(name="billing", differs=before["billing"] != after["billing"]),
+        ChecksItem(name="phones", differs=before["phones"] != after["phones"]),
+        ChecksItem(name="tags", differs=before["tags"] != after["tags"]),
+        ChecksItem(name="limits", differs=before["limits"] != after["limits"]),
+        ChecksItem(name="note", differs=not before["note"] == after["note"]),
+        ChecksItem(name="birthday", differs=before["birthday"] != after["birthday"]),
+        ChecksItem(name="is_company", differs=before["is_company"] != after["is_company"]),
+        ChecksItem(name="level", differs=before["level"] != after["level"]),
+        ChecksItem(name="extra", differs=before["extra"] != after["extra"]),
+    ]
 
     # step changed, line 58
     changed = [check["name"] for check in checks if check["differs"]]
 
     # step raised, line 59
     raised = map_of(
-        (name, limit - [D_0 if value_ is None else value_ for value_ in [map_get(before["limits"], name)]][0]) for name, limit in entries_of(after["limits"]) if limit > [D_0 if value is None else value for value in [map_get(before["limits"], name)]][0]
+        (
+            name,
+            limit
+            - [D_0 if value_ is None else value_ for value_ in [map_get(before["limits"], name)]][
+                0
+            ],
+        )
+        for name, limit in entries_of(after["limits"])
+        if limit
+        > [D_0 if value is None else value for value in [map_get(before["limits"], name)]][0]
     )
 
     # step loud, line 60
     loud = [name for name in changed if not name in quiet]
 
     # step same_phones, line 62
-    same_phones = array_sort(before["phones"], "ascending") == array_sort(after["phones"], "ascending")
+    same_phones = array_sort(before["phones"], "ascending") == array_sort(
+        after["phones"], "ascending"
+    )
 
     # step needs_look, line 63
     needs_look = len(loud) > 0 and not (loud == ["phones"] and same_phones)
@@ -92,7 +116,9 @@ def record_changes_v1(
 
     # step summary, line 70
     summary = text_concat(
-        text_concat(text_concat(text_concat(after["name"], ": "), integer_text(len(changed))), " changed"),
+        text_concat(
+            text_concat(text_concat(after["name"], ": "), integer_text(len(changed))), " changed"
+        ),
         ", look at it" if needs_look else "",
     )
 
@@ -104,27 +130,17 @@ def record_changes_v1(
 
     # postcondition, line 39: is_same == (length(changed) == 0)
     if not is_same == (len(changed) == 0):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"is_same": is_same, "changed": changed},
-        )
+        raise ContractBroken("postcondition", 0, {"is_same": is_same, "changed": changed})
 
     # postcondition, line 40: needs_look => before != after
     if not (not needs_look or before != after):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"needs_look": needs_look, "before": before, "after": after},
+            "postcondition", 1, {"needs_look": needs_look, "before": before, "after": after}
         )
 
     # postcondition, line 41: is_subset(dropped_tags, input.before.tags)
     if not set_is_subset(dropped_tags, before["tags"]):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"dropped_tags": dropped_tags, "before": before},
-        )
+        raise ContractBroken("postcondition", 2, {"dropped_tags": dropped_tags, "before": before})
 
     return {
         "changed": changed,

@@ -11,14 +11,7 @@ from vesper.kernels.decimal import round as decimal_round
 from vesper.kernels.decimal import text as decimal_text
 from vesper.kernels.decimal import to_integer as decimal_to_integer
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -40,7 +33,7 @@ class Paid(TypedDict):
     refunded: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
 
 
@@ -60,21 +53,20 @@ def check_postconditions(*, refunded: Decimal, left: Decimal, amount: Decimal | 
 
     # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
     if not (amount is None or refunded == amount):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"amount": amount, "refunded": refunded},
-        )
+        raise ContractBroken("postcondition", 1, {"amount": amount, "refunded": refunded})
 
 
-def check_invariants(*, refunded: Decimal | None, error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] | None) -> None:
+def check_invariants(
+    *,
+    refunded: Decimal | None,
+    error_code: Literal[
+        "unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"
+    ]
+    | None,
+) -> None:
     # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
     if not (refunded is None or error_code is None):
-        raise ContractBroken(
-            "invariant",
-            0,
-            {"refunded": refunded, "error_code": error_code},
-        )
+        raise ContractBroken("invariant", 0, {"refunded": refunded, "error_code": error_code})
 
 
 @exact_steps
@@ -136,7 +128,14 @@ def refund_v1(
             )
         except FAILURES as failure:
             if code_of(failure) == "not_found":
-                error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "unknown_transaction"
+                error_code: Literal[
+                    "unknown_transaction",
+                    "nothing_left",
+                    "too_much",
+                    "order_not_paid",
+                    "refused",
+                    "timeout",
+                ] = "unknown_transaction"
                 message = text_concat("there is no transaction ", transaction_id)
                 check_invariants(refunded=None, error_code=error_code)
 
@@ -163,8 +162,7 @@ def refund_v1(
         if not open >= SMALLEST:
             error_code = "nothing_left"
             message = text_concat(
-                text_concat("all of ", decimal_text(payment["amount"])),
-                " was given back already",
+                text_concat("all of ", decimal_text(payment["amount"])), " was given back already"
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -174,7 +172,9 @@ def refund_v1(
         if not wanted <= open:
             error_code = "too_much"
             message = text_concat(
-                text_concat(text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)),
+                text_concat(
+                    text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)
+                ),
                 " that is left",
             )
             check_invariants(refunded=None, error_code=error_code)
@@ -182,7 +182,9 @@ def refund_v1(
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step state, line 98
-        state: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+        state: Literal[
+            "pending", "processing", "paid", "payment_failed", "refunded"
+        ] = yield Request(
             "state",
             "state_read",
             "read",
@@ -194,8 +196,7 @@ def refund_v1(
         if state != "paid":
             error_code = "order_not_paid"
             message = text_concat(
-                text_concat(text_concat("order ", payment["order_id"]), " is "),
-                enum_text(state),
+                text_concat(text_concat("order ", payment["order_id"]), " is "), enum_text(state)
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -203,29 +204,37 @@ def refund_v1(
 
         # step call_stripe_api, line 107
         try:
-            call_stripe_api: Record = yield Request(
+            call_stripe_api: CallStripeApi = yield Request(
                 "call_stripe_api",
                 "http_request",
                 "keyed",
                 {"provider": "stripe", "method": "POST"},
                 key=request_id,
                 arguments={
-                    "endpoint": text_concat(text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"),
+                    "endpoint": text_concat(
+                        text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"
+                    ),
                     "query": {"expand": "charge"},
-                    "headers": {
-                        "idempotency_key": request_id,
-                        "x_reason": enum_text(reason),
-                    },
-                    "body": json_from_value({"amount": decimal_to_integer(decimal_round(wanted * D_100, 0, "half_even")), "reason": reason, "metadata": {"order": payment["order_id"], "parts": ["refund", request_id]}}, "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}"),
+                    "headers": {"idempotency_key": request_id, "x_reason": enum_text(reason)},
+                    "body": json_from_value(
+                        {
+                            "amount": decimal_to_integer(
+                                decimal_round(wanted * D_100, 0, "half_even")
+                            ),
+                            "reason": reason,
+                            "metadata": {
+                                "order": payment["order_id"],
+                                "parts": ["refund", request_id],
+                            },
+                        },
+                        "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}",
+                    ),
                 },
             )
         except FAILURES as failure:
             if http_class(code_of(failure)) == "http_4xx":
                 error_code = "refused"
-                message = text_concat(
-                    "stripe refuses to give back ",
-                    decimal_text(wanted),
-                )
+                message = text_concat("stripe refuses to give back ", decimal_text(wanted))
                 check_invariants(refunded=None, error_code=error_code)
 
                 raise DeclaredError({"error_code": error_code, "message": message})
@@ -249,7 +258,7 @@ def refund_v1(
                         "transaction_id": transaction_id,
                         "amount": wanted,
                         "reason": reason,
-                    },
+                    }
                 },
             )
         except FAILURES as failure:
@@ -276,16 +285,19 @@ def refund_v1(
                     raise
         else:
             close_order = None
+
+        # output refund_id, line 143
         refund_id = call_stripe_api["id"]
+
+        # output left, line 143
         left = open - wanted
         check_postconditions(refunded=wanted, left=left, amount=amount)
         check_invariants(refunded=wanted, error_code=None)
 
         return {"refund_id": refund_id, "refunded": wanted, "left": left}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout",):
+        code: Literal["timeout"] | None = one_of(code_of(failure), ("timeout",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(refunded=None, error_code=error_code)
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        check_invariants(refunded=None, error_code=code)
+        raise DeclaredError({"error_code": code, "message": code}) from failure

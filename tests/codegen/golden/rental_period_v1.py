@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # rental_period_v1, from nodes/calendar/rental_period_v1.vsp
 # semantic hash ff1b092c3b0ab94201217d3ad66547796d11120c352bad2429e3c23a12c20b73
-"""Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
+"""Bill a rental by whole months and single days, dearer at the weekend, and say when it is due
+back."""
 
 from datetime import date
 from decimal import Decimal
@@ -50,7 +51,9 @@ class Success(TypedDict):
     left_of_year: int
 
 
-WEEKEND: Final[frozenset[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]]] = frozenset({"saturday", "sunday"})
+WEEKEND: Final[
+    frozenset[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]]
+] = frozenset({"saturday", "sunday"})
 SURCHARGE: Final[Decimal] = D_1_25
 
 
@@ -63,7 +66,8 @@ def rental_period_v1(
     monthly_rate: Decimal,
     daily_rate: Decimal,
 ) -> Success:
-    """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
+    """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due
+    back."""
 
     # constraint, line 7: months >= 0
     if not months >= 0:
@@ -93,7 +97,8 @@ def rental_period_v1(
     if not (from_ >= date(1990, 1, 1) and from_ < date(2200, 1, 1)):
         raise ContractBroken("precondition", 0, {"from": from_})
 
-    # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned) <= 5000)
+    # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned)
+    #   <= 5000)
     if not (returned is None or returned >= from_ and date_days_between(from_, returned) <= 5000):
         raise ContractBroken("precondition", 1, {"returned": returned, "from": from_})
 
@@ -116,17 +121,20 @@ def rental_period_v1(
     extra_days = date_days_between(billed_until, returned_on)
 
     # step days, line 52
-    days: list[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]] = [
-        date_weekday(date_add_days(billed_until, i))
-        for i in array_range(0, extra_days, 1)
-    ]
+    days: list[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    ] = [date_weekday(date_add_days(billed_until, i)) for i in array_range(0, extra_days, 1)]
 
     # step weekend_days, line 53
     weekend_days = len([day_name for day_name in days if day_name in WEEKEND])
 
     # step price, line 54
     price = decimal_round(
-        unsigned_zero(monthly_rate * Decimal(full_months) + daily_rate * Decimal(checked(extra_days - weekend_days)) + daily_rate * SURCHARGE * Decimal(weekend_days)),
+        unsigned_zero(
+            monthly_rate * Decimal(full_months)
+            + daily_rate * Decimal(checked(extra_days - weekend_days))
+            + daily_rate * SURCHARGE * Decimal(weekend_days)
+        ),
         2,
         "half_up",
     )
@@ -162,39 +170,36 @@ def rental_period_v1(
         raise ContractBroken(
             "postcondition",
             0,
-            {"from": from_, "full_months": full_months, "extra_days": extra_days, "returned_on": returned_on},
+            {
+                "from": from_,
+                "full_months": full_months,
+                "extra_days": extra_days,
+                "returned_on": returned_on,
+            },
         )
 
     # postcondition, line 37: extra_days < 31 AND weekend_days <= extra_days
     if not (extra_days < 31 and weekend_days <= extra_days):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"extra_days": extra_days, "weekend_days": weekend_days},
+            "postcondition", 1, {"extra_days": extra_days, "weekend_days": weekend_days}
         )
 
     # postcondition, line 38: full_months >= full_years * 12
     if not full_months >= checked(full_years * 12):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"full_months": full_months, "full_years": full_years},
+            "postcondition", 2, {"full_months": full_months, "full_years": full_years}
         )
 
     # postcondition, line 39: late_days > 0 => returned_on > due
     if not (not late_days > 0 or returned_on > due):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"late_days": late_days, "returned_on": returned_on, "due": due},
+            "postcondition", 3, {"late_days": late_days, "returned_on": returned_on, "due": due}
         )
 
     # postcondition, line 40: first_invoice <= monthly_rate + 0.01
     if not first_invoice <= monthly_rate + D_0_01:
         raise ContractBroken(
-            "postcondition",
-            4,
-            {"first_invoice": first_invoice, "monthly_rate": monthly_rate},
+            "postcondition", 4, {"first_invoice": first_invoice, "monthly_rate": monthly_rate}
         )
 
     return {

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # sales_report_v1, from nodes/sales/sales_report_v1.vsp
-# semantic hash a65b6b594bae35659058ae2509b7f9c4ee8819afdeadf4f6815c9d314521549b
+# semantic hash f6af1cf011ec7e463de5c55036515792d6366662d6d101cbc2629821ce6f78a5
 """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
 from datetime import date, datetime
@@ -60,24 +60,17 @@ class Sale(TypedDict):
     on: date
 
 
-class Record(TypedDict):
-    region: Literal["north", "south", "east", "west"]
-    revenue: Decimal
-    sales: int
-    mean: Decimal
-
-
-class Record_(TypedDict):
+class RankedItem(TypedDict):
     key: str
     value: int
 
 
-class Record__(TypedDict):
+class BothItem(TypedDict):
     key: Literal["north", "south", "east", "west"]
     value: Decimal
 
 
-class Record___(TypedDict):
+class PairsItem(TypedDict):
     first: str
     second: int
 
@@ -155,43 +148,47 @@ def sales_report_v1(
 
     # step groups, line 68
     groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
-        lambda sale: sale["region"],
-        sales,
-        ("north", "south", "east", "west"),
+        lambda sale: sale["region"], sales, ("north", "south", "east", "west")
     )
 
     # step revenue, line 69
     revenue: dict[Literal["north", "south", "east", "west"], Decimal] = map_of_members(
         ("north", "south", "east", "west"),
-        ((group["key"], sum((sale["amount"] for sale in group["value"]), D_0)) for group in map_entries(groups)),
+        (
+            (group["key"], sum((sale["amount"] for sale in group["value"]), D_0))
+            for group in map_entries(groups)
+        ),
     )
 
     # step unsorted, line 70
-    unsorted: list[Record] = [
-        {"region": group["key"], "revenue": map_at(revenue, group["key"]), "sales": len(group["value"]), "mean": decimal_round(decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even")}
+    unsorted: list[Line] = [
+        Line(
+            region=group["key"],
+            revenue=map_at(revenue, group["key"]),
+            sales=len(group["value"]),
+            mean=decimal_round(
+                decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
+            ),
+        )
         for group in map_entries(groups)
     ]
 
     # step lines, line 71
-    lines: list[Record] = sorted(
-        unsorted,
-        key=lambda line: line["revenue"],
-        reverse=True,
-    )
+    lines: list[Line] = sorted(unsorted, key=lambda line: line["revenue"], reverse=True)
 
     # step sold, line 72
     sold = counted_by(lambda sale: sale["seller"], sales)
 
     # step ranked, line 74
-    ranked: list[Record_] = sorted(
-        map_entries(sold),
-        key=lambda entry: entry["value"],
-        reverse=True,
+    ranked: list[RankedItem] = sorted(
+        map_entries(sold), key=lambda entry: entry["value"], reverse=True
     )
 
     # step ranking, line 75
     ranking = [
-        text_concat(text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"])
+        text_concat(
+            text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"]
+        )
         for place in array_enumerate(ranked)
     ]
 
@@ -202,9 +199,7 @@ def sales_report_v1(
     in_time: list[Sale] = sorted(sales, key=lambda sale: sale["on"])
 
     # step first_each, line 78
-    first_each = [
-        sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)
-    ]
+    first_each = [sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)]
 
     # step running, line 79
     sums: list[Decimal] = []
@@ -222,40 +217,43 @@ def sales_report_v1(
     until_target = len(taken_while(lambda sum_: sum_ < goal, running))
 
     # step quiet_start, line 82
-    quiet_start = (
-        len(sales)
-        - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
-    )
+    quiet_start = len(sales) - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
 
     # step missed, line 83
     missed: frozenset[Literal["north", "south", "east", "west"]] = frozenset(
-        region for region, target in entries_of(targets) if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
+        region
+        for region, target in entries_of(targets)
+        if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
     )
 
     # step both, line 84
-    both: list[Record__] = [
-        {"key": region, "value": [D_0 if before == D_0 else decimal_div(part, before, 4, "half_up") for part in [map_at(revenue, region) - before]][0]}
+    both: list[BothItem] = [
+        BothItem(
+            key=region,
+            value=[
+                D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
+                for part in [map_at(revenue, region) - before]
+            ][0],
+        )
         for region, before in entries_of(previous)
         if map_contains(revenue, region)
     ]
 
     # step change, line 85
     change: dict[Literal["north", "south", "east", "west"], Decimal] = map_from_entries(
-        both,
-        ("north", "south", "east", "west"),
+        both, ("north", "south", "east", "west")
     )
 
     # step idle, line 86
     idle = [seller for seller in sellers if not map_contains(sold, seller)]
 
     # step pairs, line 87
-    pairs: list[Record___] = array_zip(
-        [entry["key"] for entry in ranked],
-        [entry_["value"] for entry_ in ranked],
+    pairs: list[PairsItem] = array_zip(
+        [entry["key"] for entry in ranked], [entry_["value"] for entry_ in ranked]
     )
 
     # step middle, line 88
-    middle: Record___ | None = array_get(pairs, integer_quot(len(pairs), 2))
+    middle: PairsItem | None = array_get(pairs, integer_quot(len(pairs), 2))
 
     # output best, line 93
     best: Sale | None = greatest_by(lambda sale_: sale_["amount"], sales)
@@ -273,35 +271,102 @@ def sales_report_v1(
     median_rank: int | None = None if middle is None else middle["second"]
 
     # output first_day, line 108
-    first_day: date | None = (
-        None
-        if len(sales) == 0
-        else smallest(sale_["on"] for sale_ in sales)
-    )
+    first_day: date | None = None if len(sales) == 0 else smallest(sale_["on"] for sale_ in sales)
 
-    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
-    if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):
-        raise ContractBroken("postcondition", 0, {"lines": lines, "sales": sales})
+    # postcondition, line 6: length(id) > 0
+    if not (best is None or len(best["id"]) > 0):
+        raise ContractBroken("postcondition", 0, {"best": best})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (best is None or len(best["id"]) <= 12):
+        raise ContractBroken("postcondition", 1, {"best": best})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (best is None or len(best["seller"]) > 0):
+        raise ContractBroken("postcondition", 2, {"best": best})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (best is None or len(best["seller"]) <= 12):
+        raise ContractBroken("postcondition", 3, {"best": best})
+
+    # postcondition, line 14: amount > 0
+    if not (best is None or best["amount"] > D_0):
+        raise ContractBroken("postcondition", 4, {"best": best})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (best is None or best["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 5, {"best": best})
+
+    # postcondition, line 6: length(id) > 0
+    if not (worst is None or len(worst["id"]) > 0):
+        raise ContractBroken("postcondition", 6, {"worst": worst})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (worst is None or len(worst["id"]) <= 12):
+        raise ContractBroken("postcondition", 7, {"worst": worst})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (worst is None or len(worst["seller"]) > 0):
+        raise ContractBroken("postcondition", 8, {"worst": worst})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (worst is None or len(worst["seller"]) <= 12):
+        raise ContractBroken("postcondition", 9, {"worst": worst})
+
+    # postcondition, line 14: amount > 0
+    if not (worst is None or worst["amount"] > D_0):
+        raise ContractBroken("postcondition", 10, {"worst": worst})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (worst is None or worst["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 11, {"worst": worst})
+
+    # postcondition, line 6: length(id) > 0
+    if not all(len(item["id"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 12, {"by_id": by_id})
+
+    # postcondition, line 6: length(id) <= 12
+    if not all(len(item["id"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 13, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) > 0
+    if not all(len(item["seller"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 14, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not all(len(item["seller"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 15, {"by_id": by_id})
+
+    # postcondition, line 14: amount > 0
+    if not all(item["amount"] > D_0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 16, {"by_id": by_id})
+
+    # postcondition, line 14: amount <= 10000000
+    if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 17, {"by_id": by_id})
+
+    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
+    #   sales)
+    if not sum((line["revenue"] for line in lines), D_0) == sum(
+        (sale_["amount"] for sale_ in sales), D_0
+    ):
+        raise ContractBroken("postcondition", 18, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
     if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
-        raise ContractBroken("postcondition", 1, {"sold": sold, "sales": sales})
+        raise ContractBroken("postcondition", 19, {"sold": sold, "sales": sales})
 
     # postcondition, line 61: best IS NULL => worst == null
     if not (best is not None or worst is None):
-        raise ContractBroken("postcondition", 2, {"best": best, "worst": worst})
+        raise ContractBroken("postcondition", 20, {"best": best, "worst": worst})
 
     # postcondition, line 62: worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount
     if not (not (worst is not None and best is not None) or worst["amount"] <= best["amount"]):
-        raise ContractBroken("postcondition", 3, {"worst": worst, "best": best})
+        raise ContractBroken("postcondition", 21, {"worst": worst, "best": best})
 
     # postcondition, line 63: unchanged => FORALL region, part IN change SATISFIES part == 0
     if not (not unchanged or all(part == D_0 for region, part in entries_of(change))):
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"unchanged": unchanged, "change": change},
-        )
+        raise ContractBroken("postcondition", 22, {"unchanged": unchanged, "change": change})
 
     return {
         "lines": lines,

@@ -43,17 +43,10 @@ class Sale(TypedDict):
     refunded: bool
 
 
-class Record(TypedDict):
-    name: str
+class BoughtRow(TypedDict):
     order_id: str
+    customer_id: str
     gross: Decimal
-
-
-class Record_(TypedDict):
-    orders: int
-    gross: Decimal
-    largest: Decimal | None
-    buyers: int
 
 
 class Customer(TypedDict):
@@ -107,24 +100,40 @@ def sales_summary_v1(
     )
 
     # step bought, line 40
-    bought: list[Record] = array_flatten(
-        [[{"name": customer["name"], "order_id": sale["order_id"], "gross": sale["gross"]} for customer in customers if customer["customer_id"] == sale["customer_id"]] for sale in [{"order_id": sale_["order_id"], "customer_id": sale_["customer_id"], "gross": decimal_round(unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even")} for sale_ in sales if sale_["amount"] > D_0 and not sale_["refunded"]]],
+    bought: list[Line] = array_flatten(
+        [
+            [
+                Line(name=customer["name"], order_id=sale["order_id"], gross=sale["gross"])
+                for customer in customers
+                if customer["customer_id"] == sale["customer_id"]
+            ]
+            for sale in [
+                BoughtRow(
+                    order_id=sale_["order_id"],
+                    customer_id=sale_["customer_id"],
+                    gross=decimal_round(
+                        unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even"
+                    ),
+                )
+                for sale_ in sales
+                if sale_["amount"] > D_0 and not sale_["refunded"]
+            ]
+        ]
     )
 
     # step lines, line 51
-    lines: list[Record] = array_take(
-        array_drop([line for line in bought], checked(page * per_page)),
-        per_page,
+    lines: list[Line] = array_take(
+        array_drop([line for line in bought], checked(page * per_page)), per_page
     )
 
     # step totals, line 58
     items = [line for line in bought]
-    totals: Record_ = {
-        "orders": len(items),
-        "gross": sum((each["gross"] for each in items), D_0),
-        "largest": None if len(items) == 0 else largest(each_["gross"] for each_ in items),
-        "buyers": len(array_distinct([each__["name"] for each__ in items])),
-    }
+    totals = Totals(
+        orders=len(items),
+        gross=sum((each["gross"] for each in items), D_0),
+        largest=None if len(items) == 0 else largest(each_["gross"] for each_ in items),
+        buyers=len(array_distinct([each__["name"] for each__ in items])),
+    )
 
     # postcondition, line 30: length(lines) <= per_page
     if not len(lines) <= per_page:

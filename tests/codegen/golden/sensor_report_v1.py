@@ -87,9 +87,7 @@ def sensor_report_v1(
 
     # step settings, line 49
     settings = (
-        payload
-        if json_kind(payload) == "object" and json_has(payload, "/unit")
-        else FALLBACK
+        payload if json_kind(payload) == "object" and json_has(payload, "/unit") else FALLBACK
     )
 
     # step unit, line 50
@@ -97,13 +95,18 @@ def sensor_report_v1(
 
     # step limit, line 51
     limit = json_cast(
-        [json_from_value(D_30_50, "decimal") if value is None else value for value in [json_get(settings, "/limit")]][0],
+        [
+            json_from_value(D_30_50, "decimal") if value is None else value
+            for value in [json_get(settings, "/limit")]
+        ][0],
         "decimal",
     )
 
     # step tags, line 52
     tags = json_cast(
-        [json_parse("[]") if value is None else value for value in [json_get(settings, "/tags")]][0],
+        [json_parse("[]") if value is None else value for value in [json_get(settings, "/tags")]][
+            0
+        ],
         "set<string>",
     )
 
@@ -132,7 +135,16 @@ def sensor_report_v1(
 
     # step summary, line 64
     summary = json_from_value(
-        {"reading": reading, "limit": limit, "place": place, "marks": marks, "taken": taken, "wait": wait, "sent": payload, "key": signature},
+        {
+            "reading": reading,
+            "limit": limit,
+            "place": place,
+            "marks": marks,
+            "taken": taken,
+            "wait": wait,
+            "sent": payload,
+            "key": signature,
+        },
         "{reading: float, limit: decimal, place: optional<{lat: float, lon: float}>, marks: map<date, float>, taken: timestamp, wait: duration, sent: json, key: bytes}",
     )
 

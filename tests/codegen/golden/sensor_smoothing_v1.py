@@ -87,8 +87,11 @@ def sensor_smoothing_v1(
     if not steps <= 1000:
         raise ContractBroken("constraint", 6, {"steps": steps})
 
-    # precondition, line 31: FORALL line IN lines SATISFIES matches(line, '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
-    if not all(regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines):
+    # precondition, line 31: FORALL line IN lines SATISFIES matches(line,
+    #   '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
+    if not all(
+        regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines
+    ):
         raise ContractBroken("precondition", 0, {"lines": lines})
 
     # precondition, line 32: abs(range.low) <= 1e9 AND abs(range.high) <= 1e9
@@ -99,15 +102,13 @@ def sensor_smoothing_v1(
     parsed = [float_parse(line) for line in lines]
 
     # step readings, line 43
-    readings = [
-        value_clamp(x, range["low"], range["high"])
-        for x in parsed
-        if not float_is_nan(x)
-    ]
+    readings = [value_clamp(x, range["low"], range["high"]) for x in parsed if not float_is_nan(x)]
 
     # step smooth, line 44
     smooth = [
-        float_avg(array_slice(readings, value_max(0, checked(checked(i - window) + 1)), checked(i + 1)))
+        float_avg(
+            array_slice(readings, value_max(0, checked(checked(i - window) + 1)), checked(i + 1))
+        )
         for i in array_range(0, len(readings), 1)
     ]
 
@@ -115,9 +116,7 @@ def sensor_smoothing_v1(
     span = range["high"] - range["low"]
 
     # step shares, line 46
-    shares = [
-        float_divide(x - range["low"], span) * integer_to_float(steps) for x in smooth
-    ]
+    shares = [float_divide(x - range["low"], span) * integer_to_float(steps) for x in smooth]
 
     # step bars, line 47
     bars = [value_clamp(float_trunc(share), 0, steps) for share in shares]
@@ -127,7 +126,11 @@ def sensor_smoothing_v1(
 
     # step jumps, line 50
     jumps = len(
-        [i for i in array_range(1, len(readings), 1) if float_abs(array_at(readings, i) - array_at(readings, checked(i - 1))) >= span * 0.1],
+        [
+            i
+            for i in array_range(1, len(readings), 1)
+            if float_abs(array_at(readings, i) - array_at(readings, checked(i - 1))) >= span * 0.1
+        ]
     )
 
     # step whole, line 51
@@ -138,9 +141,7 @@ def sensor_smoothing_v1(
 
     # output peak, line 59
     peak: Decimal | None = (
-        None
-        if highest is None
-        else decimal_round(float_to_decimal(highest), 2, "half_up")
+        None if highest is None else decimal_round(float_to_decimal(highest), 2, "half_up")
     )
 
     # output first_whole, line 61
@@ -148,10 +149,15 @@ def sensor_smoothing_v1(
 
     # output levels, line 62
     levels: dict[str, int] = map_of(
-        [("floor", 0 if highest is None else float_floor(highest)), ("ceil", 0 if highest is None else float_ceil(highest)), ("zero", checked(-float_trunc(-span)))],
+        [
+            ("floor", 0 if highest is None else float_floor(highest)),
+            ("ceil", 0 if highest is None else float_ceil(highest)),
+            ("zero", checked(-float_trunc(-span))),
+        ]
     )
 
-    # postcondition, line 34: length(smooth) == length(readings) AND length(readings) + lost == length(lines)
+    # postcondition, line 34: length(smooth) == length(readings) AND length(readings) + lost ==
+    #   length(lines)
     if not (len(smooth) == len(readings) and checked(len(readings) + lost) == len(lines)):
         raise ContractBroken(
             "postcondition",

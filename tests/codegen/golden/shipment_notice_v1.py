@@ -22,7 +22,7 @@ class Contact(TypedDict):
     wants_mail: bool
 
 
-class Record(TypedDict):
+class Mail(TypedDict):
     id: str
 
 
@@ -31,7 +31,10 @@ class Success(TypedDict):
     mail_id: str | None
 
 
-SUBJECTS: Final[dict[str, str]] = {"de": "Ihre Sendung ist unterwegs", "en": "Your parcel is on its way"}
+SUBJECTS: Final[dict[str, str]] = {
+    "de": "Ihre Sendung ist unterwegs",
+    "en": "Your parcel is on its way",
+}
 
 
 @exact_steps
@@ -90,20 +93,45 @@ def shipment_notice_v1(
     if carrier == "dhl":
         link = "https://www.dhl.com/track?id="
     else:
-        link = text_concat(
-            text_concat("https://track.example.com/", enum_text(carrier)),
-            "/",
-        )
+        link = text_concat(text_concat("https://track.example.com/", enum_text(carrier)), "/")
 
     # step letter, line 56
     letter = text_concat(
-        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat([map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "\n\nOrder "), order_id), " left us"), "" if days is None else text_concat(text_concat(", and is due in ", integer_text(days)), " days")), ".\n"), link), tracking),
+        text_concat(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_concat(
+                            text_concat(
+                                text_concat(
+                                    [
+                                        map_at(SUBJECTS, "en") if value is None else value
+                                        for value in [map_get(SUBJECTS, contact["language"])]
+                                    ][0],
+                                    "\n\nOrder ",
+                                ),
+                                order_id,
+                            ),
+                            " left us",
+                        ),
+                        ""
+                        if days is None
+                        else text_concat(
+                            text_concat(", and is due in ", integer_text(days)), " days"
+                        ),
+                    ),
+                    ".\n",
+                ),
+                link,
+            ),
+            tracking,
+        ),
         "\n",
     )
 
     # step mail, line 64
     try:
-        mail: Record = yield Request(
+        mail: Mail = yield Request(
             "mail",
             "http_request",
             "keyed",
@@ -111,7 +139,17 @@ def shipment_notice_v1(
             key=event_id,
             arguments={
                 "endpoint": "/v2/messages",
-                "body": json_from_value({"to": [contact["email"]], "subject": [map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "text": letter}, "{to: array<string>, subject: string, text: string}"),
+                "body": json_from_value(
+                    {
+                        "to": [contact["email"]],
+                        "subject": [
+                            map_at(SUBJECTS, "en") if value is None else value
+                            for value in [map_get(SUBJECTS, contact["language"])]
+                        ][0],
+                        "text": letter,
+                    },
+                    "{to: array<string>, subject: string, text: string}",
+                ),
             },
         )
     except FAILURES as failure:
@@ -124,7 +162,9 @@ def shipment_notice_v1(
                 {"topic": "mail.refused"},
                 key=event_id,
                 arguments={
-                    "payload": json_from_value({"order": order_id, "to": contact["email"]}, "{order: string, to: string}"),
+                    "payload": json_from_value(
+                        {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
+                    )
                 },
             )
             return {"outcome": "refused", "mail_id": None}
@@ -138,7 +178,10 @@ def shipment_notice_v1(
         "txn",
         {"topic": "orders.notified"},
         {
-            "payload": json_from_value({"order": order_id, "mail": mail["id"], "due": due}, "{order: string, mail: string, due: optional<date>}"),
+            "payload": json_from_value(
+                {"order": order_id, "mail": mail["id"], "due": due},
+                "{order: string, mail: string, due: optional<date>}",
+            ),
             "event_key": order_id,
         },
     )

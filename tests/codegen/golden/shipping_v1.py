@@ -39,7 +39,11 @@ class Success(TypedDict):
     surcharges: list[str]
 
 
-PER_KG: Final[dict[Literal["domestic", "europe", "world"], Decimal]] = {"domestic": D_0_40, "europe": D_1_10, "world": D_3_25}
+PER_KG: Final[dict[Literal["domestic", "europe", "world"], Decimal]] = {
+    "domestic": D_0_40,
+    "europe": D_1_10,
+    "world": D_3_25,
+}
 
 
 @exact_decimals
@@ -93,11 +97,7 @@ def shipping_v1(
     bulk = D_15_00 if is_bulky else D_0
 
     # step price, line 50
-    price = decimal_round(
-        base + map_at(PER_KG, zone) * weight_kg + insurance + bulk,
-        2,
-        "half_up",
-    )
+    price = decimal_round(base + map_at(PER_KG, zone) * weight_kg + insurance + bulk, 2, "half_up")
 
     # step days, line 51
     if zone == "domestic":
@@ -109,8 +109,7 @@ def shipping_v1(
 
     # step surcharges, line 52
     surcharges = array_concat(
-        ["bulky"] if bulk > D_0 else [],
-        ["insurance"] if insurance > D_0 else [],
+        ["bulky"] if bulk > D_0 else [], ["insurance"] if insurance > D_0 else []
     )
 
     # postcondition, line 25: price > 0
@@ -119,10 +118,6 @@ def shipping_v1(
 
     # postcondition, line 26: service == letter => weight_kg <= 1
     if not (not service == "letter" or weight_kg <= D_1):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"service": service, "weight_kg": weight_kg},
-        )
+        raise ContractBroken("postcondition", 1, {"service": service, "weight_kg": weight_kg})
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}

@@ -38,16 +38,47 @@ class Success(TypedDict):
     shouted: bool
 
 
-PLAIN: Final[dict[str, str]] = {"ß": "ss", "à": "a", "á": "a", "â": "a", "ã": "a", "ä": "ae", "å": "a", "æ": "ae", "ç": "c", "è": "e", "é": "e", "ê": "e", "ë": "e", "ì": "i", "í": "i", "î": "i", "ï": "i", "ñ": "n", "ò": "o", "ó": "o", "ô": "o", "õ": "o", "ö": "oe", "ø": "o", "ù": "u", "ú": "u", "û": "u", "ü": "ue", "ý": "y", "ÿ": "y", "č": "c", "ł": "l", "œ": "oe", "š": "s", "ž": "z"}
+PLAIN: Final[dict[str, str]] = {
+    "ß": "ss",
+    "à": "a",
+    "á": "a",
+    "â": "a",
+    "ã": "a",
+    "ä": "ae",
+    "å": "a",
+    "æ": "ae",
+    "ç": "c",
+    "è": "e",
+    "é": "e",
+    "ê": "e",
+    "ë": "e",
+    "ì": "i",
+    "í": "i",
+    "î": "i",
+    "ï": "i",
+    "ñ": "n",
+    "ò": "o",
+    "ó": "o",
+    "ô": "o",
+    "õ": "o",
+    "ö": "oe",
+    "ø": "o",
+    "ù": "u",
+    "ú": "u",
+    "û": "u",
+    "ü": "ue",
+    "ý": "y",
+    "ÿ": "y",
+    "č": "c",
+    "ł": "l",
+    "œ": "oe",
+    "š": "s",
+    "ž": "z",
+}
 
 
 @exact_decimals
-def slug_v1(
-    title: str,
-    taken: frozenset[str],
-    max_length: int = 60,
-    prefix: str = "",
-) -> Success:
+def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str = "") -> Success:
     """Make the address of an article from its title, in plain letters, and keep it unique."""
 
     # constraint, line 6: length(title) <= 300
@@ -72,13 +103,15 @@ def slug_v1(
 
     # step letters, line 32
     letters = [
-        text_from_code_point(number)
-        for number in text_code_points(text_lower(text_trim(title)))
+        text_from_code_point(number) for number in text_code_points(text_lower(text_trim(title)))
     ]
 
     # step spelled, line 33
     spelled = text_join(
-        [[letter if value is None else value for value in [map_get(PLAIN, letter)]][0] for letter in letters],
+        [
+            [letter if value is None else value for value in [map_get(PLAIN, letter)]][0]
+            for letter in letters
+        ],
         "",
     )
 
@@ -96,9 +129,7 @@ def slug_v1(
 
     # step cut, line 39
     cut = regex_replace(
-        text_trim_end(text_replace(text_slice(whole, 0, max_length), "-", " ")),
-        " ",
-        "-",
+        text_trim_end(text_replace(text_slice(whole, 0, max_length), "-", " ")), " ", "-"
     )
 
     # step base, line 40

@@ -41,18 +41,23 @@ class Sale(TypedDict):
     tag: Json
 
 
-class Record(TypedDict):
+class GroupsGroup(TypedDict):
+    key: date
+    items: list[Sale]
+
+
+class Totals(TypedDict):
     weight: float
     waited: timedelta
     count: int
 
 
-class Record_(TypedDict):
+class Outcome(TypedDict):
     weighed: Decimal
     rounds: list[int]
 
 
-class Record__(TypedDict):
+class Each(TypedDict):
     seen: int
     collected: list[int]
 
@@ -94,34 +99,61 @@ def stages_v1(
     if not len(cities) <= 6:
         raise ContractBroken("precondition", 1, {"cities": cities})
 
-    # precondition, line 34: FORALL sale IN sales SATISFIES sale.pieces >= 0 AND sale.pieces <= 1000 AND sale.took < duration('1000d') AND sale.took > duration('0s')
-    if not all(sale["pieces"] >= 0 and sale["pieces"] <= 1000 and sale["took"] < timedelta(days=1000) and sale["took"] > timedelta(days=0) for sale in sales):
+    # precondition, line 34: FORALL sale IN sales SATISFIES sale.pieces >= 0 AND sale.pieces <= 1000
+    #   AND sale.took < duration('1000d') AND sale.took > duration('0s')
+    if not all(
+        sale["pieces"] >= 0
+        and sale["pieces"] <= 1000
+        and sale["took"] < timedelta(days=1000)
+        and sale["took"] > timedelta(days=0)
+        for sale in sales
+    ):
         raise ContractBroken("precondition", 2, {"sales": sales})
 
     # step sorted, line 37
     sorted_: list[Sale] = array_drop(
-        array_take(distinct_by(lambda sale: sale["tag"], sorted_by(lambda sale_: sale_["day"], (sale_ for sale_ in sales if sale_["pieces"] > 0), "descending")), 5),
+        array_take(
+            distinct_by(
+                lambda sale: sale["tag"],
+                sorted_by(
+                    lambda sale_: sale_["day"],
+                    (sale_ for sale_ in sales if sale_["pieces"] > 0),
+                    "descending",
+                ),
+            ),
+            5,
+        ),
         1,
     )
 
     # step groups, line 46
     groups = [
         text_concat(text_concat(date_text(sale["key"]), " "), integer_text(len(sale["items"])))
-        for sale in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale_: sale_["day"], sales))]
+        for sale in [
+            GroupsGroup(key=_key, items=_items)
+            for _key, _items in entries_of(grouped_by(lambda sale_: sale_["day"], sales))
+        ]
     ]
 
     # step pairs, line 52
     pairs = array_flatten(
-        [[unsigned_zero(sale["price"] * city["rate"]) for city in cities if city["name"] == sale["city"]] for sale in sales],
+        [
+            [
+                unsigned_zero(sale["price"] * city["rate"])
+                for city in cities
+                if city["name"] == sale["city"]
+            ]
+            for sale in sales
+        ]
     )
 
     # step totals, line 57
     items = [sale for sale in sales if not float_is_nan(sale["weight"])]
-    totals: Record = {
-        "weight": float_sum(s["weight"] for s in items),
-        "waited": duration_sum(s_["took"] for s_ in items),
-        "count": len(items),
-    }
+    totals = Totals(
+        weight=float_sum(s["weight"] for s in items),
+        waited=duration_sum(s_["took"] for s_ in items),
+        count=len(items),
+    )
 
     # step joined, line 66
     so_far = ""
@@ -131,7 +163,7 @@ def stages_v1(
     joined = so_far
 
     # step outcome, line 72
-    outcome: Record_
+    outcome: Outcome
     if deep:
         # step weighed_inside, line 77
         so_far_ = D_0
@@ -155,10 +187,10 @@ def stages_v1(
             inner = so_far__
             keep(collected, inner)
             seen = checked(seen + 1)
-        each: Record__ = {"seen": seen, "collected": collected}
-        outcome = {"weighed": weighed_inside, "rounds": each["collected"]}
+        each = Each(seen=seen, collected=collected)
+        outcome = Outcome(weighed=weighed_inside, rounds=each["collected"])
     else:
-        outcome = {"weighed": D_0_0, "rounds": array_range(0, 2, 1)}
+        outcome = Outcome(weighed=D_0_0, rounds=array_range(0, 2, 1))
 
     # output summary, line 99
     summary = integer_text(totals["count"])

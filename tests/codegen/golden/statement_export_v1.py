@@ -5,10 +5,10 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, path
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of, path
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.text import concat as text_concat
@@ -66,28 +66,23 @@ def statement_export_v1(
 
         # raise_1, line 41
         if len(bookings) == 0:
-            message = text_concat(
-                text_concat("account ", account),
-                " has no new bookings",
-            )
+            message = text_concat(text_concat("account ", account), " has no new bookings")
 
             raise DeclaredError({"error_code": "nothing_to_export", "message": message})
 
         # step head, line 45
         try:
             head: str = yield Request(
-                "head",
-                "file_read",
-                "read",
-                {"root": "templates"},
-                {"path": "statements/head.txt"},
+                "head", "file_read", "read", {"root": "templates"}, {"path": "statements/head.txt"}
             )
         except FAILURES as failure:
             if code_of(failure) == "not_found":
-                raise DeclaredError({
-                    "error_code": "no_template",
-                    "message": "templates/statements/head.txt is missing",
-                })
+                raise DeclaredError(
+                    {
+                        "error_code": "no_template",
+                        "message": "templates/statements/head.txt is missing",
+                    }
+                )
             else:
                 raise
 
@@ -96,22 +91,26 @@ def statement_export_v1(
 
         # step rows, line 59
         rows = [
-            text_concat(text_concat(text_concat(text_concat(row["booking_id"], ";"), decimal_text(row["amount"])), ";"), text_replace("" if row["note"] is None else row["note"], ";", ","))
+            text_concat(
+                text_concat(
+                    text_concat(text_concat(row["booking_id"], ";"), decimal_text(row["amount"])),
+                    ";",
+                ),
+                text_replace("" if row["note"] is None else row["note"], ";", ","),
+            )
             for row in bookings
         ]
 
         # step body, line 65
         body = text_concat(
-            text_concat(text_concat(text_trim_end(head), "\n"), text_join(rows, text_from_code_point(10))),
+            text_concat(
+                text_concat(text_trim_end(head), "\n"), text_join(rows, text_from_code_point(10))
+            ),
             "\n",
         )
 
         # step sum_line, line 71
-        sum_line = (
-            text_concat("total {all bookings};", decimal_text(total))
-            if with_sum
-            else None
-        )
+        sum_line = text_concat("total {all bookings};", decimal_text(total)) if with_sum else None
 
         # step file_id, line 76
         file_id: str = yield Request("file_id", "uuid_new", "read", {}, {})
@@ -153,11 +152,22 @@ def statement_export_v1(
                 {"root": "logs"},
                 {
                     "path": "exports.log",
-                    "content": text_concat(text_concat(text_concat(text_concat("exported ", integer_text(len(bookings))), " bookings to "), path_), text_from_code_point(10)),
+                    "content": text_concat(
+                        text_concat(
+                            text_concat(
+                                text_concat("exported ", integer_text(len(bookings))),
+                                " bookings to ",
+                            ),
+                            path_,
+                        ),
+                        text_from_code_point(10),
+                    ),
                 },
             )
         except FAILURES as failure:
             log = 0
+
+        # output lines, line 109
         lines = len(bookings)
 
         # postcondition, line 27: lines > 0 AND bytes > 0
@@ -166,6 +176,9 @@ def statement_export_v1(
 
         return {"path": path_, "lines": lines, "total": total, "bytes": bytes_}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout", "unavailable"):
+        code: Literal["timeout", "unavailable"] | None = one_of(
+            code_of(failure), ("timeout", "unavailable")
+        )
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure

@@ -55,7 +55,7 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         raise ContractBroken("precondition", 0, {"values": values})
 
     # precondition, line 25: FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150
-    if not all(float_is_finite(x) and float_abs(x) <= 1e+150 for x in values):
+    if not all(float_is_finite(x) and float_abs(x) <= 1e150 for x in values):
         raise ContractBroken("precondition", 1, {"values": values})
 
     # step count, line 34
@@ -108,25 +108,17 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
     # postcondition, line 27: smallest <= median AND median <= largest
     if not (smallest_ <= median and median <= largest_):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"smallest": smallest_, "median": median, "largest": largest_},
+            "postcondition", 0, {"smallest": smallest_, "median": median, "largest": largest_}
         )
 
     # postcondition, line 28: variance >= 0e0 AND NOT is_nan(deviation)
     if not (variance >= 0.0 and not float_is_nan(deviation)):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"variance": variance, "deviation": deviation},
-        )
+        raise ContractBroken("postcondition", 1, {"variance": variance, "deviation": deviation})
 
     # postcondition, line 29: length(outliers) < count OR variance == 0e0 OR count > 1
     if not (len(outliers) < count or variance == 0.0 or count > 1):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"outliers": outliers, "count": count, "variance": variance},
+            "postcondition", 2, {"outliers": outliers, "count": count, "variance": variance}
         )
 
     return {

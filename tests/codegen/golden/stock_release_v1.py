@@ -17,7 +17,7 @@ class Reserved(TypedDict):
     pieces: int
 
 
-class Record(TypedDict):
+class GiveBack(TypedDict):
     released: int
 
 
@@ -26,12 +26,7 @@ class Success(TypedDict):
 
 
 @exact_steps
-def stock_release_v1(
-    event_id: str,
-    order_id: str,
-    *,
-    now: datetime,
-) -> Asking[Success]:
+def stock_release_v1(event_id: str, order_id: str, *, now: datetime) -> Asking[Success]:
     """Give back all that is reserved for an order that comes to nothing."""
 
     # constraint, line 12: length(event_id) > 0
@@ -74,17 +69,14 @@ def stock_release_v1(
             arguments={"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
         )
         released = checked(released + checked(row["pieces"] * change))
-    give_back: Record = {"released": released}
+    give_back = GiveBack(released=released)
 
     # step close, line 38
     close: int = yield Request(
         "close",
         "database_write",
         "txn",
-        {
-            "database": "main",
-            "sql": "DELETE FROM reservations WHERE order_id = :order_id",
-        },
+        {"database": "main", "sql": "DELETE FROM reservations WHERE order_id = :order_id"},
         {"bind": {"order_id": order_id}},
     )
 

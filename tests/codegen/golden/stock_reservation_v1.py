@@ -22,11 +22,7 @@ class Success(TypedDict):
 def check_postconditions(*, reserved: int, pieces: int, left: int) -> None:
     # postcondition, line 25: reserved > 0 AND reserved <= pieces
     if not (reserved > 0 and reserved <= pieces):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"reserved": reserved, "pieces": pieces},
-        )
+        raise ContractBroken("postcondition", 0, {"reserved": reserved, "pieces": pieces})
 
     # postcondition, line 26: left >= 0
     if not left >= 0:
@@ -81,11 +77,9 @@ def stock_reservation_v1(
     if stock is None:
         message = text_concat("nothing is called ", sku)
 
-        raise DeclaredError({
-            "error_code": "unknown_article",
-            "message": message,
-            "available": None,
-        })
+        raise DeclaredError(
+            {"error_code": "unknown_article", "message": message, "available": None}
+        )
 
     # step wanted, line 39
     if stock >= pieces:
@@ -94,16 +88,13 @@ def stock_reservation_v1(
         # raise_2, line 45
         if not (False if allow_part is None else allow_part) or stock < 1:
             message = text_concat(
-                text_concat(text_concat(integer_text(stock), " of "), sku),
-                " are left",
+                text_concat(text_concat(integer_text(stock), " of "), sku), " are left"
             )
             available: int | None = stock
 
-            raise DeclaredError({
-                "error_code": "out_of_stock",
-                "message": message,
-                "available": available,
-            })
+            raise DeclaredError(
+                {"error_code": "out_of_stock", "message": message, "available": available}
+            )
         wanted = stock
 
     # step reserve, line 50
@@ -121,22 +112,17 @@ def stock_reservation_v1(
                 "seen": stock,
                 "set_available": checked(stock - wanted),
                 "set_changed_at": now,
-            },
+            }
         },
     )
 
     # raise_3, line 59
     if reserve == 0:
         message = text_concat(
-            text_concat("somebody else took ", sku),
-            " at the same time; ask again",
+            text_concat("somebody else took ", sku), " at the same time; ask again"
         )
 
-        raise DeclaredError({
-            "error_code": "busy",
-            "message": message,
-            "available": None,
-        })
+        raise DeclaredError({"error_code": "busy", "message": message, "available": None})
 
     # step note, line 63
     try:
@@ -155,7 +141,7 @@ def stock_reservation_v1(
                     "pieces": wanted,
                     "state": "open",
                     "made_at": now,
-                },
+                }
             },
         )
     except FAILURES as failure:

@@ -113,10 +113,7 @@ def subscription_calendar_v1(
     )
 
     # step parts, line 49
-    parts = regex_groups(
-        contact,
-        "(?i)^([\\w.]+)@([a-z\\d-]+(?:\\.[a-z\\d-]+)*)(?:\\s+(.+))?$",
-    )
+    parts = regex_groups(contact, "(?i)^([\\w.]+)@([a-z\\d-]+(?:\\.[a-z\\d-]+)*)(?:\\s+(.+))?$")
 
     # step words, line 50
     words = regex_split(contact, "[\\s,;]+")
@@ -137,7 +134,9 @@ def subscription_calendar_v1(
     billed_on = (
         renews_on
         if months == 0
-        else date_add_business_days(date_add_days(renews_on, -1), 1, holidays, frozenset({"saturday", "sunday"}))
+        else date_add_business_days(
+            date_add_days(renews_on, -1), 1, holidays, frozenset({"saturday", "sunday"})
+        )
     )
 
     # step age, line 55
@@ -157,14 +156,20 @@ def subscription_calendar_v1(
 
     # step label, line 60
     label = text_concat(
-        text_concat(text_concat(text_concat(timestamp_text(timestamp_truncate(paid_at, "hour")), " "), duration_text(duration_divide(late_by, 2))), " "),
+        text_concat(
+            text_concat(
+                text_concat(timestamp_text(timestamp_truncate(paid_at, "hour")), " "),
+                duration_text(duration_divide(late_by, 2)),
+            ),
+            " ",
+        ),
         date_text(date_end_of_month(started)),
     )
 
     # step weekday, line 61
-    weekday: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = date_weekday(
-        billed_on,
-    )
+    weekday: Literal[
+        "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
+    ] = date_weekday(billed_on)
 
     # step paused, line 62
     paused = duration_sum(pauses)
@@ -173,20 +178,17 @@ def subscription_calendar_v1(
     longest = value_max(duration_abs(grace), paused)
 
     # step days, line 64
-    days = frozenset(
-        date_add_days(day, 1) for day in sorted(holidays) if day != date(9999, 12, 31)
-    )
+    days = frozenset(date_add_days(day, 1) for day in sorted(holidays) if day != date(9999, 12, 31))
 
     # postcondition, line 42: renews_on >= started
     if not renews_on >= started:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"renews_on": renews_on, "started": started},
-        )
+        raise ContractBroken("postcondition", 0, {"renews_on": renews_on, "started": started})
 
     # postcondition, line 43: is_business_day(billed_on, input.holidays) OR billed_on == renews_on
-    if not (date_is_business_day(billed_on, holidays, frozenset({"saturday", "sunday"})) or billed_on == renews_on):
+    if not (
+        date_is_business_day(billed_on, holidays, frozenset({"saturday", "sunday"}))
+        or billed_on == renews_on
+    ):
         raise ContractBroken(
             "postcondition",
             1,

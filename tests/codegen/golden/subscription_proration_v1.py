@@ -54,9 +54,7 @@ def subscription_proration_v1(
     # precondition, line 21: days_left <= days_in_period
     if not days_left <= days_in_period:
         raise ContractBroken(
-            "precondition",
-            0,
-            {"days_left": days_left, "days_in_period": days_in_period},
+            "precondition", 0, {"days_left": days_left, "days_in_period": days_in_period}
         )
 
     # precondition, line 22: credit IS NULL OR credit >= 0
@@ -65,18 +63,12 @@ def subscription_proration_v1(
 
     # step refund, line 30
     refund = decimal_div(
-        unsigned_zero(old_price * Decimal(days_left)),
-        Decimal(days_in_period),
-        2,
-        "half_even",
+        unsigned_zero(old_price * Decimal(days_left)), Decimal(days_in_period), 2, "half_even"
     )
 
     # step charge, line 31
     charge = decimal_div(
-        unsigned_zero(new_price * Decimal(days_left)),
-        Decimal(days_in_period),
-        2,
-        "half_even",
+        unsigned_zero(new_price * Decimal(days_left)), Decimal(days_in_period), 2, "half_even"
     )
 
     # step available, line 32

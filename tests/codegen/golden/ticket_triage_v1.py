@@ -1,7 +1,8 @@
 # AUTO-GENERATED - DO NOT EDIT
 # ticket_triage_v1, from nodes/support/ticket_triage_v1.vsp
 # semantic hash f5c53d17889c75cce004cd4c6f542d73141e8f03a743e78462059c7fded96298
-"""Ask a language model where a ticket belongs, believe it only as far as it can be checked, and fall back to a queue."""
+"""Ask a language model where a ticket belongs, believe it only as far as it can be checked, and
+fall back to a queue."""
 
 from datetime import datetime
 from typing import Final, Literal, TypedDict
@@ -26,13 +27,6 @@ class Triage(TypedDict):
     tags: list[str]
 
 
-class Record(TypedDict):
-    queue: Literal["billing", "shipping", "technical", "other"]
-    urgency: int
-    summary: str
-    tags: list[str]
-
-
 class Success(TypedDict):
     queue: Literal["billing", "shipping", "technical", "other"]
     urgency: int
@@ -42,7 +36,9 @@ class Success(TypedDict):
 
 
 PROMPT: Final[str] = "Answer with JSON: queue, urgency (0 to 9), summary, tags."
-ALLOWED: Final[frozenset[str]] = frozenset({"crash", "damage", "delay", "invoice", "login", "refund"})
+ALLOWED: Final[frozenset[str]] = frozenset(
+    {"crash", "damage", "delay", "invoice", "login", "refund"}
+)
 LONGEST: Final[int] = 2000
 
 
@@ -55,7 +51,8 @@ def ticket_triage_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and fall back to a queue."""
+    """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and
+    fall back to a queue."""
 
     # constraint, line 16: length(ticket_id) > 0
     if not len(ticket_id) > 0:
@@ -111,9 +108,12 @@ def ticket_triage_v1(
             arguments={
                 "request": {
                     "system": PROMPT,
-                    "user": text_concat(text_concat(subject, " | "), text_slice(text, 0, value_min(len(text), LONGEST))),
+                    "user": text_concat(
+                        text_concat(subject, " | "),
+                        text_slice(text, 0, value_min(len(text), LONGEST)),
+                    ),
                     "most_tokens": 300,
-                },
+                }
             },
         )
     except FAILURES as failure:
@@ -130,28 +130,26 @@ def ticket_triage_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "bad_cast":
-            read = {"queue": "other", "urgency": 0, "summary": "", "tags": []}
+            read = Triage(queue="other", urgency=0, summary="", tags=[])
         else:
             raise
 
     # step is_believed, line 79
     is_believed = (
-        len(text_trim(read["summary"])) > 0
-        and read["urgency"] >= 0
-        and read["urgency"] <= 9
+        len(text_trim(read["summary"])) > 0 and read["urgency"] >= 0 and read["urgency"] <= 9
     )
 
     # step judged, line 83
-    judged: Record
+    judged: Triage
     if is_believed:
         # step kept_tags, line 88
         kept_tags = array_take([tag for tag in read["tags"] if tag in ALLOWED], 3)
-        judged = {
-            "queue": read["queue"],
-            "urgency": read["urgency"],
-            "summary": text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
-            "tags": kept_tags,
-        }
+        judged = Triage(
+            queue=read["queue"],
+            urgency=read["urgency"],
+            summary=text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
+            tags=kept_tags,
+        )
     else:
         # step note, line 97
         try:
@@ -161,17 +159,19 @@ def ticket_triage_v1(
                 "unsafe",
                 {"topic": "support.fallback"},
                 {
-                    "payload": json_from_value({"ticket": ticket_id, "said": answer}, "{ticket: string, said: json}"),
+                    "payload": json_from_value(
+                        {"ticket": ticket_id, "said": answer}, "{ticket: string, said: json}"
+                    )
                 },
             )
         except FAILURES as failure:
             note = ""
-        judged = {
-            "queue": "other",
-            "urgency": 5 if plan == "paid" else 2,
-            "summary": text_slice(subject, 0, value_min(len(subject), 200)),
-            "tags": [],
-        }
+        judged = Triage(
+            queue="other",
+            urgency=5 if plan == "paid" else 2,
+            summary=text_slice(subject, 0, value_min(len(subject), 200)),
+            tags=[],
+        )
 
     # step keep, line 105
     keep_: int = yield Request(
@@ -188,7 +188,7 @@ def ticket_triage_v1(
                 "set_queue": judged["queue"],
                 "set_urgency": judged["urgency"],
                 "set_triaged": True,
-            },
+            }
         },
     )
 
@@ -219,10 +219,4 @@ def ticket_triage_v1(
     if not all(tag in ALLOWED for tag in tags):
         raise ContractBroken("postcondition", 2, {"tags": tags})
 
-    return {
-        "queue": queue,
-        "urgency": urgency,
-        "summary": summary,
-        "by": by,
-        "tags": tags,
-    }
+    return {"queue": queue, "urgency": urgency, "summary": summary, "by": by, "tags": tags}

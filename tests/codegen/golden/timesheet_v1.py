@@ -86,7 +86,10 @@ def timesheet_v1(
         raise ContractBroken("constraint", 1, {"shifts": shifts})
 
     # constraint, line 14: pause >= duration('0s') AND pause < end - begin
-    if not all(item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"] for item in shifts):
+    if not all(
+        item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"]
+        for item in shifts
+    ):
         raise ContractBroken("constraint", 2, {"shifts": shifts})
 
     # constraint, line 19: hourly_rate >= 0
@@ -101,8 +104,12 @@ def timesheet_v1(
     if not len(shifts) <= 14:
         raise ContractBroken("precondition", 0, {"shifts": shifts})
 
-    # precondition, line 44: FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end
-    if not all(array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"] for i in array_range(1, len(shifts), 1)):
+    # precondition, line 44: FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >=
+    #   shifts[i - 1].end
+    if not all(
+        array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"]
+        for i in array_range(1, len(shifts), 1)
+    ):
         raise ContractBroken("precondition", 1, {"shifts": shifts})
 
     # precondition, line 45: agreed > duration('0s') AND agreed <= days(7)
@@ -110,14 +117,13 @@ def timesheet_v1(
         raise ContractBroken("precondition", 2, {"agreed": agreed})
 
     # step exact, line 55
-    exact = [
-        duration_subtract(shift["end"] - shift["begin"], shift["pause"])
-        for shift in shifts
-    ]
+    exact = [duration_subtract(shift["end"] - shift["begin"], shift["pause"]) for shift in shifts]
 
     # step worked, line 56
     worked = [
-        duration_multiply(QUARTER, decimal_to_integer(decimal_round(duration_ratio(time, QUARTER), 0, "half_up")))
+        duration_multiply(
+            QUARTER, decimal_to_integer(decimal_round(duration_ratio(time, QUARTER), 0, "half_up"))
+        )
         for time in exact
     ]
 
@@ -144,9 +150,8 @@ def timesheet_v1(
     longest = duration_from_hours(0) if len(worked) == 0 else largest(worked)
 
     # step paid, line 64
-    paid = (
-        duration_ratio(total, duration_from_hours(1))
-        + duration_ratio(overtime, duration_from_hours(4))
+    paid = duration_ratio(total, duration_from_hours(1)) + duration_ratio(
+        overtime, duration_from_hours(4)
     )
 
     # step rests, line 65
@@ -157,7 +162,11 @@ def timesheet_v1(
 
     # output short_breaks, line 75
     short_breaks = len(
-        [s for s in shifts if s["end"] - s["begin"] > LONG_SHIFT and s["pause"] < duration_from_minutes(30)],
+        [
+            s
+            for s in shifts
+            if s["end"] - s["begin"] > LONG_SHIFT and s["pause"] < duration_from_minutes(30)
+        ]
     )
 
     # output rounded_by, line 76
@@ -168,9 +177,7 @@ def timesheet_v1(
 
     # output first_day, line 78
     first_day: date | None = (
-        None
-        if len(shifts) == 0
-        else timestamp_to_date(array_at(shifts, 0)["begin"])
+        None if len(shifts) == 0 else timestamp_to_date(array_at(shifts, 0)["begin"])
     )
 
     # output rested, line 79
@@ -178,7 +185,18 @@ def timesheet_v1(
 
     # output by_hand, line 80
     by_hand: list[str] = [
-        text_concat(text_concat(text_concat(text_concat(text_pad_start(integer_text(timestamp_hour(s["begin"])), 2, "0"), ":"), text_pad_start(integer_text(timestamp_minute(s["begin"])), 2, "0")), " "), decimal_text(duration_total_seconds(s["pause"])))
+        text_concat(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_pad_start(integer_text(timestamp_hour(s["begin"])), 2, "0"), ":"
+                    ),
+                    text_pad_start(integer_text(timestamp_minute(s["begin"])), 2, "0"),
+                ),
+                " ",
+            ),
+            decimal_text(duration_total_seconds(s["pause"])),
+        )
         for s in shifts
     ]
 
@@ -186,24 +204,24 @@ def timesheet_v1(
     if not duration_sum(worked) == total:
         raise ContractBroken("postcondition", 0, {"worked": worked, "total": total})
 
-    # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0
-    if not all(integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER)) == 0 for time in worked):
+    # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time),
+    #   total_microseconds(quarter)) == 0
+    if not all(
+        integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER)) == 0
+        for time in worked
+    ):
         raise ContractBroken("postcondition", 1, {"worked": worked, "quarter": QUARTER})
 
     # postcondition, line 49: rounded_by < quarter * (length(worked) + 1)
     if not rounded_by < duration_multiply(QUARTER, checked(len(worked) + 1)):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"rounded_by": rounded_by, "quarter": QUARTER, "worked": worked},
+            "postcondition", 2, {"rounded_by": rounded_by, "quarter": QUARTER, "worked": worked}
         )
 
     # postcondition, line 50: overtime != duration('0s') => total > agreed
     if not (not overtime != timedelta(days=0) or total > agreed):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"overtime": overtime, "total": total, "agreed": agreed},
+            "postcondition", 3, {"overtime": overtime, "total": total, "agreed": agreed}
         )
 
     return {

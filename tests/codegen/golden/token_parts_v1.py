@@ -69,15 +69,11 @@ def token_parts_v1(token: str, at: datetime) -> Success:
 
     # step parts, line 44
     parts = [
-        text_replace(text_replace(part, "-", "+"), "_", "/")
-        for part in text_split(token, ".")
+        text_replace(text_replace(part, "-", "+"), "_", "/") for part in text_split(token, ".")
     ]
 
     # step padded, line 45
-    padded = [
-        text_concat(part, text_repeat("=", integer_mod(-len(part), 4)))
-        for part in parts
-    ]
+    padded = [text_concat(part, text_repeat("=", integer_mod(-len(part), 4))) for part in parts]
 
     # step header, line 46
     header = json_parse(bytes_parse_utf8(bytes_parse_base64(array_at(padded, 0))))
@@ -108,27 +104,20 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     is_expired = expires <= at
 
     # output is_usable, line 60
-    is_usable = (
-        expires > at
-        and not algorithm in REFUSED
-        and len(array_at(padded, 2)) > 0
-    )
+    is_usable = expires > at and not algorithm in REFUSED and len(array_at(padded, 2)) > 0
 
     # output can_write, line 61
     can_write = set_contains(scopes, "write")
 
     # output unknown, line 62
-    unknown = (
-        json_has(header, "/crit")
-        or known_type != json_from_value("JWT", "string")
-    )
+    unknown = json_has(header, "/crit") or known_type != json_from_value("JWT", "string")
 
     # output signature_length, line 63
     signature_length = len(bytes_parse_base64(array_at(padded, 2)))
 
     # output claim_kind, line 64
     claim_kind: Literal["null", "boolean", "number", "string", "array", "object"] = json_kind(
-        payload,
+        payload
     )
 
     # postcondition, line 36: is_usable => algorithm NOT IN refused AND expires > at
@@ -141,11 +130,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
 
     # postcondition, line 37: is_usable => NOT is_expired
     if not (not is_usable or not is_expired):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"is_usable": is_usable, "is_expired": is_expired},
-        )
+        raise ContractBroken("postcondition", 1, {"is_usable": is_usable, "is_expired": is_expired})
 
     # postcondition, line 38: claim_kind == object
     if not claim_kind == "object":

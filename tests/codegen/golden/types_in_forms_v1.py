@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # types_in_forms_v1, from tests/differential/nodes/types_in_forms_v1.vsp
-# semantic hash b3f0178a9061d336d553094ababb787f94092eb4312966c6ea268ed7e754a568
+# semantic hash bf644ba3349185d1a12a6f6defb32aca673e35c980ea3ed06d9eeb04ff50ac87
 """Use the forms of collections, functions and named types with floats, times, bytes and json."""
 
 from datetime import date, datetime, timedelta
@@ -19,15 +19,9 @@ from vesper.kernels.duration import sum as duration_sum
 from vesper.kernels.float import avg as float_avg
 from vesper.kernels.float import sum as float_sum
 from vesper.kernels.float import text as float_text
-from vesper.kernels.forms import (
-    counted_by,
-    distinct_by,
-    greatest_by,
-    grouped_by,
-    sorted_by,
-)
+from vesper.kernels.forms import counted_by, distinct_by, greatest_by, grouped_by, sorted_by
 from vesper.kernels.json import Json
-from vesper.kernels.map import map_of
+from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.text import upper as text_upper
@@ -44,6 +38,11 @@ class Reading(TypedDict):
     raw: bytes
     payload: Json
     note: date | None
+
+
+class PairsSameRow(TypedDict):
+    a: float
+    b: str
 
 
 class Success(TypedDict):
@@ -82,7 +81,8 @@ def types_in_forms_v1(
     document: Json,
     limit: timedelta | None = None,
 ) -> Success:
-    """Use the forms of collections, functions and named types with floats, times, bytes and json."""
+    """Use the forms of collections, functions and named types with floats, times, bytes and
+    json."""
 
     # constraint, line 6: score >= 0.0
     if not all(item["score"] >= 0.0 for item in readings):
@@ -151,8 +151,8 @@ def types_in_forms_v1(
 
     # step pairs_same, line 82
     pairs_same = array_equal(
-        [{"a": f, "b": float_text(f)} for f in floats],
-        [{"a": f_, "b": float_text(f_)} for f_ in floats],
+        [PairsSameRow(a=f, b=float_text(f)) for f in floats],
+        [PairsSameRow(a=f_, b=float_text(f_)) for f_ in floats],
     )
 
     # step found, line 83
@@ -162,9 +162,7 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [
-        date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays
-    ]
+    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays]
 
     # step shouted, line 86
     shouted = text_upper(code)
@@ -173,9 +171,7 @@ def types_in_forms_v1(
     score = D_1_5 if regex_matches(code, "^a") else D_0
 
     # step order, line 88
-    order = [
-        r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)
-    ]
+    order = [r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)]
 
     # step within, line 89
     within = any(r_["note"] >= r_["day"] for r_ in readings if r_["note"] is not None)
@@ -185,6 +181,25 @@ def types_in_forms_v1(
 
     # step smallest, line 91
     smallest_ = smallest(floats) if len(floats) > 0 else None
+
+    # postcondition, line 6: score >= 0.0
+    if not (latest is None or latest["score"] >= 0.0):
+        raise ContractBroken("postcondition", 0, {"latest": latest})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not (latest is None or latest["took"] >= timedelta(days=0)):
+        raise ContractBroken("postcondition", 1, {"latest": latest})
+
+    # postcondition, line 6: score >= 0.0
+    if not all(all(item_["score"] >= 0.0 for item_ in item) for key, item in entries_of(by_day)):
+        raise ContractBroken("postcondition", 2, {"by_day": by_day})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not all(
+        all(item_["took"] >= timedelta(days=0) for item_ in item)
+        for key, item in entries_of(by_day)
+    ):
+        raise ContractBroken("postcondition", 3, {"by_day": by_day})
 
     return {
         "total": total,

@@ -56,7 +56,8 @@ def webhook_signature_v1(
     received: datetime,
     tolerance: timedelta = timedelta(seconds=300),
 ) -> Success:
-    """Check the HMAC-SHA256 signature of a webhook and that it is neither old nor from the future."""
+    """Check the HMAC-SHA256 signature of a webhook and that it is neither old nor from the
+    future."""
 
     # precondition, line 27: length(secret) >= 4
     if not len(secret) >= 4:
@@ -84,11 +85,7 @@ def webhook_signature_v1(
     )
 
     # step signed_at, line 41
-    signed_at = (
-        None
-        if parts is None
-        else timestamp_from_epoch_seconds(integer_parse(seconds_text))
-    )
+    signed_at = None if parts is None else timestamp_from_epoch_seconds(integer_parse(seconds_text))
 
     # step age, line 42
     age = None if signed_at is None else received - signed_at
@@ -101,34 +98,45 @@ def webhook_signature_v1(
 
     # step key, line 47
     key = bytes_concat(
-        short_key,
-        bytes_parse_hex(text_repeat("00", checked(BLOCK_SIZE - len(short_key)))),
+        short_key, bytes_parse_hex(text_repeat("00", checked(BLOCK_SIZE - len(short_key))))
     )
 
     # step inner_numbers, line 48
-    inner_numbers = [
-        integer_bit_xor(bytes_at(key, i), 54) for i in array_range(0, BLOCK_SIZE, 1)
-    ]
+    inner_numbers = [integer_bit_xor(bytes_at(key, i), 54) for i in array_range(0, BLOCK_SIZE, 1)]
 
     # step outer_numbers, line 49
-    outer_numbers = [
-        integer_bit_xor(bytes_at(key, i), 92) for i in array_range(0, BLOCK_SIZE, 1)
-    ]
+    outer_numbers = [integer_bit_xor(bytes_at(key, i), 92) for i in array_range(0, BLOCK_SIZE, 1)]
 
     # step inner_pad, line 50
     inner_pad = bytes_parse_hex(
-        text_join([text_concat(text_at(HEX_DIGITS, integer_shift_right(n, 4)), text_at(HEX_DIGITS, integer_bit_and(n, 15))) for n in inner_numbers], ""),
+        text_join(
+            [
+                text_concat(
+                    text_at(HEX_DIGITS, integer_shift_right(n, 4)),
+                    text_at(HEX_DIGITS, integer_bit_and(n, 15)),
+                )
+                for n in inner_numbers
+            ],
+            "",
+        )
     )
 
     # step outer_pad, line 51
     outer_pad = bytes_parse_hex(
-        text_join([text_concat(text_at(HEX_DIGITS, integer_shift_right(n, 4)), text_at(HEX_DIGITS, integer_bit_and(n, 15))) for n in outer_numbers], ""),
+        text_join(
+            [
+                text_concat(
+                    text_at(HEX_DIGITS, integer_shift_right(n, 4)),
+                    text_at(HEX_DIGITS, integer_bit_and(n, 15)),
+                )
+                for n in outer_numbers
+            ],
+            "",
+        )
     )
 
     # step hmac, line 52
-    hmac = bytes_sha256(
-        bytes_concat(outer_pad, bytes_sha256(bytes_concat(inner_pad, message))),
-    )
+    hmac = bytes_sha256(bytes_concat(outer_pad, bytes_sha256(bytes_concat(inner_pad, message))))
 
     # step given, line 53
     given = bytes_parse_hex(given_text)
@@ -137,7 +145,9 @@ def webhook_signature_v1(
     difference = (
         1
         if len(given) != len(hmac)
-        else checked_sum(integer_bit_xor(bytes_at(given, i), bytes_at(hmac, i)) for i in array_range(0, 32, 1))
+        else checked_sum(
+            integer_bit_xor(bytes_at(given, i), bytes_at(hmac, i)) for i in array_range(0, 32, 1)
+        )
     )
 
     # step verdict, line 57
@@ -158,10 +168,7 @@ def webhook_signature_v1(
     digest = bytes_base64(bytes_sha256(body))
 
     # output preview, line 72
-    preview = text_concat(
-        bytes_hex(bytes_slice(body, 0, 8)),
-        "…" if len(body) > 8 else "",
-    )
+    preview = text_concat(bytes_hex(bytes_slice(body, 0, 8)), "…" if len(body) > 8 else "")
 
     # postcondition, line 30: length(expected) == 64
     if not len(expected) == 64:
@@ -170,9 +177,7 @@ def webhook_signature_v1(
     # postcondition, line 31: verdict == genuine => age IS NOT NULL AND abs(age) <= tolerance
     if not (not verdict == "genuine" or age is not None and duration_abs(age) <= tolerance):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"verdict": verdict, "age": age, "tolerance": tolerance},
+            "postcondition", 1, {"verdict": verdict, "age": age, "tolerance": tolerance}
         )
 
     # postcondition, line 32: length(parse_base64(digest)) == 32
