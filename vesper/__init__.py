@@ -15,6 +15,7 @@ _PLACES = {
     "Field": "vesper.api.node",
     "HostMissing": "vesper.api.errors",
     "InputProblem": "vesper.api.outcome",
+    "Limits": "vesper.engines.engine",
     "Node": "vesper.api.node",
     "NodeError": "vesper.api.errors",
     "Outcome": "vesper.api.outcome",

@@ -11,6 +11,7 @@ from vesper.api.node import Node as Node
 from vesper.api.outcome import ErrorInfo as ErrorInfo
 from vesper.api.outcome import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
+from vesper.engines.engine import Limits as Limits
 from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError

@@ -6,6 +6,7 @@ import pickle
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import vesper
 from tests.api.given import ASKING, CLOCK, ENGINES, NODES, PAYMENT, basket, written
+from tests.api.given import BASKET as GIVEN_BASKET
 
 LINE = {"sku": "ink", "qty": 2, "price": "1.50", "tags": ["new"]}
 BASKET = {"lines": [LINE], "kind": "retail", "rates": {"new": "0.5"}, "days": {date(2026, 11, 15): 3}}
@@ -309,6 +311,42 @@ def _watched(node: vesper.Node, threads: list[int]) -> Any:
             return node(*given, **inputs)
 
     return Watched()
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def test_limits_are_kept(tmp_path: Path, engine: str) -> None:
+    path = written(tmp_path, GIVEN_BASKET)
+    lines = [LINE] * 100
+    assert vesper.load(path, engine=engine)({**BASKET, "lines": lines}).ok
+    node = vesper.load(path, engine=engine, limits=vesper.Limits(fuel=50))
+    assert node.limits == vesper.Limits(fuel=50)
+    assert node(BASKET).ok
+    for outcome in (node({**BASKET, "lines": lines}), node(**{**BASKET, "lines": lines}), node(_Given(lines))):
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.code) == ("limit_hit", "fuel")
+        assert str(outcome.error) == "limit hit: fuel; vesper.load(…, limits=vesper.Limits(…)) can give more"
+    with pytest.raises(vesper.Stopped, match="limit hit: fuel") as stopped:
+        node.call({**BASKET, "lines": lines})
+    assert stopped.value.kind == "limit_hit"
+    run = node.start({**BASKET, "lines": lines})
+    assert run.outcome is not None
+    assert run.outcome.error is not None
+    assert run.outcome.error.kind == "limit_hit"
+
+
+@dataclass
+class _Given:
+    lines: list[Any]
+    kind: str = "retail"
+    rates: dict[str, str] = field(default_factory=dict)
+    days: dict[date, int] = field(default_factory=dict)
+
+
+def test_limits_of_another_kind_are_misuse() -> None:
+    with pytest.raises(TypeError, match=r"limits are vesper.Limits\(fuel=…, seconds=…\), not int"):
+        vesper.load("payment_decision", nodes=NODES, limits=50)  # type: ignore[arg-type]
 
 
 # -- executions -----------------------------------------------------------------------------------

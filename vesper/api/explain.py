@@ -53,7 +53,8 @@ def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, 
         case ended.Denied(capability):
             return ErrorInfo(outcome.kind, capability, f"`{capability}` is not granted", {}, None, (), outcome)
         case ended.LimitHit(limit):
-            return ErrorInfo(outcome.kind, limit, f"limit hit: {limit}", {}, None, (), outcome)
+            message = f"limit hit: {limit}; vesper.load(…, limits=vesper.Limits(…)) can give more"
+            return ErrorInfo(outcome.kind, limit, message, {}, None, (), outcome)
         case ended.EngineFault(message):
             text = f"engine fault: {message}; this is a bug in Vesper, not in your node"
             return ErrorInfo(outcome.kind, outcome.kind, text, {}, None, (), outcome)

@@ -23,7 +23,7 @@ from vesper.api.outcome import AnyOutcome
 from vesper.api.plain import Plain, fields_of, inputs_of_json, plain_inputs
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
-from vesper.engines.engine import Done, Program, PureExecution
+from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
 from vesper.ir import nodes as ir
 from vesper.ir.statements import Loop, all_statements
 from vesper.kernels import raised
@@ -60,6 +60,8 @@ class Node:
     path: str
     """The file, as messages name it."""
     engine: str
+    limits: Limits
+    """What one execution may use up."""
     semantic_hash: str
     inputs: Mapping[str, Field]
     outputs: Mapping[str, Field]
@@ -73,7 +75,9 @@ class Node:
     A node that is no function has a second argument, the keyword `now`: no clock is read for it.
     """
 
-    def __init__(self, compiled: Compiled, program: Program, engine: str, warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self, compiled: Compiled, program: Program, engine: str, limits: Limits | None, warnings: tuple[str, ...]
+    ) -> None:
         node = compiled.node
         parts = split_node_id(node.node_id)
         assert parts is not None  # the checker refuses an id without a version
@@ -87,14 +91,16 @@ class Node:
             intent=node.source.intent,
             path=compiled.source.path,
             engine=engine,
+            limits=UNLESS_SAID if limits is None else limits,
             semantic_hash=compiled.semantic_hash,
             inputs=MappingProxyType({each.name: _input(each) for each in node.inputs}),
             outputs=_fields(node.outputs),
             errors=_fields(node.errors),
             warnings=warnings,
-            call=entry(compiled, program) if is_pure else _refusing(node.node_id),
+            call=entry(compiled, program, limits) if is_pure else _refusing(node.node_id),
             _compiled=compiled,
             _program=program,
+            _limits=limits,
             _types={each.name: each.type for each in node.inputs},
             _takes_now=takes_now,
             _is_pure=is_pure,
@@ -132,7 +138,7 @@ class Node:
         plain = self._plain(given)
         if isinstance(plain, Problem):
             return Execution(self._compiled, Plain({}), PureExecution(partial(Done, _refused(plain), ())))
-        return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now)))
+        return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
 
     @property
     def source(self) -> str:
@@ -159,7 +165,7 @@ class Node:
             plain = self._plain(given)
             if isinstance(plain, Problem):
                 return outcome_of(self._compiled, _refused(plain), {})
-            return outcome_of(self._compiled, self._program.call(plain.inputs, now), plain.inputs, plain)
+            return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
@@ -178,7 +184,10 @@ class Node:
         found = self._plain(inputs)
         assert isinstance(found, Plain)  # only a text can be a problem by itself
         return outcome_of(
-            self._compiled, self._program.call(found.inputs if found.changed else inputs, now), found.inputs, found
+            self._compiled,
+            self._program.call(found.inputs if found.changed else inputs, now, self._limits),
+            found.inputs,
+            found,
         )
 
     def _plain(self, given: object) -> Plain | Problem:
@@ -219,6 +228,7 @@ class Node:
 
     _compiled: Compiled
     _program: Program
+    _limits: Limits | None
     _types: Mapping[str, Type]
     _takes_now: bool
     _is_pure: bool

@@ -83,7 +83,7 @@ def _package(nodes: Sequence[Node]) -> str:
     imports = ["from os import PathLike", "from typing import Literal, overload", ""]
     imports += [f"from vesper_nodes import {node.node_id} as _{node.node_id}" for node in nodes]
     newest = dict(split_node_id(node.node_id) or ("", 0) for node in nodes)  # in order, so the last one stays
-    rest = "nodes: str | PathLike[str] | None = ..., engine: str = ..."
+    rest = "nodes: str | PathLike[str] | None = ..., engine: str = ..., limits: Limits | None = ..."
     lines = [*kept[:start], *imports, "", *kept[start:], ""]
     for node in nodes:
         name, number = split_node_id(node.node_id) or ("", 0)
