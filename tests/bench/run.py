@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import sys
-import sysconfig
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.bench.interpreter import description  # noqa: E402  # after the path is set
 from tests.bench.plain import payment_decision  # noqa: E402  # after the path is set
 from vesper.codegen.module import generate_module  # noqa: E402
 from vesper.compiler import compile_file  # noqa: E402
@@ -89,12 +89,7 @@ def main() -> None:
         for name, function in functions.items():
             taken = seconds_for(function, inputs, times[name]) / times[name] / len(inputs)
             best[name] = min(best[name], taken)
-    # Distributions build optimised interpreters without saying so in the configuration.
-    configured = "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
-    optimised = configured or sys.base_prefix == "/usr"
-    print(f"payment_decision_v1, dict and Decimal in and out, CPython {sys.version.split()[0]}")
-    if not optimised:
-        print("this CPython is not a PGO build: hand-written Python is slower here than where it matters")
+    print(f"payment_decision_v1, dict and Decimal in and out, {description()}")
     for name, taken in best.items():
         print(f"  {name:<20} {taken * 1e9:8.0f} ns   {taken / best['hand-written Python']:5.2f}")
 

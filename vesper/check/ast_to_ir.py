@@ -6,7 +6,7 @@ member of an enum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vesper.check.callees import Callees, Interface, NoCallees
 from vesper.check.capabilities import check_capabilities
@@ -28,12 +28,13 @@ from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import HTTP_CODE, becomes_declared, possible_in
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, Enum, Type, optional
 from vesper.spec.values import Value
 from vesper.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckedNode:
     node: ir.Node
     cases: tuple[Case, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from vesper.check.callees import Interface
 from vesper.check.case_effects import CaseEffects, ExpectedRequest
@@ -14,13 +13,14 @@ from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import is_code
+from vesper.spec.record import record
 from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import Value, plain
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Case:
     name: str
     inputs: dict[str, Value]
@@ -36,6 +36,9 @@ class Case:
     now: Value | None = None
     """When the execution starts."""
     effects: tuple[ExpectedRequest, ...] = ()
+
+
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
 
 
 def check_cases(
@@ -107,4 +110,4 @@ def _values(
 
 def _words(text: str) -> tuple[str, ...]:
     """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
-    return tuple(re.findall(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]", text))
+    return tuple(_WORD.findall(text))

@@ -7,17 +7,18 @@ the text of the types. What is inside comes before what is around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vesper.check.constraints import constraint_clause
 from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.named_types import TypeResolver
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Held:
     """A value, and what a constraint calls it."""
 

@@ -33,6 +33,7 @@ from vesper.codegen.types import TypeWriter, has_plain_fields
 from vesper.codegen.written import (
     AND,
     ATOM,
+    BITS,
     COMPARISON,
     EQUAL,
     NOT,
@@ -43,6 +44,7 @@ from vesper.codegen.written import (
     TERNARY,
     Written,
     in_parentheses,
+    negated,
     string_literal,
 )
 from vesper.ir import nodes as ir
@@ -64,6 +66,7 @@ _BINARY: dict[str, tuple[cst.BaseBinaryOp, int]] = {
     "+": (cst.Add(), SUM),
     "-": (cst.Subtract(), SUM),
     "*": (cst.Multiply(), PRODUCT),
+    "&": (cst.BitAnd(), BITS),
 }
 _COMPARE: dict[str, cst.BaseCompOp] = {
     "==": cst.Equal(),
@@ -166,6 +169,13 @@ class ExpressionWriter(LoopWriter):
     def condition(self, expression: ir.Expression) -> Written:
         return self.marked(expression, self.write(expression))
 
+    def opposite(self, written: Written) -> Written:
+        opposite = negated(written)
+        node = opposite.node
+        if isinstance(node, cst.UnaryOperation):
+            self.moved(written.node, node.expression)
+        return opposite
+
     def value(self, value: Value, of: ir.Literal | ir.Constant) -> Written:
         """A literal value; decimals are named once for the module, so that no call builds them again."""
         return self.literal(of.type, value)
@@ -212,7 +222,10 @@ class ExpressionWriter(LoopWriter):
 
     def _logical(self, expression: ir.Logical) -> Written:
         binds, operator = (AND, cst.And()) if expression.kind == "and" else (OR, cst.Or())
-        left, right = self.inside(expression.left, binds), self.inside(expression.right, binds + 1)
+        # Python would need no parentheses around an `and` in an `or`; people do.
+        tight = NOT if expression.kind == "or" else binds
+        left = self.inside(expression.left, tight if _is_and(expression.left) else binds)
+        right = self.inside(expression.right, tight if _is_and(expression.right) else binds + 1)
         return Written(cst.BooleanOperation(left, operator, right), binds)
 
     def _ternary(self, expression: ir.If) -> Written:
@@ -241,12 +254,8 @@ class ExpressionWriter(LoopWriter):
                 left = self.inside(call.args[0], binds)
                 right = self.inside(call.args[1], binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
-            case Prefix("not") if isinstance(call.args[0], ir.Call) and call.args[0].op == "optional.is_null":
-                operand = self.inside(call.args[0].args[0], SUM)
-                comparison = cst.Comparison(operand, [cst.ComparisonTarget(cst.IsNot(), cst.Name("None"))])
-                written = Written(comparison, COMPARISON)
             case Prefix("not"):
-                written = Written(cst.UnaryOperation(cst.Not(), self.inside(call.args[0], NOT)), NOT)
+                written = self.opposite(self.write(call.args[0]))
             case Prefix():
                 written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
             case Itself():
@@ -272,8 +281,13 @@ class ExpressionWriter(LoopWriter):
     def is_atom(self, let: ir.Let) -> bool:
         """True for a name that is bound to a name or a literal: Python can write that itself wherever it is used."""
         value = let.value
-        while isinstance(value, ir.Field):  # a field of one is as good: it holds what it holds
-            value = value.of
+        while True:  # a field of one is as good: it holds what it holds; and so is what is known not to be null
+            if isinstance(value, ir.Field):
+                value = value.of
+            elif isinstance(value, ir.Call) and isinstance(SPELLINGS.get(value.op), Itself):
+                (value,) = value.args
+            else:
+                break
         is_atom = isinstance(value, ir.Ref | ir.Local) or (
             isinstance(value, ir.Literal) and isinstance(value.value, bool | int | Decimal | str)
         )
@@ -307,6 +321,10 @@ class ExpressionWriter(LoopWriter):
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _is_and(expression: ir.Expression) -> bool:
+    return isinstance(expression, ir.Logical) and expression.kind == "and"
 
 
 def _is_null(expression: ir.Expression) -> bool:

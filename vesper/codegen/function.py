@@ -126,7 +126,7 @@ class FunctionWriter:
         leading = [_BLANK] if lines or not is_nested else []
         if isinstance(statement, ir.Return):
             return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
-        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]))
+        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]), cause=self._blocks.cause())
         return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
 
     def _ending_values(

@@ -16,7 +16,7 @@ from libcst.helpers import parse_template_module
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.function import FunctionWriter, docstring
-from vesper.codegen.layout import code_of
+from vesper.codegen.imports import imports_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.source import source_of
@@ -101,9 +101,8 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = _names_in(body)
-    imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
-    imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])
+    imports = imports_of(shell.body[1:], used, kernels)
     imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
     header = [
         HEADER,
@@ -114,19 +113,6 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
         header=[cst.EmptyLine(comment=cst.Comment(line)) for line in header],
         body=[shell.body[0], *imports, *body],
     )
-
-
-def _grouped(imports: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Imports in the order that linters want: Python's own, a blank line, ours, by module."""
-    ordered = sorted(imports, key=lambda line: (code_of(line).strip().startswith("from vesper"), code_of(line)))
-    own = next((line for line in ordered if code_of(line).strip().startswith("from vesper")), None)
-    blank = [cst.EmptyLine(indent=False)]
-    return [line.with_changes(leading_lines=blank if line in (ordered[0], own) else []) for line in ordered]
-
-
-def _kernel_import(op: str) -> str:
-    family, _, verb = op.partition(".")
-    return f"from vesper.kernels.{family} import {verb} as {kernel_name(op)}\n"
 
 
 def _shown(text: str) -> str:
@@ -140,20 +126,16 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
         def visit_Name(self, node: cst.Name) -> None:
             found.add(node.value)
 
+        def visit_Arg(self, node: cst.Arg) -> bool:
+            node.value.visit(self)  # and not its keyword
+            return False
+
+        def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
+            for part in (node.annotation, node.value):  # and not the field or name that it is about
+                if part is not None:
+                    part.visit(self)
+            return False
+
     for statement in body:
         statement.visit(Names())
     return found
-
-
-def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | None:
-    """An import line of the template with only the names that the module mentions."""
-    assert isinstance(line, cst.SimpleStatementLine)
-    statement = line.body[0]
-    assert isinstance(statement, cst.ImportFrom)
-    assert not isinstance(statement.names, cst.ImportStar)
-    names = [
-        name.with_changes(comma=cst.MaybeSentinel.DEFAULT) for name in statement.names if code_of(name.name) in used
-    ]
-    if not names:
-        return None
-    return line.with_changes(body=[statement.with_changes(names=names, lpar=None, rpar=None)])

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from itertools import chain
 
 import libcst as cst
+import libcst.matchers as matchers
 
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.handler_codes import taken_when, takes_the_rest
 from vesper.codegen.loops import loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
-from vesper.codegen.written import ATOM, EQUAL, Written, string_literal
+from vesper.codegen.written import ATOM, EQUAL, OR, Written, negated, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
@@ -55,6 +56,9 @@ class BlockWriter:
         """Of the loops around, those that count: their iterations are part of the path of a request."""
         self._requires = 0
         self._nesting = 0
+        read = [each for each in node.expressions() if isinstance(each, ir.Ref | ir.Local)]
+        self._steps_read = {each.name for each in read if isinstance(each, ir.Ref) and each.kind == "step"}
+        self._locals_read = {each.number for each in read if isinstance(each, ir.Local)}
         self._failures: list[str] = []
         """The names of the failures whose handlers are being written, outermost first."""
         self._skipped_values: dict[str, ir.Expression] = {}
@@ -66,6 +70,10 @@ class BlockWriter:
             self._naming.begin_statement()
             lines += self._statement(statement)
         return lines
+
+    def cause(self) -> cst.From | None:
+        """What an end of the node inside of a handler comes from."""
+        return cst.From(cst.Name(self._failures[-1])) if self._failures else None
 
     def _inner(self, block: ir.Block, *after: Lines) -> cst.IndentedBlock:
         self._nesting += 1
@@ -98,12 +106,7 @@ class BlockWriter:
 
     def clause(self, phase: str, index: int, clause: ir.Clause) -> cst.If:
         self._naming.begin_statement()
-        written = self._expressions.condition(clause.holds)
-        condition = written.node
-        if isinstance(condition, cst.BooleanOperation | cst.IfExp):
-            wrapped = condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            self._expressions.moved(condition, wrapped)
-            condition = wrapped
+        broken_if = self._expressions.opposite(self._expressions.condition(clause.holds)).node
         shown = self._expressions.record(
             [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned(clause)]
         )
@@ -111,8 +114,8 @@ class BlockWriter:
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
         line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
         return cst.If(
-            cst.UnaryOperation(cst.Not(), condition),
-            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken)])]),
+            broken_if,
+            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])]),
             leading_lines=[_BLANK, comment(line)],
         )
 
@@ -150,7 +153,11 @@ class BlockWriter:
     def _fold(self, step: ir.Step, fold: ir.For, heading: Sequence[cst.EmptyLine]) -> Lines:
         """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
         assert fold.with_ is not None
-        names = [self._naming.kept_local(*each) for each in zip(fold.locals, fold.names, strict=True)]
+        read = {each.number for each in ir.walk(fold) if isinstance(each, ir.Local)} | {fold.locals[-1]}
+        names = [
+            self._naming.kept_local(number, name if number in read else f"_{name}")
+            for number, name in zip(fold.locals, fold.names, strict=True)
+        ]
         state = names.pop()
         annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
         start = self.assign(state, fold.with_, heading, annotation=annotation)
@@ -290,7 +297,10 @@ class BlockWriter:
         if counter is not None:
             lines.append(self._assigned(counter, cst.Integer("0"), heading))
             heading = []
-        names = [self._naming.hold(number, name) for number, name in zip(loop.locals, loop.names, strict=True)]
+        names = [
+            self._naming.hold(number, name if number in self._locals_read else f"_{name}")
+            for number, name in zip(loop.locals, loop.names, strict=True)
+        ]
         with self._counting(counter):
             body = self._iteration(loop, states, collected, counter)
         statement: cst.For | cst.While
@@ -318,7 +328,7 @@ class BlockWriter:
         for condition, leaving in ((loop.where, cst.Continue()), (loop.condition, cst.Break())):
             if condition is None or (condition is loop.condition and loop.over is None):
                 continue
-            test = cst.UnaryOperation(cst.Not(), self._in_parentheses(self._expressions.condition(condition).node))
+            test = self._expressions.opposite(self._expressions.condition(condition)).node
             lines.append(cst.If(test, cst.IndentedBlock([cst.SimpleStatementLine([leaving])])))
         if counter is not None:
             count = cst.Call(cst.Name("counted"), [cst.Arg(cst.Name(counter)), cst.Arg(cst.Integer(str(loop.max)))])
@@ -363,13 +373,6 @@ class BlockWriter:
             yield
         finally:
             self._counters.pop()
-
-    def _in_parentheses(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        if isinstance(node, cst.Name | cst.Call | cst.Subscript):
-            return node
-        wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        self._expressions.moved(node, wrapped)
-        return wrapped
 
     # -- what leaves the node ---------------------------------------------------------------------
 
@@ -426,7 +429,7 @@ class BlockWriter:
             asked = self._expressions.marked(statement.result, Written(asked, ATOM)).node
             if skipped is not None:
                 asked = self._expressions.marked(skipped, Written(asked, ATOM)).node
-        if statement.name.startswith("_"):
+        if statement.name.startswith("_") or not self._is_asked_for(statement):
             return [cst.SimpleStatementLine([cst.Expr(asked)], leading_lines=heading)]
         target = self._naming.name("step", statement.name)
         if skipped is not None:
@@ -434,6 +437,14 @@ class BlockWriter:
         annotation = self._types.annotation(statement.result.type)
         line = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), asked)
         return [cst.SimpleStatementLine([line], leading_lines=heading)]
+
+    def _is_asked_for(self, statement: ir.Request | ir.CallNode) -> bool:
+        """True where a name is needed for what came: for what reads it, or for a handler that gives another value."""
+        return (
+            statement.name in self._steps_read
+            or statement.name in self._skipped_values
+            or any(handler.value is not None for handler in statement.handlers)
+        )
 
     # -- handlers ---------------------------------------------------------------------------------
 
@@ -456,7 +467,12 @@ class BlockWriter:
             orelse = cst.If(test=taken_when(handler, handlers, failure), body=body, orelse=orelse)
         self._failures.pop()
         inside = orelse.body if isinstance(orelse, cst.Else) else cst.IndentedBlock([orelse])
-        caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=cst.AsName(cst.Name(failure)))
+        if rest is None and len(named) == 1:
+            # One handler: any other failure goes on at once.
+            others = negated(Written(taken_when(named[0], handlers, failure), OR)).node
+            inside = cst.IndentedBlock([cst.If(others, again), *bodies[0].body])
+        name = cst.AsName(cst.Name(failure)) if mentions_name(inside, failure) else None
+        caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=name)
         return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
 
     def _failure_name(self) -> str:
@@ -476,6 +492,10 @@ class BlockWriter:
         elif not leaves(handler.body):
             value = [cst.SimpleStatementLine([cst.Raise()])]
         return self._inner(handler.body, value)
+
+
+def mentions_name(node: cst.CSTNode, name: str) -> bool:
+    return bool(matchers.findall(node, matchers.Name(name)))
 
 
 def _starts_at_once(fold: ir.For) -> bool:

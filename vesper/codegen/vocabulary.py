@@ -14,13 +14,13 @@ _FORMS: tuple[type[ast.AST], ...] = (
     ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr, ast.For, ast.While, ast.Break, ast.Continue,
     ast.Try, ast.ExceptHandler, ast.Yield, ast.YieldFrom, ast.keyword, ast.Pass,
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
-    ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr,
+    ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr, ast.BitAnd,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
 )  # fmt: skip
 _CALLS = frozenset({
-    "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
-    "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
+    "Decimal", "frozenset", "len", "list", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero",
+    "smallest", "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
     "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",

@@ -8,7 +8,7 @@ from typing import Final
 import libcst as cst
 
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
-TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
+TERNARY, OR, AND, NOT, COMPARISON, BITS, SUM, PRODUCT, SIGN, ATOM = range(10)
 
 
 EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
@@ -27,6 +27,29 @@ def in_parentheses(written: Written, binds: int) -> cst.BaseExpression:
     if written.binds >= binds:
         return written.node
     return written.node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+_OPPOSITES: Final[dict[type[cst.BaseCompOp], cst.BaseCompOp]] = {
+    cst.Equal: cst.NotEqual(),
+    cst.NotEqual: cst.Equal(),
+    cst.In: cst.NotIn(),
+    cst.NotIn: cst.In(),
+    cst.Is: cst.IsNot(),
+    cst.IsNot: cst.Is(),
+}
+"""Comparisons with an exact opposite. `not a > b` stays: it shows the clause, and is not `a <= b` for a NaN."""
+
+
+def negated(written: Written) -> Written:
+    """The opposite of a condition, as people write it."""
+    match written.node:
+        case cst.Comparison(comparisons=[target]) as comparison if type(target.operator) in _OPPOSITES:
+            opposite = target.with_changes(operator=_OPPOSITES[type(target.operator)])
+            return Written(comparison.with_changes(comparisons=[opposite], lpar=[], rpar=[]), COMPARISON)
+        case cst.UnaryOperation(operator=cst.Not(), expression=operand):
+            return Written(operand, ATOM if operand.lpar else NOT)
+        case _:
+            return Written(cst.UnaryOperation(cst.Not(), in_parentheses(written, NOT)), NOT)
 
 
 def string_literal(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias, final
 
@@ -52,34 +52,25 @@ def canonical_text(value: Json) -> str:
 
 def text_as_string(value: Json) -> str:
     """The same as a value of type string; a `ValueProblem` where it would be over the limit of one."""
-    pieces: list[str] = []
-    length = 0
-    # Piece by piece, because parts may be shared: a small value may have a text that no memory would hold.
-    for piece in _pieces(value.content):
-        length += len(piece)
-        if length > MAX_TEXT:
-            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-        pieces.append(piece)
-    return "".join(pieces)
+    # Measured before it is written, each shared part once: a small value may have a text that no memory would hold.
+    if _length(value.content, {}) > MAX_TEXT:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return canonical_text(value)
 
 
-def _pieces(content: JsonContent) -> Iterator[str]:
-    match content:
-        case tuple():
-            yield "["
-            for place, item in enumerate(content):
-                if place:
-                    yield ","
-                yield from _pieces(item)
-            yield "]"
-        case dict():
-            yield "{"
-            for place, (key, item) in enumerate(content.items()):
-                yield f"{',' if place else ''}{json_string(key)}:"
-                yield from _pieces(item)
-            yield "}"
-        case _:
-            yield _text(content, _short_number)
+def _length(content: JsonContent, known: dict[int, int]) -> int:
+    """How long the canonical text is; `known` are the lengths of parts by identity."""
+    if not isinstance(content, tuple | dict):
+        return len(_text(content, _short_number))
+    if id(content) not in known:
+        # Brackets and commas; behind each key a colon.
+        length = 1 + max(1, len(content))
+        if isinstance(content, dict):
+            length += sum(len(json_string(key)) + 1 + _length(item, known) for key, item in content.items())
+        else:
+            length += sum(_length(item, known) for item in content)
+        known[id(content)] = length
+    return known[id(content)]
 
 
 def exact_text(value: Json) -> str:

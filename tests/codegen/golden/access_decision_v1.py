@@ -6,8 +6,7 @@ decided."""
 
 from typing import Literal, TypedDict
 
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import first as array_first
+from vesper.kernels.array import concat as array_concat, first as array_first
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import is_disjoint as set_is_disjoint

@@ -6,33 +6,37 @@
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import first as array_first
+from vesper.kernels.array import (
+    at as array_at,
+    distinct as array_distinct,
+    drop as array_drop,
+    first as array_first,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import from_microseconds as duration_from_microseconds
-from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.flow import path
-from vesper.kernels.integer import parse as integer_parse
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import map_of
+from vesper.kernels.duration import (
+    from_microseconds as duration_from_microseconds,
+    from_minutes as duration_from_minutes,
+)
+from vesper.kernels.integer import parse as integer_parse, text as integer_text
+from vesper.kernels.map import at as map_at, map_of
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import groups as regex_groups
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import contains as text_contains
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import split as text_split
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.timestamp import epoch_seconds as timestamp_epoch_seconds
-from vesper.kernels.timestamp import from_epoch_seconds as timestamp_from_epoch_seconds
-from vesper.kernels.timestamp import parse as timestamp_parse
-from vesper.kernels.timestamp import truncate as timestamp_truncate
+from vesper.kernels.regex import groups as regex_groups, matches as regex_matches
+from vesper.kernels.text import (
+    concat as text_concat,
+    contains as text_contains,
+    join as text_join,
+    pad_start as text_pad_start,
+    slice as text_slice,
+    split as text_split,
+    trim as text_trim,
+)
+from vesper.kernels.timestamp import (
+    epoch_seconds as timestamp_epoch_seconds,
+    from_epoch_seconds as timestamp_from_epoch_seconds,
+    parse as timestamp_parse,
+    truncate as timestamp_truncate,
+)
 
 
 class Success(TypedDict):
@@ -195,7 +199,7 @@ def access_log_line_v1(line: str) -> Success:
     epoch = timestamp_epoch_seconds(at)
 
     # postcondition, line 33: from_epoch_seconds(epoch) == at
-    if not timestamp_from_epoch_seconds(epoch) == at:
+    if timestamp_from_epoch_seconds(epoch) != at:
         raise ContractBroken("postcondition", 0, {"epoch": epoch, "at": at})
 
     # postcondition, line 34: minute_of <= at AND at - minute_of < minutes(1)

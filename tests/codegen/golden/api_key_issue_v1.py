@@ -1,23 +1,23 @@
 # AUTO-GENERATED - DO NOT EDIT
 # api_key_issue_v1, from nodes/access/api_key_issue_v1.vsp
-# semantic hash d26a675cd77463b1c5d29ede73a000ca6c93683eb7a40995446ea4fb7484ad59
+# semantic hash 82a7a8a89f8f04702aa1dafdcfccf2370d17e3d3812b35b6d32271c6151fdefb
 """Issue an API key - shown once, kept as a hash, registered with the gateway."""
 
 from datetime import datetime
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.bytes import hex as bytes_hex
-from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.bytes import utf8 as bytes_utf8
+from vesper.kernels.bytes import hex as bytes_hex, sha256 as bytes_sha256, utf8 as bytes_utf8
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import to_array as set_to_array
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
-from vesper.kernels.text import replace as text_replace
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+    replace as text_replace,
+)
 
 
 class Success(TypedDict):
@@ -55,7 +55,7 @@ def api_key_issue_v1(
             )
 
         # validation, line 35: NOT (admin IN scopes AND label == '')
-        if not not ("admin" in scopes and label == ""):
+        if "admin" in scopes and label == "":
             raise ContractBroken("validation", 0, {"scopes": scopes, "label": label})
 
         # step existing, line 37
@@ -73,14 +73,16 @@ def api_key_issue_v1(
 
         # raise_2, line 44
         if existing >= MOST:
-            message = text_concat(
-                text_concat(
-                    text_concat(
-                        text_concat(text_concat(owner, " has "), integer_text(existing)), " keys; "
-                    ),
+            message = text_join(
+                [
+                    owner,
+                    " has ",
+                    integer_text(existing),
+                    " keys; ",
                     integer_text(MOST),
-                ),
-                " is the most",
+                    " is the most",
+                ],
+                "",
             )
 
             raise DeclaredError({"error_code": "too_many_keys", "message": message})
@@ -105,15 +107,13 @@ def api_key_issue_v1(
         )
 
         # step key, line 54
-        key = text_concat(
-            text_concat("vk_", text_replace(secret_part, "-", "")), integer_text(check_digit)
-        )
+        key = text_join(["vk_", text_replace(secret_part, "-", ""), integer_text(check_digit)], "")
 
         # step hashed, line 58
         hashed = bytes_hex(bytes_sha256(bytes_utf8(key)))
 
         # step keep, line 62
-        keep_: int = yield Request(
+        yield Request(
             "keep",
             "database_write",
             "txn",
@@ -135,7 +135,7 @@ def api_key_issue_v1(
 
         # step register, line 69
         try:
-            register: Json = yield Request(
+            yield Request(
                 "register",
                 "http_request",
                 "keyed",
@@ -155,33 +155,32 @@ def api_key_issue_v1(
                 },
             )
         except FAILURES as failure:
-            if (
+            if not (
                 code_of(failure) in ("timeout", "unavailable")
                 or http_class(code_of(failure)) == "http_4xx"
             ):
-                # step forget, line 82
-                forget: int = yield Request(
-                    "forget",
-                    "database_write",
-                    "txn",
-                    {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
-                    {"bind": {"key_id": key_id}},
-                )
-                raise DeclaredError(
-                    {
-                        "error_code": "gateway_refused",
-                        "message": "the gateway does not take the key; nothing was issued",
-                    }
-                )
-            else:
                 raise
+            # step forget, line 82
+            yield Request(
+                "forget",
+                "database_write",
+                "txn",
+                {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
+                {"bind": {"key_id": key_id}},
+            )
+            raise DeclaredError(
+                {
+                    "error_code": "gateway_refused",
+                    "message": "the gateway does not take the key; nothing was issued",
+                }
+            ) from failure
 
         # step forget_list, line 89
         try:
             forget_list: bool = yield Request(
                 "forget_list", "cache_delete", "read", {"cache": "key_lists"}, {"key": owner}
             )
-        except FAILURES as failure:
+        except FAILURES:
             forget_list = False
 
         # postcondition, line 27: length(key) > 20

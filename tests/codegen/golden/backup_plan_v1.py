@@ -7,42 +7,49 @@ from datetime import date, datetime, timedelta
 from typing import Literal, TypedDict
 
 from vesper.kernels.array import min as array_min
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import day as date_day
-from vesper.kernels.date import from_parts as date_from_parts
-from vesper.kernels.date import month as date_month
-from vesper.kernels.date import to_timestamp as date_to_timestamp
-from vesper.kernels.date import weekday_number as date_weekday_number
-from vesper.kernels.date import year as date_year
+from vesper.kernels.date import (
+    add_months as date_add_months,
+    day as date_day,
+    from_parts as date_from_parts,
+    month as date_month,
+    to_timestamp as date_to_timestamp,
+    weekday_number as date_weekday_number,
+    year as date_year,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import add as duration_add
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_milliseconds as duration_from_milliseconds
-from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.duration import multiply as duration_multiply
-from vesper.kernels.duration import parse as duration_parse
-from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.duration import (
+    add as duration_add,
+    divide as duration_divide,
+    from_milliseconds as duration_from_milliseconds,
+    from_minutes as duration_from_minutes,
+    multiply as duration_multiply,
+    parse as duration_parse,
+    sum as duration_sum,
+)
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.timestamp import add as timestamp_add
-from vesper.kernels.timestamp import day as timestamp_day
-from vesper.kernels.timestamp import epoch_microseconds as timestamp_epoch_microseconds
-from vesper.kernels.timestamp import from_epoch_microseconds as timestamp_from_epoch_microseconds
-from vesper.kernels.timestamp import hour as timestamp_hour
-from vesper.kernels.timestamp import microsecond as timestamp_microsecond
-from vesper.kernels.timestamp import minute as timestamp_minute
-from vesper.kernels.timestamp import month as timestamp_month
-from vesper.kernels.timestamp import second as timestamp_second
-from vesper.kernels.timestamp import subtract as timestamp_subtract
-from vesper.kernels.timestamp import text as timestamp_text
-from vesper.kernels.timestamp import to_date as timestamp_to_date
-from vesper.kernels.timestamp import year as timestamp_year
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    pad_start as text_pad_start,
+)
+from vesper.kernels.timestamp import (
+    add as timestamp_add,
+    day as timestamp_day,
+    epoch_microseconds as timestamp_epoch_microseconds,
+    from_epoch_microseconds as timestamp_from_epoch_microseconds,
+    hour as timestamp_hour,
+    microsecond as timestamp_microsecond,
+    minute as timestamp_minute,
+    month as timestamp_month,
+    second as timestamp_second,
+    subtract as timestamp_subtract,
+    text as timestamp_text,
+    to_date as timestamp_to_date,
+    year as timestamp_year,
+)
 from vesper.kernels.value import max as value_max
 
 
@@ -217,7 +224,7 @@ def backup_plan_v1(
         )
 
     # postcondition, line 43: from_epoch_microseconds(micros) == next_run
-    if not timestamp_from_epoch_microseconds(micros) == next_run:
+    if timestamp_from_epoch_microseconds(micros) != next_run:
         raise ContractBroken("postcondition", 4, {"micros": micros, "next_run": next_run})
 
     return {

@@ -6,42 +6,45 @@ together."""
 
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import chunks as array_chunks
-from vesper.kernels.array import contains as array_contains
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import index_of as array_index_of
-from vesper.kernels.array import max as array_max
-from vesper.kernels.array import replace_at as array_replace_at
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import sort as array_sort
+from vesper.kernels.array import (
+    append as array_append,
+    chunks as array_chunks,
+    contains as array_contains,
+    first as array_first,
+    flatten as array_flatten,
+    index_of as array_index_of,
+    max as array_max,
+    replace_at as array_replace_at,
+    reverse as array_reverse,
+    sort as array_sort,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import sum as integer_sum
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import keys as map_keys
-from vesper.kernels.map import merge as map_merge
-from vesper.kernels.map import put as map_put
-from vesper.kernels.map import remove as map_remove
-from vesper.kernels.map import values as map_values
+from vesper.kernels.integer import checked, sum as integer_sum, text as integer_text
+from vesper.kernels.map import (
+    at as map_at,
+    contains as map_contains,
+    entries_of,
+    get as map_get,
+    keys as map_keys,
+    map_of,
+    merge as map_merge,
+    put as map_put,
+    remove as map_remove,
+    values as map_values,
+)
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.set import contains as set_contains
-from vesper.kernels.set import difference as set_difference
-from vesper.kernels.set import intersection as set_intersection
-from vesper.kernels.set import is_disjoint as set_is_disjoint
-from vesper.kernels.set import is_subset as set_is_subset
-from vesper.kernels.set import put as set_put
-from vesper.kernels.set import remove as set_remove
-from vesper.kernels.set import to_array as set_to_array
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import join as text_join
+from vesper.kernels.set import (
+    contains as set_contains,
+    difference as set_difference,
+    intersection as set_intersection,
+    is_disjoint as set_is_disjoint,
+    is_subset as set_is_subset,
+    put as set_put,
+    remove as set_remove,
+    to_array as set_to_array,
+)
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Change(TypedDict):
@@ -132,7 +135,7 @@ def basket_rules_v1(
     given = frozenset(
         gift
         for sku, gift in entries_of(gift_for)
-        if map_contains(allowed, sku) and not gift in banned
+        if map_contains(allowed, sku) and gift not in banned
     )
 
     # step gifts, line 62
@@ -188,7 +191,7 @@ def basket_rules_v1(
     # output coupons, line 82
     coupons_: list[str] = (
         array_replace_at(codes, optional_require(array_index_of(codes, "STAFF")), "(staff only)")
-        if len(codes) > 0 and array_contains(codes, "STAFF") and not "staff" in customer
+        if len(codes) > 0 and array_contains(codes, "STAFF") and "staff" not in customer
         else codes
     )
 
@@ -218,11 +221,11 @@ def basket_rules_v1(
         raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
-    if not is_empty == (len(new_basket) == 0):
+    if is_empty != (len(new_basket) == 0):
         raise ContractBroken("postcondition", 2, {"is_empty": is_empty, "basket": new_basket})
 
     # postcondition, line 48: NOT is_empty => largest IS NOT NULL
-    if not (not not is_empty or largest_ is not None):
+    if not (is_empty or largest_ is not None):
         raise ContractBroken("postcondition", 3, {"is_empty": is_empty, "largest": largest_})
 
     # postcondition, line 49: is_subset(customer, rights)

@@ -6,12 +6,10 @@
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import largest, smallest
-from vesper.kernels.array import at as array_at
+from vesper.kernels.array import at as array_at, largest, smallest
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of, map_of, map_of_members
+from vesper.kernels.map import at as map_at, entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import members_in_order
 

@@ -6,19 +6,23 @@
 from datetime import date, datetime
 from typing import Literal, TypedDict
 
-from vesper.kernels.date import add_business_days as date_add_business_days
-from vesper.kernels.date import business_days_between as date_business_days_between
-from vesper.kernels.date import days_between as date_days_between
-from vesper.kernels.date import is_business_day as date_is_business_day
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import weekday as date_weekday
+from vesper.kernels.date import (
+    add_business_days as date_add_business_days,
+    business_days_between as date_business_days_between,
+    days_between as date_days_between,
+    is_business_day as date_is_business_day,
+    text as date_text,
+    weekday as date_weekday,
+)
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import concat as text_concat
-from vesper.kernels.timestamp import hour as timestamp_hour
-from vesper.kernels.timestamp import to_date as timestamp_to_date
-from vesper.kernels.timestamp import year as timestamp_year
+from vesper.kernels.timestamp import (
+    hour as timestamp_hour,
+    to_date as timestamp_to_date,
+    year as timestamp_year,
+)
 
 
 class Success(TypedDict):
@@ -126,7 +130,7 @@ def business_days_v1(
         )
 
     # postcondition, line 32: deliver_on NOT IN holidays AND arrives NOT IN weekend
-    if not (not deliver_on in holidays and not arrives in weekend):
+    if not (deliver_on not in holidays and arrives not in weekend):
         raise ContractBroken(
             "postcondition",
             1,
@@ -140,7 +144,7 @@ def business_days_v1(
 
     # postcondition, line 33: business_days_between(dispatch_on, deliver_on, holidays, weekend) ==
     #   transit
-    if not date_business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit:
+    if date_business_days_between(dispatch_on, deliver_on, holidays, weekend) != transit:
         raise ContractBroken(
             "postcondition",
             2,
@@ -154,7 +158,7 @@ def business_days_v1(
         )
 
     # postcondition, line 34: wanted_by IS NULL => is_in_time AND days_to_spare IS NULL
-    if not (wanted_by is not None or is_in_time and days_to_spare is None):
+    if not (wanted_by is not None or (is_in_time and days_to_spare is None)):
         raise ContractBroken(
             "postcondition",
             3,

@@ -7,31 +7,40 @@ right."""
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import chunks as array_chunks
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import range as array_range
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import (
+    at as array_at,
+    chunks as array_chunks,
+    concat as array_concat,
+    range as array_range,
+    take as array_take,
+)
 from vesper.kernels.boolean import text as boolean_text
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import parse as decimal_parse
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    parse as decimal_parse,
+    to_integer as decimal_to_integer,
+)
+from vesper.kernels.integer import (
+    checked,
+    checked_sum,
+    mod as integer_mod,
+    rem as integer_rem,
+    text as integer_text,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import code_point as text_code_point
-from vesper.kernels.text import code_points as text_code_points
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import is_digits as text_is_digits
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.text import reverse as text_reverse
-from vesper.kernels.text import starts_with as text_starts_with
+from vesper.kernels.text import (
+    code_point as text_code_point,
+    code_points as text_code_points,
+    concat as text_concat,
+    from_code_point as text_from_code_point,
+    is_digits as text_is_digits,
+    join as text_join,
+    pad_start as text_pad_start,
+    reverse as text_reverse,
+    starts_with as text_starts_with,
+)
 
 D_97: Final = Decimal("97")
 
@@ -77,15 +86,15 @@ def check_digits_v1(
         raise ContractBroken("precondition", 0, {"scheme": scheme, "number": number})
 
     # precondition, line 38: scheme == ean13 => length(number) <= 12
-    if not (not scheme == "ean13" or len(number) <= 12):
+    if not (scheme != "ean13" or len(number) <= 12):
         raise ContractBroken("precondition", 1, {"scheme": scheme, "number": number})
 
     # precondition, line 39: scheme == isbn10 => length(number) <= 9
-    if not (not scheme == "isbn10" or len(number) <= 9):
+    if not (scheme != "isbn10" or len(number) <= 9):
         raise ContractBroken("precondition", 2, {"scheme": scheme, "number": number})
 
     # precondition, line 40: scheme == damm => length(number) <= 4
-    if not (not scheme == "damm" or len(number) <= 4):
+    if not (scheme != "damm" or len(number) <= 4):
         raise ContractBroken("precondition", 3, {"scheme": scheme, "number": number})
 
     # step padded, line 49
@@ -194,12 +203,12 @@ def check_digits_v1(
     # output warning, line 84
     warning = (
         text_concat(text_concat(text_concat("expected ", digit), ", got "), given)
-        if given is not None and not given == digit
+        if given is not None and given != digit
         else text_concat("right: ", boolean_text(given is not None))
     )
 
     # postcondition, line 42: length(digit) == (IF scheme == mod97 THEN 2 ELSE 1)
-    if not len(digit) == (2 if scheme == "mod97" else 1):
+    if len(digit) != (2 if scheme == "mod97" else 1):
         raise ContractBroken("postcondition", 0, {"digit": digit, "scheme": scheme})
 
     # postcondition, line 43: starts_with(reverse(full), reverse(digit))

@@ -1,21 +1,18 @@
 # AUTO-GENERATED - DO NOT EDIT
 # checkout_v1, from nodes/orders/checkout_v1.vsp
-# semantic hash 6762c52de8aaec5f5d47b6033e10b3985b1e7fa4b2c5d9cd763ce14d51a2ff1f
+# semantic hash 1681ccaa3b7c808aa84a713474322699ee632a0e1c18eea999b30095fc34ac1f
 """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text
 from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import put as map_put
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.map import get as map_get, put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 from .order_pricing_v1 import order_pricing_v1
 from .payment_decision_v1 import payment_decision_v1
@@ -57,10 +54,6 @@ class Reserved(TypedDict):
     pieces: dict[str, int]
 
 
-class ReleasePart(TypedDict):
-    released: int
-
-
 class Paid(TypedDict):
     transaction_id: str
     status: Literal["completed", "pending"]
@@ -85,7 +78,7 @@ class Success(TypedDict):
 
 def check_postconditions(*, outcome: Literal["paid", "review"], transaction_id: str | None) -> None:
     # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
-    if not (not outcome == "paid" or transaction_id is not None):
+    if not (outcome != "paid" or transaction_id is not None):
         raise ContractBroken(
             "postcondition", 0, {"outcome": outcome, "transaction_id": transaction_id}
         )
@@ -130,7 +123,7 @@ def checkout_v1(
         raise ContractBroken("constraint", 5, {"basket": basket})
 
     # constraint, line 21: length(country) == 2
-    if not len(country) == 2:
+    if len(country) != 2:
         raise ContractBroken("constraint", 6, {"country": country})
 
     # constraint, line 22: user_age_days >= 0
@@ -155,12 +148,11 @@ def checkout_v1(
             ],
         )
     except FAILURES as failure:
-        if code_of(failure) == "contract_broken":
-            raise DeclaredError(
-                {"error_code": "no_price", "message": "something in the basket has no price"}
-            )
-        else:
+        if code_of(failure) != "contract_broken":
             raise
+        raise DeclaredError(
+            {"error_code": "no_price", "message": "something in the basket has no price"}
+        ) from failure
 
     # step total, line 55
     total = decimal_round(price["total"], 2, "half_even")
@@ -178,18 +170,20 @@ def checkout_v1(
             user_age_days=user_age_days,
         )
     except FAILURES as failure:
-        if code_of(failure) == "contract_broken":
-            judged = Judged(decision="decline", fee=D_0, risk=100, new_balance=balance)
-        else:
+        if code_of(failure) != "contract_broken":
             raise
+        judged = Judged(decision="decline", fee=D_0, risk=100, new_balance=balance)
 
     # raise_2, line 66
     if judged["decision"] == "decline":
-        message = text_concat(
-            text_concat(
-                text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "
-            ),
-            integer_text(judged["risk"]),
+        message = text_join(
+            [
+                "a payment of ",
+                decimal_text(total),
+                " is declined, at a risk of ",
+                integer_text(judged["risk"]),
+            ],
+            "",
         )
 
         raise DeclaredError({"error_code": "declined", "message": message})
@@ -222,7 +216,7 @@ def checkout_v1(
     except FAILURES as failure:
         if code_of(failure) in ("unknown_article", "out_of_stock"):
             # step release_part, line 84
-            release_part: ReleasePart = yield from call_node(
+            yield from call_node(
                 "release_part",
                 stock_release_v1,
                 now,
@@ -231,10 +225,10 @@ def checkout_v1(
             )
             raise DeclaredError(
                 {"error_code": "out_of_stock", "message": "not all of the basket is in stock"}
-            )
+            ) from failure
         else:
             # step release_rest, line 91
-            release_rest: ReleasePart = yield from call_node(
+            yield from call_node(
                 "release_rest",
                 stock_release_v1,
                 now,
@@ -271,7 +265,7 @@ def checkout_v1(
     except FAILURES as failure:
         if code_of(failure) == "card_declined":
             # step release_declined, line 107
-            release_declined: ReleasePart = yield from call_node(
+            yield from call_node(
                 "release_declined",
                 stock_release_v1,
                 now,
@@ -283,11 +277,11 @@ def checkout_v1(
                     "error_code": "card_declined",
                     "message": "the card was declined; nothing is reserved any more",
                 }
-            )
+            ) from failure
         elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
             message = text_concat(decimal_text(total), " could not be paid; the basket waits")
 
-            raise DeclaredError({"error_code": "payment_failed", "message": message})
+            raise DeclaredError({"error_code": "payment_failed", "message": message}) from failure
         else:
             raise
 

@@ -7,32 +7,34 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import get as array_get
-from vesper.kernels.array import range as array_range
+from vesper.kernels.array import (
+    at as array_at,
+    concat as array_concat,
+    get as array_get,
+    range as array_range,
+)
 from vesper.kernels.date import parse as date_parse
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.decimal import exact_decimals, parse as decimal_parse
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import rem as integer_rem
+from vesper.kernels.integer import checked, rem as integer_rem
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import contains as text_contains
-from vesper.kernels.text import ends_with as text_ends_with
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import index_of as text_index_of
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import reverse as text_reverse
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import split as text_split
-from vesper.kernels.text import starts_with as text_starts_with
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.text import trim_start as text_trim_start
-from vesper.kernels.text import upper as text_upper
+from vesper.kernels.text import (
+    concat as text_concat,
+    contains as text_contains,
+    ends_with as text_ends_with,
+    from_code_point as text_from_code_point,
+    index_of as text_index_of,
+    join as text_join,
+    replace as text_replace,
+    reverse as text_reverse,
+    slice as text_slice,
+    split as text_split,
+    starts_with as text_starts_with,
+    trim as text_trim,
+    trim_start as text_trim_start,
+    upper as text_upper,
+)
 
 
 class Success(TypedDict):
@@ -62,11 +64,11 @@ def csv_line_v1(
         raise ContractBroken("constraint", 1, {"line": line})
 
     # precondition, line 22: rem(length(split(line, '"')), 2) == 1
-    if not integer_rem(len(text_split(line, '"')), 2) == 1:
+    if integer_rem(len(text_split(line, '"')), 2) != 1:
         raise ContractBroken("precondition", 0, {"line": line})
 
     # precondition, line 23: NOT line CONTAINS from_code_point(10)
-    if not not text_contains(line, text_from_code_point(10)):
+    if text_contains(line, text_from_code_point(10)):
         raise ContractBroken("precondition", 1, {"line": line})
 
     # step mark, line 32

@@ -6,16 +6,15 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import keys as map_keys
+from vesper.kernels.decimal import (
+    divide as decimal_divide,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
+from vesper.kernels.map import at as map_at, entries_of, get as map_get, keys as map_keys
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.value import max as value_max
-from vesper.kernels.value import min as value_min
+from vesper.kernels.value import max as value_max, min as value_min
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")

@@ -1,23 +1,22 @@
 # AUTO-GENERATED - DO NOT EDIT
 # dunning_v1, from nodes/payments/dunning_v1.vsp
-# semantic hash 7ce4e1a05f431891c4a4d63f67459d96bc686a2644e4ff440696ad273bb33ce0
+# semantic hash fb55cf2f290b1acd2636bb8f909d3d2a22b0543a7cfecab822bcb117dacb96a6
 """Remind who has not paid - a mail, then letters with fees, then a collection agency."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.json import Json, from_value as json_from_value, parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_0: Final = Decimal("0")
 D_1_5: Final = Decimal("1.5")
@@ -53,7 +52,7 @@ def check_postconditions(
     sent_at: datetime | None,
 ) -> None:
     # postcondition, line 32: due == old(amount) + fee
-    if not due == amount + fee:
+    if due != amount + fee:
         raise ContractBroken("postcondition", 0, {"due": due, "amount": amount, "fee": fee})
 
     # postcondition, line 33: level <= 4
@@ -61,7 +60,7 @@ def check_postconditions(
         raise ContractBroken("postcondition", 1, {"level": level})
 
     # postcondition, line 34: sent == nothing => sent_at IS NULL
-    if not (not sent == "nothing" or sent_at is None):
+    if not (sent != "nothing" or sent_at is None):
         raise ContractBroken("postcondition", 2, {"sent": sent, "sent_at": sent_at})
 
 
@@ -150,7 +149,7 @@ def dunning_v1(
                 )
 
             # step send_mail, line 71
-            send_mail: Json = yield Request(
+            yield Request(
                 "send_mail",
                 "http_request",
                 "keyed",
@@ -161,20 +160,17 @@ def dunning_v1(
                     "body": json_from_value(
                         {
                             "to": email,
-                            "text": text_concat(
-                                text_concat(
-                                    text_concat(
-                                        text_concat(
-                                            text_concat(
-                                                text_concat("Invoice ", invoice_id), " over "
-                                            ),
-                                            decimal_text(amount),
-                                        ),
-                                        " is open for ",
-                                    ),
+                            "text": text_join(
+                                [
+                                    "Invoice ",
+                                    invoice_id,
+                                    " over ",
+                                    decimal_text(amount),
+                                    " is open for ",
                                     integer_text(days_overdue),
-                                ),
-                                " days.",
+                                    " days.",
+                                ],
+                                "",
                             ),
                         },
                         "{to: string, text: string}",
@@ -187,28 +183,32 @@ def dunning_v1(
             choice: Literal["nothing", "mail", "letter", "agency"]
             if climb["level"] < 4:
                 # step print, line 87
-                print: Json = yield Request(
+                yield Request(
                     "print",
                     "http_request",
                     "probe",
                     {"provider": "printer", "method": "POST"},
                     {
-                        "endpoint": text_concat(
-                            text_concat(
-                                text_concat("/letters/", text_percent_encode(invoice_id)), "/"
-                            ),
-                            text_percent_encode(integer_text(climb["level"])),
+                        "endpoint": text_join(
+                            [
+                                "/letters/",
+                                text_percent_encode(invoice_id),
+                                "/",
+                                text_percent_encode(integer_text(climb["level"])),
+                            ],
+                            "",
                         ),
                         "body": json_from_value(
                             {
-                                "text": text_concat(
-                                    text_concat(
-                                        text_concat(
-                                            text_concat("You owe us ", decimal_text(due)), ", "
-                                        ),
+                                "text": text_join(
+                                    [
+                                        "You owe us ",
+                                        decimal_text(due),
+                                        ", ",
                                         decimal_text(climb["fee"]),
-                                    ),
-                                    " of it for our trouble.",
+                                        " of it for our trouble.",
+                                    ],
+                                    "",
                                 ),
                                 "level": climb["level"],
                             },
@@ -234,10 +234,9 @@ def dunning_v1(
                         },
                     )
                 except FAILURES as failure:
-                    if code_of(failure) == "http_409":
-                        hand_over = json_parse("null")
-                    else:
+                    if code_of(failure) != "http_409":
                         raise
+                    hand_over = json_parse("null")
                 choice = "agency"
             sent_ = choice
 

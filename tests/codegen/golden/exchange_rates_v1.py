@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # exchange_rates_v1, from nodes/finance/exchange_rates_v1.vsp
-# semantic hash 237e669bf60b27a1d0b021762642743c2cd8c72479a1540ae287cc283624f5c4
+# semantic hash a4328c0d6a6d32e88e2997b46cb54bb3a777093b23548e5a2499ec5204cc2efb
 """The rate between two currencies, from the cache, the bank or, when the bank is away, the last
 known one."""
 
@@ -8,14 +8,15 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text, unsigned_zero
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.raised import DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_MINUS_1: Final = Decimal("-1")
 D_0: Final = Decimal("0")
@@ -48,14 +49,14 @@ def exchange_rates_v1(
         return {"rate": D_1, "converted": amount, "source": "same"}
 
     # step pair, line 30
-    pair = text_concat(text_concat(enum_text(base), "/"), enum_text(quote))
+    pair = text_join([enum_text(base), "/", enum_text(quote)], "")
 
     # step cached, line 34
     try:
         cached: Decimal | None = yield Request(
             "cached", "cache_get", "read", {"cache": "rates"}, {"key": pair}
         )
-    except FAILURES as failure:
+    except FAILURES:
         cached = None
 
     # return_2, line 43
@@ -73,9 +74,14 @@ def exchange_rates_v1(
             "read",
             {"provider": "bank", "method": "GET"},
             {
-                "endpoint": text_concat(
-                    text_concat(text_concat("/rates/", text_percent_encode(enum_text(base))), "/"),
-                    text_percent_encode(enum_text(quote)),
+                "endpoint": text_join(
+                    [
+                        "/rates/",
+                        text_percent_encode(enum_text(base)),
+                        "/",
+                        text_percent_encode(enum_text(quote)),
+                    ],
+                    "",
                 ),
                 "query": {"places": 6},
             },
@@ -84,7 +90,7 @@ def exchange_rates_v1(
         if code_of(failure) == "http_404":
             message = text_concat("the bank has no rate for ", pair)
 
-            raise DeclaredError({"error_code": "no_rate", "message": message})
+            raise DeclaredError({"error_code": "no_rate", "message": message}) from failure
         elif (
             code_of(failure) in ("timeout", "unavailable")
             or http_class(code_of(failure)) == "http_5xx"
@@ -103,12 +109,11 @@ def exchange_rates_v1(
                     {"bind": {"pair": pair}},
                 )
             except FAILURES as failure_:
-                if code_of(failure_) == "not_found":
-                    message = text_concat("the bank is away, and there never was a rate for ", pair)
-
-                    raise DeclaredError({"error_code": "no_rate", "message": message})
-                else:
+                if code_of(failure_) != "not_found":
                     raise
+                message = text_concat("the bank is away, and there never was a rate for ", pair)
+
+                raise DeclaredError({"error_code": "no_rate", "message": message}) from failure_
             converted = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
 
             return {"rate": noted, "converted": converted, "source": "last_known"}
@@ -119,9 +124,8 @@ def exchange_rates_v1(
 
     # validation_3, line 75
     if not answer["rate"] > D_0:
-        message = text_concat(
-            text_concat(text_concat("the bank's rate for ", pair), " is "),
-            decimal_text(answer["rate"]),
+        message = text_join(
+            ["the bank's rate for ", pair, " is ", decimal_text(answer["rate"])], ""
         )
 
         raise DeclaredError({"error_code": "bad_rate", "message": message})
@@ -135,7 +139,7 @@ def exchange_rates_v1(
             {"cache": "rates", "ttl_us": "600000000"},
             {"key": pair, "value": answer["rate"]},
         )
-    except FAILURES as failure:
+    except FAILURES:
         remember = False
 
     # step write_down, line 88

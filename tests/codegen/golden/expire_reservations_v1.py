@@ -109,21 +109,20 @@ def expire_reservations_v1(
                         {"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
                     )
                 except FAILURES as failure:
-                    if code_of(failure) == "conflict":
-                        # step reopen, line 61
-                        reopen: int = yield Request(
-                            path("reopen", iterations),
-                            "database_write",
-                            "txn",
-                            {
-                                "database": "main",
-                                "sql": "UPDATE reservations SET state = :set_state WHERE reservation_id = :id",
-                            },
-                            {"bind": {"id": row["reservation_id"], "set_state": "open"}},
-                        )
-                        give_back = 0
-                    else:
+                    if code_of(failure) != "conflict":
                         raise
+                    # step reopen, line 61
+                    yield Request(
+                        path("reopen", iterations),
+                        "database_write",
+                        "txn",
+                        {
+                            "database": "main",
+                            "sql": "UPDATE reservations SET state = :set_state WHERE reservation_id = :id",
+                        },
+                        {"bind": {"id": row["reservation_id"], "set_state": "open"}},
+                    )
+                    give_back = 0
             else:
                 give_back = None
             keep(collected, "" if give_back is None or give_back == 0 else row["sku"])
@@ -135,10 +134,9 @@ def expire_reservations_v1(
                 break
         work = Work(released=released, lost=lost, collected=collected)
     except FAILURES as failure:
-        if code_of(failure) in ("timeout", "unavailable"):
-            work = Work(released=0, lost=0, collected=[])
-        else:
+        if code_of(failure) not in ("timeout", "unavailable"):
             raise
+        work = Work(released=0, lost=0, collected=[])
 
     # output released, line 79
     released = work["released"]

@@ -7,15 +7,21 @@ types."""
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import largest, smallest
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import avg as decimal_avg
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import (
+    enumerate as array_enumerate,
+    first as array_first,
+    largest,
+    last as array_last,
+    reverse as array_reverse,
+    smallest,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    avg as decimal_avg,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -26,14 +32,19 @@ from vesper.kernels.forms import (
     sorted_by,
     taken_while,
 )
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import div_floor as integer_div_floor
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import from_entries as map_from_entries
-from vesper.kernels.map import keys as map_keys
+from vesper.kernels.integer import (
+    avg as integer_avg,
+    checked,
+    div_floor as integer_div_floor,
+    mod as integer_mod,
+)
+from vesper.kernels.map import (
+    entries as map_entries,
+    entries_of,
+    from_entries as map_from_entries,
+    keys as map_keys,
+    map_of,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import join as text_join
 
@@ -248,22 +259,18 @@ def forms_v1(
     worth = (
         sum(
             (
-                [
-                    net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
-                    for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
-                ][0]
+                net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
                 for each in lines
+                for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
             ),
             D_0,
         )
         + [
             sum(
                 (
-                    [
-                        net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
-                        for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
-                    ][0]
+                    net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
                     for each_ in of
+                    for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
                 ),
                 D_0,
             )
@@ -307,13 +314,12 @@ def forms_v1(
     # step wanted, line 100
     wanted = (
         most == 3
-        or most is not None
-        and most > 100
+        or (most is not None and most > 100)
         or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 
     # step names, line 101
-    names = text_join([upper_of for upper_of in sorted(codes)], "-")
+    names = text_join(sorted(codes), "-")
 
     # step empty, line 102
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
@@ -379,13 +385,7 @@ def forms_v1(
         raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not (
-        cheapest is None
-        or [
-            [Decimal(qty) * price for price in [cheapest["price"]]][0] for qty in [cheapest["qty"]]
-        ][0]
-        <= D_1000000
-    ):
+    if not (cheapest is None or Decimal(cheapest["qty"]) * cheapest["price"] <= D_1000000):
         raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
 
     # postcondition, line 7: length(code) > 0

@@ -6,9 +6,7 @@
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import div as decimal_div, divide as decimal_divide, exact_decimals
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
@@ -79,7 +77,7 @@ def fraud_score_v1(
         raise ContractBroken("constraint", 5, {"history": history})
 
     # constraint, line 16: length(home) == 2
-    if not len(home) == 2:
+    if len(home) != 2:
         raise ContractBroken("constraint", 6, {"home": home})
 
     # constraint, line 17: limit >= 0
@@ -104,7 +102,7 @@ def fraud_score_v1(
     signals: list[SignalsItem] = [
         SignalsItem(
             name="new_country",
-            found=purchase["country"] != home and not purchase["country"] in known,
+            found=purchase["country"] != home and purchase["country"] not in known,
         ),
         SignalsItem(name="far_from_usual", found=usual > D_0 and purchase["amount"] > usual * D_5),
         SignalsItem(name="at_night", found=purchase["hour"] < 5),
@@ -137,7 +135,7 @@ def fraud_score_v1(
         raise ContractBroken("postcondition", 0, {"score": score})
 
     # postcondition, line 31: length(reasons) == 0 => decision == accept
-    if not (not len(reasons) == 0 or decision == "accept"):
+    if not (len(reasons) != 0 or decision == "accept"):
         raise ContractBroken("postcondition", 1, {"reasons": reasons, "decision": decision})
 
     return {"score": score, "reasons": reasons, "decision": decision}

@@ -7,9 +7,7 @@ from decimal import Decimal
 from typing import Final, TypedDict
 
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import json_literal
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.json import cast as json_cast, json_literal, parse as json_parse
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")

@@ -7,18 +7,17 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import parse as decimal_parse
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.decimal import div as decimal_div, exact_decimals, parse as decimal_parse
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import at as map_at
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import index_of as text_index_of
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import slice as text_slice
+from vesper.kernels.text import (
+    at as text_at,
+    concat as text_concat,
+    index_of as text_index_of,
+    join as text_join,
+    replace as text_replace,
+    slice as text_slice,
+)
 from vesper.kernels.value import min as value_min
 
 D_1: Final = Decimal("1")
@@ -73,8 +72,9 @@ def iban_check_v1(iban: str) -> Success:
 
     # step values, line 25
     values = [
-        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0]
+        99 if value is None else value
         for i in array_range(0, len(moved), 1)
+        for value in [text_index_of(LETTERS, text_at(moved, i))]
     ]
 
     # step digits, line 27
@@ -96,7 +96,7 @@ def iban_check_v1(iban: str) -> Success:
         reason = "too_long"
     elif any(v > 35 for v in values):
         reason = "bad_character"
-    elif not country in LENGTHS:
+    elif country not in LENGTHS:
         reason = "unknown_country"
     elif map_at(LENGTHS, country) != len(compact):
         reason = "wrong_length"

@@ -1,28 +1,31 @@
 # AUTO-GENERATED - DO NOT EDIT
 # internal_rate_v1, from nodes/finance/internal_rate_v1.vsp
-# semantic hash 89d03f5d4db13a915f5bd52abb2c61b76594f09288fc224d08aadd1ae1308fb4
+# semantic hash 888594f5e22d19d94208aafbbc4c926cd6e8bd246a403b9a3330439268154804
 """Find the rate at which an investment neither gains nor loses, by halving an interval until it is
 narrow."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.decimal import abs as decimal_abs
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import sum as decimal_sum
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.array import (
+    append as array_append,
+    at as array_at,
+    last as array_last,
+    reverse as array_reverse,
+)
+from vesper.kernels.decimal import (
+    abs as decimal_abs,
+    divide as decimal_divide,
+    exact_decimals,
+    round as decimal_round,
+    sum as decimal_sum,
+    text as decimal_text,
+)
 from vesper.kernels.flow import FAILURES, code_of, counted, one_of
 from vesper.kernels.forms import fold, taken_while
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import join as text_join
 
 D_MINUS_0_9: Final = Decimal("-0.9")
 D_0: Final = Decimal("0")
@@ -92,20 +95,17 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
             )
             < D_0
         ):
-            message = text_concat(
-                text_concat(
-                    text_concat(
-                        text_concat(
-                            text_concat(
-                                text_concat("no rate between ", decimal_text(LOWEST)), " and "
-                            ),
-                            decimal_text(HIGHEST),
-                        ),
-                        " fits ",
-                    ),
+            message = text_join(
+                [
+                    "no rate between ",
+                    decimal_text(LOWEST),
+                    " and ",
+                    decimal_text(HIGHEST),
+                    " fits ",
                     integer_text(len(flows)),
-                ),
-                " flows",
+                    " flows",
+                ],
+                "",
             )
 
             raise DeclaredError({"error_code": "no_rate", "message": message})
@@ -134,14 +134,11 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
                 )
             search = Search(low=low, high=high, rounds=rounds)
         except FAILURES as failure:
-            if code_of(failure) == "loop_limit":
-                message = text_concat(
-                    text_concat("not within ", decimal_text(precision)), " after 64 rounds"
-                )
-
-                raise DeclaredError({"error_code": "loop_limit", "message": message})
-            else:
+            if code_of(failure) != "loop_limit":
                 raise
+            message = text_join(["not within ", decimal_text(precision), " after 64 rounds"], "")
+
+            raise DeclaredError({"error_code": "loop_limit", "message": message}) from failure
 
         # step balances, line 67
         sums: list[Decimal] = []

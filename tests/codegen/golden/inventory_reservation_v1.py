@@ -8,8 +8,7 @@ from typing import TypedDict
 from vesper.kernels.array import distinct as array_distinct
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import checked
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import min as value_min
 
@@ -47,7 +46,7 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
         raise ContractBroken("precondition", 0, {"stock": stock})
 
     # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
-    if not len(array_distinct([line["sku"] for line in order])) == len(order):
+    if len(array_distinct([line["sku"] for line in order])) != len(order):
         raise ContractBroken("precondition", 1, {"order": order})
 
     # step reserved, line 34

@@ -1,31 +1,31 @@
 # AUTO-GENERATED - DO NOT EDIT
 # invoice_lines_v1, from nodes/orders/invoice_lines_v1.vsp
-# semantic hash 6d13da3783e0640efb305d8378105fa67d760db0b087f72911e2f33f4424f6c3
+# semantic hash d06528985c0c9bcb77cf6495893d1a434e724ec846ff481c13baf1be7ed1e413
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.array import (
+    enumerate as array_enumerate,
+    first as array_first,
+    reverse as array_reverse,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    exact_decimals,
+    round as decimal_round,
+    text as decimal_text,
+    unsigned_zero,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import keep
 from vesper.kernels.forms import distinct_by
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import keys as map_keys
-from vesper.kernels.map import map_of
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.map import at as map_at, contains as map_contains, keys as map_keys, map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import difference as set_difference
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 from vesper.kernels.value import min as value_min
 
 D_0: Final = Decimal("0")
@@ -118,18 +118,18 @@ def invoice_lines_v1(
 
     # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN
     #   distinct_by(line.sku FOR line IN ordered)])
-    if not frozenset([line["sku"] for line in ordered]) == frozenset(
+    if frozenset([line["sku"] for line in ordered]) != frozenset(
         [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
     ):
         raise ContractBroken("precondition", 1, {"ordered": ordered})
 
     # precondition, line 49: length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)
-    if not len(distinct_by(lambda line: line["sku"], ordered)) == len(ordered):
+    if len(distinct_by(lambda line: line["sku"], ordered)) != len(ordered):
         raise ContractBroken("precondition", 2, {"ordered": ordered})
 
     # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) ==
     #   length(delivered)
-    if not len(distinct_by(lambda line: line["sku"], delivered)) == len(delivered):
+    if len(distinct_by(lambda line: line["sku"], delivered)) != len(delivered):
         raise ContractBroken("precondition", 3, {"delivered": delivered})
 
     # step arrived, line 58
@@ -137,9 +137,7 @@ def invoice_lines_v1(
 
     # raise_1, line 62
     if len(arrived) == 0:
-        message = text_concat(
-            text_concat("nothing of ", integer_text(len(ordered))), " lines was delivered"
-        )
+        message = text_join(["nothing of ", integer_text(len(ordered)), " lines was delivered"], "")
 
         raise DeclaredError({"error_code": "nothing_delivered", "message": message, "sku": None})
 
@@ -155,7 +153,7 @@ def invoice_lines_v1(
 
     # return_2, line 70
     if changed is not None:
-        message = text_concat(text_concat("the price of ", changed), " is another one")
+        message = text_join(["the price of ", changed, " is another one"], "")
         sku: str | None = changed
 
         raise DeclaredError({"error_code": "price_changed", "message": message, "sku": sku})
@@ -233,29 +231,20 @@ def invoice_lines_v1(
         greeting = text_concat(nobody, ",")
 
     # step letter, line 129
-    letter = text_concat(
-        text_concat(
-            text_concat(
-                text_concat(
-                    text_concat(
-                        text_concat(
-                            text_concat(
-                                text_concat(
-                                    text_concat(greeting, " your "), integer_text(len(lines))
-                                ),
-                                " lines come to ",
-                            ),
-                            decimal_text(gross),
-                        ),
-                        " with ",
-                    ),
-                    decimal_text(tax),
-                ),
-                " tax (",
-            ),
+    letter = text_join(
+        [
+            greeting,
+            " your ",
+            integer_text(len(lines)),
+            " lines come to ",
+            decimal_text(gross),
+            " with ",
+            decimal_text(tax),
+            " tax (",
             enum_text(vat),
-        ),
-        ").",
+            ").",
+        ],
+        "",
     )
 
     # output is_exact, line 140
@@ -273,11 +262,11 @@ def invoice_lines_v1(
     ends_alike = array_first([line["sku"] for line in array_reverse(ordered)]) == last_sku
 
     # postcondition, line 52: gross == net + tax
-    if not gross == net + tax:
+    if gross != net + tax:
         raise ContractBroken("postcondition", 0, {"gross": gross, "net": net, "tax": tax})
 
     # postcondition, line 53: length(lines) == length(ordered)
-    if not len(lines) == len(ordered):
+    if len(lines) != len(ordered):
         raise ContractBroken("postcondition", 1, {"lines": lines, "ordered": ordered})
 
     # postcondition, line 54: is_exact => FORALL line IN lines SATISFIES line.status == complete

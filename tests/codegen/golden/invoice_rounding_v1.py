@@ -6,9 +6,12 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.decimal import allocate as decimal_allocate
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import (
+    allocate as decimal_allocate,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")
@@ -62,11 +65,11 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
     rounded_off = exact - vat_total
 
     # postcondition, line 22: SUM(vat_lines) == vat_total
-    if not sum(vat_lines, D_0) == vat_total:
+    if sum(vat_lines, D_0) != vat_total:
         raise ContractBroken("postcondition", 0, {"vat_lines": vat_lines, "vat_total": vat_total})
 
     # postcondition, line 23: gross_total == SUM(net_amounts) + vat_total
-    if not gross_total == sum(net_amounts, D_0) + vat_total:
+    if gross_total != sum(net_amounts, D_0) + vat_total:
         raise ContractBroken(
             "postcondition",
             1,

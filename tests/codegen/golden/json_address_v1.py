@@ -6,21 +6,22 @@
 from datetime import date
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.bytes import hex as bytes_hex
-from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.bytes import utf8 as bytes_utf8
+from vesper.kernels.bytes import hex as bytes_hex, sha256 as bytes_sha256, utf8 as bytes_utf8
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json, json_literal
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import field as json_field
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import get as json_get
-from vesper.kernels.json import has as json_has
-from vesper.kernels.json import item as json_item
-from vesper.kernels.json import kind as json_kind
-from vesper.kernels.json import parse as json_parse
-from vesper.kernels.json import text as json_text
+from vesper.kernels.json import (
+    Json,
+    cast as json_cast,
+    field as json_field,
+    from_value as json_from_value,
+    get as json_get,
+    has as json_has,
+    item as json_item,
+    json_literal,
+    kind as json_kind,
+    parse as json_parse,
+    text as json_text,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import pad_start as text_pad_start
 
@@ -52,7 +53,7 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     form."""
 
     # constraint, line 16: length(country) == 2
-    if not len(country) == 2:
+    if len(country) != 2:
         raise ContractBroken("constraint", 0, {"country": country})
 
     # precondition, line 33: kind(payload) == object OR kind(payload) == array OR kind(payload) ==
@@ -126,7 +127,7 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     print = bytes_hex(bytes_sha256(bytes_utf8(json_text(form))))
 
     # output is_same, line 68
-    is_same = not form != payload
+    is_same = form == payload
 
     # output tags, line 69
     tags: list[str] = json_cast(
@@ -138,11 +139,11 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
     extra: Json | None = json_get(item, "/meta")
 
     # postcondition, line 35: length(print) == 64
-    if not len(print) == 64:
+    if len(print) != 64:
         raise ContractBroken("postcondition", 0, {"print": print})
 
     # postcondition, line 36: parse_json(canonical) == to_json(address)
-    if not json_parse(canonical) == json_from_value(
+    if json_parse(canonical) != json_from_value(
         address,
         "{street: string, zip: string, city: string, country: optional<string>, since: optional<date>}",
     ):

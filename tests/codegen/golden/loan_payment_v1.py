@@ -6,11 +6,14 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import pow as decimal_pow
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    divide as decimal_divide,
+    exact_decimals,
+    pow as decimal_pow,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")
@@ -88,7 +91,7 @@ def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Su
         )
 
     # postcondition, line 20: interest == total - principal
-    if not interest == total - principal:
+    if interest != total - principal:
         raise ContractBroken(
             "postcondition", 1, {"interest": interest, "total": total, "principal": principal}
         )

@@ -1,25 +1,25 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
-# semantic hash e7cfd037b05763ba82d056ee271123c97ca920ab56d65259fb8dd23dcbbd858f
+# semantic hash 031394b451d2e786870ae3afe0e64c35314b3a86a9840e24708e36d5c00fde83
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import range as array_range
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import last as array_last, range as array_range
+from vesper.kernels.date import add_months as date_add_months, text as date_text, year as date_year
+from vesper.kernels.decimal import (
+    divide as decimal_divide,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import join as text_join
 from vesper.kernels.value import clamp as value_clamp
 
 from .loan_payment_v1 import loan_payment_v1
@@ -131,8 +131,8 @@ def loan_schedule_v1(
         # validation_2, line 63
         if not date_year(first_due) < 9900:
             error_code = "too_far"
-            message = text_concat(
-                text_concat("the first payment on ", date_text(first_due)), " is too far away"
+            message = text_join(
+                ["the first payment on ", date_text(first_due), " is too far away"], ""
             )
             check_invariants(error_code=error_code, payment=None)
 
@@ -212,11 +212,11 @@ def loan_schedule_v1(
             raise ContractBroken("postcondition", 2, {"rows": rows})
 
         # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
-        if not sum((row["repaid"] for row in rows), D_0) == principal:
+        if sum((row["repaid"] for row in rows), D_0) != principal:
             raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
 
         # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
-        if not sum((row["interest"] for row in rows), D_0) == interest_paid:
+        if sum((row["interest"] for row in rows), D_0) != interest_paid:
             raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
 
         # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
@@ -228,7 +228,7 @@ def loan_schedule_v1(
             raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
 
         # postcondition, line 52: length(rows) + months_saved == months
-        if not checked(len(rows) + months_saved) == months:
+        if checked(len(rows) + months_saved) != months:
             raise ContractBroken(
                 "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
             )

@@ -8,11 +8,13 @@ from typing import Literal, TypedDict
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import find as regex_find
-from vesper.kernels.regex import find_all as regex_find_all
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.regex import split as regex_split
+from vesper.kernels.regex import (
+    find as regex_find,
+    find_all as regex_find_all,
+    matches as regex_matches,
+    replace as regex_replace,
+    split as regex_split,
+)
 from vesper.kernels.text import slice as text_slice
 
 
@@ -91,14 +93,12 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
         )
 
     # postcondition, line 21: is_clean == (FORALL what, count IN found SATISFIES count == 0)
-    if not is_clean == all(count == 0 for what, count in entries_of(found)):
+    if is_clean != all(count == 0 for what, count in entries_of(found)):
         raise ContractBroken("postcondition", 1, {"is_clean": is_clean, "found": found})
 
     # postcondition, line 22: NOT matches(redacted,
     #   '[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24}')
-    if not not regex_matches(
-        safest, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"
-    ):
+    if regex_matches(safest, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}"):
         raise ContractBroken("postcondition", 2, {"redacted": safest})
 
     return {

@@ -7,17 +7,17 @@ from typing import Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.integer import parse as integer_parse
+from vesper.kernels.integer import checked, checked_sum, mod as integer_mod, parse as integer_parse
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import is_digits as text_is_digits
-from vesper.kernels.text import repeat as text_repeat
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import starts_with as text_starts_with
+from vesper.kernels.text import (
+    at as text_at,
+    concat as text_concat,
+    is_digits as text_is_digits,
+    repeat as text_repeat,
+    replace as text_replace,
+    slice as text_slice,
+    starts_with as text_starts_with,
+)
 
 
 class Success(TypedDict):
@@ -42,15 +42,9 @@ def luhn_check_v1(number: str) -> Success:
 
     # step weights, line 20
     weights = [
-        [
-            d
-            if integer_mod(i, 2) == 0
-            else checked(checked(d * 2) - 9)
-            if d > 4
-            else checked(d * 2)
-            for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]
-        ][0]
+        d if integer_mod(i, 2) == 0 else checked(checked(d * 2) - 9) if d > 4 else checked(d * 2)
         for i in array_range(0, len(digits) if is_card else 0, 1)
+        for d in [integer_parse(text_at(digits, checked(len(digits) - 1 - i)))]
     ]
 
     # step is_valid, line 21

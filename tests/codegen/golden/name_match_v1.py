@@ -7,30 +7,28 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import exact_decimals, round as decimal_round, text as decimal_text
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked_sum
-from vesper.kernels.integer import divide as integer_divide
+from vesper.kernels.integer import checked_sum, divide as integer_divide
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.set import intersection as set_intersection
-from vesper.kernels.set import union as set_union
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import code_points as text_code_points
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import contains as text_contains
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import pad_end as text_pad_end
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.text import reverse as text_reverse
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.text import trim_end as text_trim_end
-from vesper.kernels.text import trim_start as text_trim_start
-from vesper.kernels.text import upper as text_upper
-from vesper.kernels.text import words as text_words
+from vesper.kernels.set import intersection as set_intersection, union as set_union
+from vesper.kernels.text import (
+    at as text_at,
+    code_points as text_code_points,
+    concat as text_concat,
+    contains as text_contains,
+    join as text_join,
+    lower as text_lower,
+    pad_end as text_pad_end,
+    pad_start as text_pad_start,
+    reverse as text_reverse,
+    trim as text_trim,
+    trim_end as text_trim_end,
+    trim_start as text_trim_start,
+    upper as text_upper,
+    words as text_words,
+)
 
 D_0: Final = Decimal("0")
 D_0_5: Final = Decimal("0.5")
@@ -76,10 +74,10 @@ def name_match_v1(left: str, right: str) -> Success:
     right_text = regex_replace(text_lower(text_upper(right)), "[\\p{P}\\p{S}]+", " ")
 
     # step left_words, line 36
-    left_words = [word for word in text_words(left_text) if not word in PARTICLES]
+    left_words = [word for word in text_words(left_text) if word not in PARTICLES]
 
     # step right_words, line 37
-    right_words = [word for word in text_words(right_text) if not word in PARTICLES]
+    right_words = [word for word in text_words(right_text) if word not in PARTICLES]
 
     # step left_set, line 38
     left_set = frozenset(left_words)
@@ -149,7 +147,7 @@ def name_match_v1(left: str, right: str) -> Success:
     )
 
     # output after, line 67
-    after = left_text > right_text or left_text >= right_text and left > right
+    after = left_text > right_text or (left_text >= right_text and left > right)
 
     # postcondition, line 26: score >= 0 AND score <= 1
     if not (score >= D_0 and score <= D_1):

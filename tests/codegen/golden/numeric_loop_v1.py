@@ -9,9 +9,7 @@ from typing import TypedDict
 from vesper.kernels.array import range as array_range
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.float import divide as float_divide
-from vesper.kernels.integer import bit_and as integer_bit_and
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.integer import checked, to_float as integer_to_float
 from vesper.kernels.raised import ContractBroken
 
 
@@ -53,9 +51,9 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
     random = seed
     sum_ = 0.0
     found = 0
-    for i in items:
+    for _i in items:
         # step drawn, line 33
-        drawn = integer_bit_and(checked(checked(random * 1103515245) + 12345), 2147483647)
+        drawn = checked(checked(random * 1103515245) + 12345) & 2147483647
 
         # step x, line 34
         x = float_divide(integer_to_float(drawn), 2147483648.0)

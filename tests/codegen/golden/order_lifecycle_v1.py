@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # order_lifecycle_v1, from nodes/orders/order_lifecycle_v1.vsp
-# semantic hash 483b57d55761e1a6831ff385f4f1e5838f94123b323d0cccfb227375344555f1
+# semantic hash bb3ec130dd5efa0a623a6619dae19e969499382bdede00c49caf0c9cbbe3fadd
 """Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Success(TypedDict):
@@ -82,18 +82,14 @@ def order_lifecycle_v1(
             # raise_2, line 63
             if tracking is None:
                 error_code = "no_tracking"
-                message = text_concat(
-                    text_concat("a shipment of ", order_id), " needs its tracking number"
-                )
+                message = text_join(["a shipment of ", order_id, " needs its tracking number"], "")
                 state = None
                 check_invariants(error_code=error_code, after=None)
 
                 raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step ship_order, line 66
-            ship_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "ship_order",
                 "state_transition",
                 "txn",
@@ -103,9 +99,7 @@ def order_lifecycle_v1(
             after = "shipped"
         elif action == "deliver":
             # step deliver_order, line 76
-            deliver_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "deliver_order",
                 "state_transition",
                 "txn",
@@ -116,9 +110,7 @@ def order_lifecycle_v1(
         elif action == "cancel":
             # step cancel_order, line 81
             try:
-                cancel_order: Literal[
-                    "paid", "shipped", "cancelled", "delivered", "returned"
-                ] = yield Request(
+                yield Request(
                     "cancel_order",
                     "state_transition",
                     "txn",
@@ -126,34 +118,41 @@ def order_lifecycle_v1(
                     {"entity": order_id},
                 )
             except FAILURES as failure:
-                if code_of(failure) == "invalid_transition":
-                    error_code = "not_possible"
-                    message = text_concat(
-                        text_concat(
-                            text_concat(text_concat("order ", order_id), " is "), enum_text(now_in)
-                        ),
-                        ": what has left the house is sent back, not cancelled",
-                    )
-                    state = enum_text(now_in)
-                    check_invariants(error_code=error_code, after=None)
-
-                    raise DeclaredError(
-                        {"error_code": error_code, "message": message, "state": state}
-                    )
-                else:
+                if code_of(failure) != "invalid_transition":
                     raise
+                error_code = "not_possible"
+                message = text_join(
+                    [
+                        "order ",
+                        order_id,
+                        " is ",
+                        enum_text(now_in),
+                        ": what has left the house is sent back, not cancelled",
+                    ],
+                    "",
+                )
+                state = enum_text(now_in)
+                check_invariants(error_code=error_code, after=None)
+
+                raise DeclaredError(
+                    {"error_code": error_code, "message": message, "state": state}
+                ) from failure
             after = "cancelled"
         else:
             # conditional_3, line 97
             if (
                 now_in == "delivered"
                 and days_since_delivery > RETURN_DAYS
-                and not enum_text(actor) in STAFF
+                and enum_text(actor) not in STAFF
             ):
                 error_code = "too_late"
-                message = text_concat(
-                    text_concat(integer_text(days_since_delivery), " days are more than "),
-                    integer_text(RETURN_DAYS),
+                message = text_join(
+                    [
+                        integer_text(days_since_delivery),
+                        " days are more than ",
+                        integer_text(RETURN_DAYS),
+                    ],
+                    "",
                 )
                 state = enum_text(now_in)
                 check_invariants(error_code=error_code, after=None)
@@ -161,9 +160,7 @@ def order_lifecycle_v1(
                 raise DeclaredError({"error_code": error_code, "message": message, "state": state})
 
             # step return_order, line 102
-            return_order: Literal[
-                "paid", "shipped", "cancelled", "delivered", "returned"
-            ] = yield Request(
+            yield Request(
                 "return_order",
                 "state_transition",
                 "txn",
@@ -172,18 +169,18 @@ def order_lifecycle_v1(
             )
             after = "returned"
     except FAILURES as failure:
-        if code_of(failure) == "invalid_transition":
-            error_code = "not_possible"
-            message = text_concat(
-                text_concat(enum_text(action), " is not possible for an order that is "),
-                enum_text(now_in),
-            )
-            state = enum_text(now_in)
-            check_invariants(error_code=error_code, after=None)
-
-            raise DeclaredError({"error_code": error_code, "message": message, "state": state})
-        else:
+        if code_of(failure) != "invalid_transition":
             raise
+        error_code = "not_possible"
+        message = text_join(
+            [enum_text(action), " is not possible for an order that is ", enum_text(now_in)], ""
+        )
+        state = enum_text(now_in)
+        check_invariants(error_code=error_code, after=None)
+
+        raise DeclaredError(
+            {"error_code": error_code, "message": message, "state": state}
+        ) from failure
 
     # step publish, line 108
     publish: str = yield Request(
@@ -205,11 +202,11 @@ def order_lifecycle_v1(
     refund_due = after in ["cancelled", "returned"]
 
     # postcondition, line 42: before != after
-    if not now_in != after:
+    if now_in == after:
         raise ContractBroken("postcondition", 0, {"before": now_in, "after": after})
 
     # postcondition, line 43: refund_due == (after IN [cancelled, returned])
-    if not refund_due == (after in ["cancelled", "returned"]):
+    if refund_due != (after in ["cancelled", "returned"]):
         raise ContractBroken("postcondition", 1, {"refund_due": refund_due, "after": after})
     check_invariants(error_code=None, after=after)
 

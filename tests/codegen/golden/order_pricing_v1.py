@@ -93,7 +93,7 @@ def order_pricing_v1(items: list[Line]) -> Success:
     total = subtotal - discount + tax + shipping
 
     # postcondition, line 31: total == subtotal - discount + tax + shipping
-    if not total == subtotal - discount + tax + shipping:
+    if total != subtotal - discount + tax + shipping:
         raise ContractBroken(
             "postcondition",
             0,

@@ -6,12 +6,10 @@
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import at as array_at
+from vesper.kernels.array import at as array_at, smallest
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import at as map_at, entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 
 D_0: Final = Decimal("0")
@@ -58,7 +56,7 @@ def orders_by_city_v1(
     # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL =>
     #   order.discount <= order.total
     if not all(
-        not order["discount"] is not None or order["discount"] <= order["total"] for order in orders
+        order["discount"] is None or order["discount"] <= order["total"] for order in orders
     ):
         raise ContractBroken("precondition", 1, {"orders": orders})
 
@@ -105,10 +103,10 @@ def orders_by_city_v1(
     ]
 
     # step states, line 56
-    states: list[Literal["open", "paid", "sent"]] = [state for state in limits]
+    states: list[Literal["open", "paid", "sent"]] = list(limits)
 
     # step picked, line 57
-    picked = [id for id in sorted(wanted) if not id in [1, 2, 3]]
+    picked = [id for id in sorted(wanted) if id not in [1, 2, 3]]
 
     # step labels, line 58
     labels = [map_at(flags, flag) for flag in flags]
@@ -120,11 +118,11 @@ def orders_by_city_v1(
     swapped = map_of((name, flag) for flag, name in entries_of(flags))
 
     # postcondition, line 42: COUNT(totals) == COUNT(orders)
-    if not len(totals) == len(orders):
+    if len(totals) != len(orders):
         raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
 
     # postcondition, line 43: all_known OR COUNT(cities) > 0
-    if not (all_known or len([item for item in sorted(cities)]) > 0):
+    if not (all_known or len(cities) > 0):
         raise ContractBroken("postcondition", 1, {"all_known": all_known, "cities": cities})
 
     return {

@@ -43,7 +43,7 @@ def payment_decision_v1(
     """Decide whether a card payment goes through, what it costs and why."""
 
     # constraint, line 9: length(country) == 2
-    if not len(country) == 2:
+    if len(country) != 2:
         raise ContractBroken("constraint", 0, {"country": country})
 
     # constraint, line 10: user_age_days >= 0

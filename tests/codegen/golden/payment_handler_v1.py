@@ -1,21 +1,21 @@
 # AUTO-GENERATED - DO NOT EDIT
 # payment_handler_v1, from nodes/payments/payment_handler_v1.vsp
-# semantic hash dc9165ca31af082ce670c670e5e55e99c1630ca5b4d393cb3d939cf7f0c268d6
+# semantic hash 1ecbaf441abfc0e17b06552633f441ab9cd8ee5c20df3ac691f81baa563c358f
 """Charge a card exactly once, record the transaction and settle the order."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import scale as decimal_scale
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.decimal import (
+    scale as decimal_scale,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+)
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
-from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 
 D_0: Final = Decimal("0")
 D_100: Final = Decimal("100")
@@ -43,7 +43,7 @@ class Success(TypedDict):
 
 def check_postconditions(*, amount_charged: Decimal, amount: Decimal) -> None:
     # postcondition, line 47: amount_charged == amount
-    if not amount_charged == amount:
+    if amount_charged != amount:
         raise ContractBroken(
             "postcondition", 0, {"amount_charged": amount_charged, "amount": amount}
         )
@@ -85,7 +85,7 @@ def payment_handler_v1(
         raise ContractBroken("precondition", 0, {"amount": amount})
 
     # validation_1, line 52
-    if not text_trim(order_id) == order_id:
+    if text_trim(order_id) != order_id:
         raise DeclaredError(
             {"error_code": "bad_order_id", "message": "an order id has no spaces around it"}
         )
@@ -133,9 +133,7 @@ def payment_handler_v1(
 
     # step begin, line 75
     try:
-        begin: Literal[
-            "pending", "processing", "paid", "payment_failed", "refunded"
-        ] = yield Request(
+        yield Request(
             "begin",
             "state_transition",
             "txn",
@@ -143,12 +141,11 @@ def payment_handler_v1(
             {"entity": order_id},
         )
     except FAILURES as failure:
-        if code_of(failure) == "invalid_transition":
-            message = text_concat(text_concat("order ", order_id), " is not to be paid")
-
-            raise DeclaredError({"error_code": "order_not_pending", "message": message})
-        else:
+        if code_of(failure) != "invalid_transition":
             raise
+        message = text_join(["order ", order_id, " is not to be paid"], "")
+
+        raise DeclaredError({"error_code": "order_not_pending", "message": message}) from failure
 
     # step call_stripe_api, line 85
     try:
@@ -174,24 +171,22 @@ def payment_handler_v1(
     except FAILURES as failure:
         if code_of(failure) == "http_402":
             # step mark_declined, line 104
-            mark_declined: Literal[
-                "pending", "processing", "paid", "payment_failed", "refunded"
-            ] = yield Request(
+            yield Request(
                 "mark_declined",
                 "state_transition",
                 "txn",
                 {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
-            raise DeclaredError({"error_code": "card_declined", "message": "the card was declined"})
+            raise DeclaredError(
+                {"error_code": "card_declined", "message": "the card was declined"}
+            ) from failure
         elif (
             code_of(failure) in ("timeout", "unavailable")
             or http_class(code_of(failure)) == "http_5xx"
         ):
             # step mark_unavailable, line 107
-            mark_unavailable: Literal[
-                "pending", "processing", "paid", "payment_failed", "refunded"
-            ] = yield Request(
+            yield Request(
                 "mark_unavailable",
                 "state_transition",
                 "txn",
@@ -200,13 +195,13 @@ def payment_handler_v1(
             )
             raise DeclaredError(
                 {"error_code": "provider_unavailable", "message": "the provider did not answer"}
-            )
+            ) from failure
         else:
             raise
 
     # step record, line 110
     try:
-        record: int = yield Request(
+        yield Request(
             "record",
             "database_write",
             "txn",
@@ -228,14 +223,12 @@ def payment_handler_v1(
         )
     except FAILURES as failure:
         if code_of(failure) == "conflict":
-            message = text_concat(
-                text_concat("charge ", call_stripe_api["id"]), " is recorded already"
-            )
+            message = text_join(["charge ", call_stripe_api["id"], " is recorded already"], "")
 
-            raise DeclaredError({"error_code": "already_recorded", "message": message})
+            raise DeclaredError({"error_code": "already_recorded", "message": message}) from failure
         else:
             # step refund, line 127
-            refund: Json = yield Request(
+            yield Request(
                 "refund",
                 "http_request",
                 "keyed",
@@ -248,9 +241,7 @@ def payment_handler_v1(
             )
 
             # step mark_unrecorded, line 135
-            mark_unrecorded: Literal[
-                "pending", "processing", "paid", "payment_failed", "refunded"
-            ] = yield Request(
+            yield Request(
                 "mark_unrecorded",
                 "state_transition",
                 "txn",
@@ -260,7 +251,7 @@ def payment_handler_v1(
             raise
 
     # step settle, line 137
-    settle: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+    yield Request(
         "settle",
         "state_transition",
         "txn",

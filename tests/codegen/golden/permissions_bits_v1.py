@@ -6,29 +6,28 @@ them."""
 
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import range as array_range
+from vesper.kernels.array import at as array_at, range as array_range
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import abs as integer_abs
-from vesper.kernels.integer import bit_and as integer_bit_and
-from vesper.kernels.integer import bit_count as integer_bit_count
-from vesper.kernels.integer import bit_not as integer_bit_not
-from vesper.kernels.integer import bit_or as integer_bit_or
-from vesper.kernels.integer import bit_xor as integer_bit_xor
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import div_floor as integer_div_floor
-from vesper.kernels.integer import pow as integer_pow
-from vesper.kernels.integer import quot as integer_quot
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import shift_left as integer_shift_left
-from vesper.kernels.integer import shift_right as integer_shift_right
-from vesper.kernels.integer import sign as integer_sign
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of
+from vesper.kernels.integer import (
+    abs as integer_abs,
+    bit_count as integer_bit_count,
+    bit_not as integer_bit_not,
+    bit_or as integer_bit_or,
+    bit_xor as integer_bit_xor,
+    checked,
+    checked_sum,
+    div_floor as integer_div_floor,
+    pow as integer_pow,
+    quot as integer_quot,
+    rem as integer_rem,
+    shift_left as integer_shift_left,
+    shift_right as integer_shift_right,
+    sign as integer_sign,
+    text as integer_text,
+)
+from vesper.kernels.map import at as map_at, entries_of
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.set import is_subset as set_is_subset
-from vesper.kernels.set import members_in_order
+from vesper.kernels.set import is_subset as set_is_subset, members_in_order
 from vesper.kernels.text import join as text_join
 
 
@@ -89,7 +88,7 @@ def permissions_bits_v1(
         raise ContractBroken("constraint", 5, {"toggle": toggle})
 
     # precondition, line 30: bit_and(toggle, umask) == 0
-    if not integer_bit_and(toggle, umask) == 0:
+    if (toggle & umask) != 0:
         raise ContractBroken("precondition", 0, {"toggle": toggle, "umask": umask})
 
     # step shift, line 41
@@ -109,28 +108,24 @@ def permissions_bits_v1(
     )
 
     # step masked, line 44
-    masked = integer_bit_and(mode, integer_bit_not(umask))
+    masked = mode & integer_bit_not(umask)
 
     # step created, line 45
     created = integer_bit_xor(integer_bit_or(masked, granted), toggle)
 
     # step digits, line 46
     digits = [
-        integer_bit_and(integer_shift_right(created, checked(3 * checked(3 - i))), 7)
-        for i in array_range(0, 4, 1)
+        integer_shift_right(created, checked(3 * checked(3 - i))) & 7 for i in array_range(0, 4, 1)
     ]
 
     # step letters, line 47
     letters = ["r", "w", "x"]
 
     # step flags, line 48
-    flags = [
-        integer_bit_and(integer_shift_right(created, checked(8 - i)), 1) == 1
-        for i in array_range(0, 9, 1)
-    ]
+    flags = [(integer_shift_right(created, checked(8 - i)) & 1) == 1 for i in array_range(0, 9, 1)]
 
     # step mine, line 49
-    mine = integer_bit_and(integer_shift_right(created, shift), 7)
+    mine = integer_shift_right(created, shift) & 7
 
     # step packed, line 51
     packed = checked(-checked(integer_shift_left(created, 16) + umask))
@@ -149,11 +144,11 @@ def permissions_bits_v1(
 
     # output may, line 58
     may: frozenset[Literal["read", "write", "execute"]] = frozenset(
-        right for right, bit in entries_of(BIT_OF) if integer_bit_and(mine, bit) != 0
+        right for right, bit in entries_of(BIT_OF) if (mine & bit) != 0
     )
 
     # output is_wider, line 59
-    is_wider = integer_bit_and(created, integer_bit_not(mode)) != 0
+    is_wider = (created & integer_bit_not(mode)) != 0
 
     # output bits_set, line 60
     bits_set = integer_bit_count(created)
@@ -180,7 +175,7 @@ def permissions_bits_v1(
         raise ContractBroken("postcondition", 2, {"grant": grant, "may": may, "toggle": toggle})
 
     # postcondition, line 35: unpacked == created
-    if not unpacked == created:
+    if unpacked != created:
         raise ContractBroken("postcondition", 3, {"unpacked": unpacked, "created": created})
 
     # postcondition, line 36: bits_set <= 12

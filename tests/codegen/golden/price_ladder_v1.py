@@ -8,28 +8,29 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import abs as decimal_abs
-from vesper.kernels.decimal import allocate as decimal_allocate
-from vesper.kernels.decimal import ceil as decimal_ceil
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import floor as decimal_floor
-from vesper.kernels.decimal import normalize as decimal_normalize
-from vesper.kernels.decimal import pow as decimal_pow
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import scale as decimal_scale
-from vesper.kernels.decimal import sign as decimal_sign
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_float as decimal_to_float
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.decimal import trunc as decimal_trunc
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import map_of
+from vesper.kernels.decimal import (
+    abs as decimal_abs,
+    allocate as decimal_allocate,
+    ceil as decimal_ceil,
+    div as decimal_div,
+    divide as decimal_divide,
+    exact_decimals,
+    floor as decimal_floor,
+    normalize as decimal_normalize,
+    pow as decimal_pow,
+    round as decimal_round,
+    scale as decimal_scale,
+    sign as decimal_sign,
+    text as decimal_text,
+    to_float as decimal_to_float,
+    to_integer as decimal_to_integer,
+    trunc as decimal_trunc,
+    unsigned_zero,
+)
+from vesper.kernels.map import at as map_at, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import concat as text_concat
-from vesper.kernels.value import clamp as value_clamp
-from vesper.kernels.value import max as value_max
+from vesper.kernels.value import clamp as value_clamp, max as value_max
 
 D_MINUS_0_5: Final = Decimal("-0.5")
 D_0: Final = Decimal("0")
@@ -201,7 +202,7 @@ def price_ladder_v1(
     share = decimal_to_float(margin)
 
     # postcondition, line 35: SUM(part FOR part IN instalments) == gross
-    if not sum(instalments, D_0) == gross:
+    if sum(instalments, D_0) != gross:
         raise ContractBroken("postcondition", 0, {"instalments": instalments, "gross": gross})
 
     # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=

@@ -6,15 +6,16 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import at as array_at, range as array_range
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.value import max as value_max
-from vesper.kernels.value import min as value_min
+from vesper.kernels.value import max as value_max, min as value_min
 
 D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
@@ -55,7 +56,7 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
         raise ContractBroken("precondition", 0, {"brackets": brackets})
 
     # precondition, line 26: brackets[0].from == 0
-    if not array_at(brackets, 0)["from"] == D_0:
+    if array_at(brackets, 0)["from"] != D_0:
         raise ContractBroken("precondition", 1, {"brackets": brackets})
 
     # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from >
@@ -69,17 +70,14 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
     # step slices, line 36
     slices = [
         unsigned_zero(
-            [
-                value_max(upper - array_at(brackets, i)["from"], D_0)
-                * array_at(brackets, i)["rate"]
-                for upper in [
-                    value_min(income, array_at(brackets, checked(i + 1))["from"])
-                    if checked(i + 1) < len(brackets)
-                    else income
-                ]
-            ][0]
+            value_max(upper - array_at(brackets, i)["from"], D_0) * array_at(brackets, i)["rate"]
         )
         for i in array_range(0, len(brackets), 1)
+        for upper in [
+            value_min(income, array_at(brackets, checked(i + 1))["from"])
+            if checked(i + 1) < len(brackets)
+            else income
+        ]
     ]
 
     # step tax, line 37
@@ -98,7 +96,7 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
     marginal_rate = array_at(reached, len(reached) - 1)["rate"]
 
     # postcondition, line 29: tax + net == income
-    if not tax + net == income:
+    if tax + net != income:
         raise ContractBroken("postcondition", 0, {"tax": tax, "net": net, "income": income})
 
     # postcondition, line 30: tax >= 0 AND tax <= income

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # quantity_text_v1, from nodes/text/quantity_text_v1.vsp
-# semantic hash 72235ecf4dbb9c5e520b5db68fdf23a3b5669e6b41f53c55b433ac78b524fa4d
+# semantic hash 7e9806ba2bb83d45b7235c745678d8830872655810aa4e63a5aab8dd0e369d2d
 """Read an amount with its unit from a recipe or a form, and give it in grams, millilitres or
 pieces."""
 
@@ -8,20 +8,26 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import normalize as decimal_normalize
-from vesper.kernels.decimal import parse as decimal_parse
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import (
+    divide as decimal_divide,
+    exact_decimals,
+    normalize as decimal_normalize,
+    parse as decimal_parse,
+    round as decimal_round,
+    text as decimal_text,
+    unsigned_zero,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, code_of, one_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.regex import groups as regex_groups
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    lower as text_lower,
+    replace as text_replace,
+    trim as text_trim,
+)
 
 D_0: Final = Decimal("0")
 D_1_0: Final = Decimal("1.0")
@@ -73,7 +79,7 @@ def quantity_text_v1(
         raise ContractBroken("constraint", 1, {"written": written})
 
     # precondition, line 22: density IS NULL OR (density > 0 AND density <= 25)
-    if not (density is None or density > D_0 and density <= D_25):
+    if not (density is None or (density > D_0 and density <= D_25)):
         raise ContractBroken("precondition", 0, {"density": density})
 
     try:
@@ -86,7 +92,7 @@ def quantity_text_v1(
             error_code: Literal["unreadable", "unknown_unit", "no_density", "division_by_zero"] = (
                 "unreadable"
             )
-            message = text_concat(text_concat("cannot read an amount in '", written), "'")
+            message = text_join(["cannot read an amount in '", written, "'"], "")
             check_invariants(error_code=error_code, amount=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
@@ -106,14 +112,13 @@ def quantity_text_v1(
                 ),
             )
         except FAILURES as failure:
-            if code_of(failure) == "decimal_overflow":
-                error_code = "unreadable"
-                message = text_concat(text_concat("the amount in '", written), "' is too long")
-                check_invariants(error_code=error_code, amount=None)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if code_of(failure) != "decimal_overflow":
                 raise
+            error_code = "unreadable"
+            message = text_join(["the amount in '", written, "' is too long"], "")
+            check_invariants(error_code=error_code, amount=None)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step word, line 45
         value = array_at(parts, 3)
@@ -141,9 +146,11 @@ def quantity_text_v1(
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step factor, line 64
-        if wanted == "mass" and read["unit"] == "ml" or wanted == "volume" and read["unit"] == "g":
+        if (wanted == "mass" and read["unit"] == "ml") or (
+            wanted == "volume" and read["unit"] == "g"
+        ):
             # validation_2, line 72
-            if not density is not None:
+            if density is None:
                 error_code = "no_density"
                 message = "how heavy is a litre of it?"
                 check_invariants(error_code=error_code, amount=None)
@@ -160,7 +167,7 @@ def quantity_text_v1(
         unit: Literal["g", "ml", "piece"]
         if read["unit"] == "piece":
             unit = "piece"
-        elif read["unit"] == "g" and wanted != "volume" or wanted == "mass":
+        elif (read["unit"] == "g" and wanted != "volume") or wanted == "mass":
             unit = "g"
         else:
             unit = "ml"
@@ -172,10 +179,10 @@ def quantity_text_v1(
             # step hint, line 99
             hint = text_concat("written: ", written)
             error_code = "unreadable"
-            message = text_concat(text_concat("too much (", hint), ")")
+            message = text_join(["too much (", hint, ")"], "")
             check_invariants(error_code=error_code, amount=None)
 
-            raise DeclaredError({"error_code": error_code, "message": message})
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # output text, line 103
         text = text_concat(
@@ -190,7 +197,7 @@ def quantity_text_v1(
             raise ContractBroken("postcondition", 0, {"amount": amount})
 
         # postcondition, line 25: wanted == volume => unit != g
-        if not (not wanted == "volume" or unit != "g"):
+        if not (wanted != "volume" or unit != "g"):
             raise ContractBroken("postcondition", 1, {"wanted": wanted, "unit": unit})
         check_invariants(error_code=None, amount=amount)
 

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # record_changes_v1, from nodes/data/record_changes_v1.vsp
-# semantic hash 0464b70909e9454d8241db44550d55999938d231f8ef648f165768d2a66607cb
+# semantic hash ba39ef9632cefb816052a71877409182866cc5c4650646d5da8dc85138274e9a
 """List what changed between two versions of a customer, and whether somebody must look at it."""
 
 from datetime import date
@@ -11,12 +11,10 @@ from vesper.kernels.array import sort as array_sort
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.set import difference as set_difference
-from vesper.kernels.set import is_subset as set_is_subset
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.set import difference as set_difference, is_subset as set_is_subset
+from vesper.kernels.text import join as text_join
 
 D_0: Final = Decimal("0")
 
@@ -72,7 +70,7 @@ def record_changes_v1(
         ChecksItem(name="phones", differs=before["phones"] != after["phones"]),
         ChecksItem(name="tags", differs=before["tags"] != after["tags"]),
         ChecksItem(name="limits", differs=before["limits"] != after["limits"]),
-        ChecksItem(name="note", differs=not before["note"] == after["note"]),
+        ChecksItem(name="note", differs=before["note"] != after["note"]),
         ChecksItem(name="birthday", differs=before["birthday"] != after["birthday"]),
         ChecksItem(name="is_company", differs=before["is_company"] != after["is_company"]),
         ChecksItem(name="level", differs=before["level"] != after["level"]),
@@ -97,7 +95,7 @@ def record_changes_v1(
     )
 
     # step loud, line 60
-    loud = [name for name in changed if not name in quiet]
+    loud = [name for name in changed if name not in quiet]
 
     # step same_phones, line 62
     same_phones = array_sort(before["phones"], "ascending") == array_sort(
@@ -115,11 +113,15 @@ def record_changes_v1(
         moved_to = None
 
     # step summary, line 70
-    summary = text_concat(
-        text_concat(
-            text_concat(text_concat(after["name"], ": "), integer_text(len(changed))), " changed"
-        ),
-        ", look at it" if needs_look else "",
+    summary = text_join(
+        [
+            after["name"],
+            ": ",
+            integer_text(len(changed)),
+            " changed",
+            ", look at it" if needs_look else "",
+        ],
+        "",
     )
 
     # output is_same, line 77
@@ -129,7 +131,7 @@ def record_changes_v1(
     dropped_tags: frozenset[str] = set_difference(before["tags"], after["tags"])
 
     # postcondition, line 39: is_same == (length(changed) == 0)
-    if not is_same == (len(changed) == 0):
+    if is_same != (len(changed) == 0):
         raise ContractBroken("postcondition", 0, {"is_same": is_same, "changed": changed})
 
     # postcondition, line 40: needs_look => before != after

@@ -1,21 +1,26 @@
 # AUTO-GENERATED - DO NOT EDIT
 # refund_v1, from nodes/payments/refund_v1.vsp
-# semantic hash fa5611896ba67d76d893cea38fcf85d2af540156c6bf31752247b92838bd89dd
+# semantic hash e22aec0180c7e5a8801ce46969850fc41121c043bef92b112b8505bcb06ecc6a
 """Give back a payment, whole or in parts, never more than was paid."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
+from vesper.kernels.decimal import (
+    round as decimal_round,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")
@@ -127,21 +132,20 @@ def refund_v1(
                 {"bind": {"transaction_id": transaction_id}},
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                error_code: Literal[
-                    "unknown_transaction",
-                    "nothing_left",
-                    "too_much",
-                    "order_not_paid",
-                    "refused",
-                    "timeout",
-                ] = "unknown_transaction"
-                message = text_concat("there is no transaction ", transaction_id)
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            error_code: Literal[
+                "unknown_transaction",
+                "nothing_left",
+                "too_much",
+                "order_not_paid",
+                "refused",
+                "timeout",
+            ] = "unknown_transaction"
+            message = text_concat("there is no transaction ", transaction_id)
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step open, line 83
         open = payment["amount"] - payment["refunded"]
@@ -161,8 +165,8 @@ def refund_v1(
         # validation_2, line 93
         if not open >= SMALLEST:
             error_code = "nothing_left"
-            message = text_concat(
-                text_concat("all of ", decimal_text(payment["amount"])), " was given back already"
+            message = text_join(
+                ["all of ", decimal_text(payment["amount"]), " was given back already"], ""
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -171,11 +175,9 @@ def refund_v1(
         # validation_3, line 95
         if not wanted <= open:
             error_code = "too_much"
-            message = text_concat(
-                text_concat(
-                    text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)
-                ),
-                " that is left",
+            message = text_join(
+                [decimal_text(wanted), " is more than the ", decimal_text(open), " that is left"],
+                "",
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -195,9 +197,7 @@ def refund_v1(
         # raise_4, line 103
         if state != "paid":
             error_code = "order_not_paid"
-            message = text_concat(
-                text_concat(text_concat("order ", payment["order_id"]), " is "), enum_text(state)
-            )
+            message = text_join(["order ", payment["order_id"], " is ", enum_text(state)], "")
             check_invariants(refunded=None, error_code=error_code)
 
             raise DeclaredError({"error_code": error_code, "message": message})
@@ -211,8 +211,8 @@ def refund_v1(
                 {"provider": "stripe", "method": "POST"},
                 key=request_id,
                 arguments={
-                    "endpoint": text_concat(
-                        text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"
+                    "endpoint": text_join(
+                        ["/v1/charges/", text_percent_encode(transaction_id), "/refunds"], ""
                     ),
                     "query": {"expand": "charge"},
                     "headers": {"idempotency_key": request_id, "x_reason": enum_text(reason)},
@@ -232,14 +232,13 @@ def refund_v1(
                 },
             )
         except FAILURES as failure:
-            if http_class(code_of(failure)) == "http_4xx":
-                error_code = "refused"
-                message = text_concat("stripe refuses to give back ", decimal_text(wanted))
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if http_class(code_of(failure)) != "http_4xx":
                 raise
+            error_code = "refused"
+            message = text_concat("stripe refuses to give back ", decimal_text(wanted))
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step record, line 123
         try:
@@ -262,10 +261,9 @@ def refund_v1(
                 },
             )
         except FAILURES as failure:
-            if code_of(failure) == "conflict":
-                record = 0
-            else:
+            if code_of(failure) != "conflict":
                 raise
+            record = 0
 
         # step close_order, line 132
         close_order: Literal["pending", "processing", "paid", "payment_failed", "refunded"] | None
@@ -279,10 +277,9 @@ def refund_v1(
                     {"entity": payment["order_id"]},
                 )
             except FAILURES as failure:
-                if code_of(failure) == "invalid_transition":
-                    close_order = "refunded"
-                else:
+                if code_of(failure) != "invalid_transition":
                     raise
+                close_order = "refunded"
         else:
             close_order = None
 

@@ -9,22 +9,27 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import add_years as date_add_years
-from vesper.kernels.date import day_of_year as date_day_of_year
-from vesper.kernels.date import days_between as date_days_between
-from vesper.kernels.date import days_in_month as date_days_in_month
-from vesper.kernels.date import end_of_month as date_end_of_month
-from vesper.kernels.date import from_parts as date_from_parts
-from vesper.kernels.date import months_between as date_months_between
-from vesper.kernels.date import start_of_month as date_start_of_month
-from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.date import year as date_year
-from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.date import (
+    add_days as date_add_days,
+    add_months as date_add_months,
+    add_years as date_add_years,
+    day_of_year as date_day_of_year,
+    days_between as date_days_between,
+    days_in_month as date_days_in_month,
+    end_of_month as date_end_of_month,
+    from_parts as date_from_parts,
+    months_between as date_months_between,
+    start_of_month as date_start_of_month,
+    weekday as date_weekday,
+    year as date_year,
+    years_between as date_years_between,
+)
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    round as decimal_round,
+    unsigned_zero,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import max as value_max
@@ -99,7 +104,7 @@ def rental_period_v1(
 
     # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned)
     #   <= 5000)
-    if not (returned is None or returned >= from_ and date_days_between(from_, returned) <= 5000):
+    if not (returned is None or (returned >= from_ and date_days_between(from_, returned) <= 5000)):
         raise ContractBroken("precondition", 1, {"returned": returned, "from": from_})
 
     # step due, line 46
@@ -166,7 +171,7 @@ def rental_period_v1(
     left_of_year = checked(date_day_of_year(year_end) - date_day_of_year(from_))
 
     # postcondition, line 36: add_days(add_months(from, full_months), extra_days) == returned_on
-    if not date_add_days(date_add_months(from_, full_months), extra_days) == returned_on:
+    if date_add_days(date_add_months(from_, full_months), extra_days) != returned_on:
         raise ContractBroken(
             "postcondition",
             0,

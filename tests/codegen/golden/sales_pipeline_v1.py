@@ -7,9 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import drop as array_drop, flatten as array_flatten, take as array_take
 from vesper.kernels.decimal import div as decimal_div
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.forms import distinct_by, grouped_by
@@ -111,7 +109,7 @@ def sales_pipeline_v1(
     )
 
     # step totals, line 50
-    items = [sale for sale in counted_]
+    items = counted_
     totals = Totals(orders=len(items), revenue=sum((each["amount"] for each in items), D_0))
 
     # step by_region, line 58
@@ -187,7 +185,7 @@ def sales_pipeline_v1(
         raise ContractBroken("postcondition", 0, {"best": best, "top": top})
 
     # postcondition, line 34: SUM(each.orders FOR each IN by_region) == totals.orders
-    if not checked_sum(each["orders"] for each in by_region) == totals["orders"]:
+    if checked_sum(each["orders"] for each in by_region) != totals["orders"]:
         raise ContractBroken("postcondition", 1, {"by_region": by_region, "totals": totals})
 
     return {"by_region": by_region, "best": best, "totals": totals, "longest_name": longest_name}

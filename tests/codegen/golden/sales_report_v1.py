@@ -7,16 +7,20 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import get as array_get
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import avg as decimal_avg
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import (
+    append as array_append,
+    enumerate as array_enumerate,
+    get as array_get,
+    last as array_last,
+    smallest,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    avg as decimal_avg,
+    div as decimal_div,
+    exact_decimals,
+    round as decimal_round,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -26,17 +30,24 @@ from vesper.kernels.forms import (
     least_by,
     taken_while,
 )
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import quot as integer_quot
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of, map_of, map_of_members
-from vesper.kernels.map import from_entries as map_from_entries
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import values as map_values
+from vesper.kernels.integer import (
+    avg as integer_avg,
+    checked,
+    checked_sum,
+    quot as integer_quot,
+    text as integer_text,
+)
+from vesper.kernels.map import (
+    at as map_at,
+    contains as map_contains,
+    entries as map_entries,
+    entries_of,
+    from_entries as map_from_entries,
+    get as map_get,
+    map_of,
+    map_of_members,
+    values as map_values,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import concat as text_concat
 
@@ -139,7 +150,7 @@ def sales_report_v1(
         raise ContractBroken("constraint", 7, {"sellers": sellers})
 
     # precondition, line 56: length(distinct_by(sale.id FOR sale IN sales)) == length(sales)
-    if not len(distinct_by(lambda sale: sale["id"], sales)) == len(sales):
+    if len(distinct_by(lambda sale: sale["id"], sales)) != len(sales):
         raise ContractBroken("precondition", 0, {"sales": sales})
 
     # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
@@ -347,13 +358,13 @@ def sales_report_v1(
 
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
     #   sales)
-    if not sum((line["revenue"] for line in lines), D_0) == sum(
+    if sum((line["revenue"] for line in lines), D_0) != sum(
         (sale_["amount"] for sale_ in sales), D_0
     ):
         raise ContractBroken("postcondition", 18, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
-    if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
+    if checked_sum(n for seller, n in entries_of(sold)) != len(sales):
         raise ContractBroken("postcondition", 19, {"sold": sold, "sales": sales})
 
     # postcondition, line 61: best IS NULL => worst == null

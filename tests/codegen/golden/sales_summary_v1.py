@@ -7,13 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.array import (
+    distinct as array_distinct,
+    drop as array_drop,
+    flatten as array_flatten,
+    largest,
+    take as array_take,
+)
+from vesper.kernels.decimal import round as decimal_round, unsigned_zero
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
@@ -122,12 +123,10 @@ def sales_summary_v1(
     )
 
     # step lines, line 51
-    lines: list[Line] = array_take(
-        array_drop([line for line in bought], checked(page * per_page)), per_page
-    )
+    lines: list[Line] = array_take(array_drop(bought, checked(page * per_page)), per_page)
 
     # step totals, line 58
-    items = [line for line in bought]
+    items = bought
     totals = Totals(
         orders=len(items),
         gross=sum((each["gross"] for each in items), D_0),

@@ -8,21 +8,20 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import is_item as array_is_item
-from vesper.kernels.bytes import concat as bytes_concat
-from vesper.kernels.bytes import hex as bytes_hex
-from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import to_float as decimal_to_float
-from vesper.kernels.float import divide as float_divide
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.json import Json, json_literal
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import field as json_field
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import get as json_get
-from vesper.kernels.json import has as json_has
-from vesper.kernels.json import kind as json_kind
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.bytes import concat as bytes_concat, hex as bytes_hex, sha256 as bytes_sha256
+from vesper.kernels.decimal import exact_decimals, to_float as decimal_to_float
+from vesper.kernels.float import divide as float_divide, is_nan as float_is_nan
+from vesper.kernels.json import (
+    Json,
+    cast as json_cast,
+    field as json_field,
+    from_value as json_from_value,
+    get as json_get,
+    has as json_has,
+    json_literal,
+    kind as json_kind,
+    parse as json_parse,
+)
 from vesper.kernels.map import keys as map_keys
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import max as value_max
@@ -149,7 +148,7 @@ def sensor_report_v1(
     )
 
     # postcondition, line 44: length(digest) == 64
-    if not len(digest) == 64:
+    if len(digest) != 64:
         raise ContractBroken("postcondition", 0, {"digest": digest})
 
     return {

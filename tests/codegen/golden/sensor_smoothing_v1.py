@@ -6,32 +6,33 @@
 from decimal import Decimal
 from typing import TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import range as array_range
-from vesper.kernels.array import slice as array_slice
-from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.float import abs as float_abs
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import ceil as float_ceil
-from vesper.kernels.float import divide as float_divide
-from vesper.kernels.float import floor as float_floor
-from vesper.kernels.float import is_finite as float_is_finite
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.float import parse as float_parse
-from vesper.kernels.float import to_decimal as float_to_decimal
-from vesper.kernels.float import to_integer as float_to_integer
-from vesper.kernels.float import trunc as float_trunc
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.array import (
+    at as array_at,
+    first as array_first,
+    last as array_last,
+    range as array_range,
+    slice as array_slice,
+    sort as array_sort,
+)
+from vesper.kernels.decimal import exact_decimals, round as decimal_round
+from vesper.kernels.float import (
+    abs as float_abs,
+    avg as float_avg,
+    ceil as float_ceil,
+    divide as float_divide,
+    floor as float_floor,
+    is_finite as float_is_finite,
+    is_nan as float_is_nan,
+    parse as float_parse,
+    to_decimal as float_to_decimal,
+    to_integer as float_to_integer,
+    trunc as float_trunc,
+)
+from vesper.kernels.integer import checked, to_float as integer_to_float
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.value import clamp as value_clamp
-from vesper.kernels.value import max as value_max
+from vesper.kernels.value import clamp as value_clamp, max as value_max
 
 
 class Range(TypedDict):

@@ -7,23 +7,25 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import replace_at as array_replace_at
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import (
+    append as array_append,
+    at as array_at,
+    concat as array_concat,
+    flatten as array_flatten,
+    largest,
+    last as array_last,
+    replace_at as array_replace_at,
+    take as array_take,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import add as duration_add
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_seconds as duration_from_seconds
+from vesper.kernels.duration import (
+    add as duration_add,
+    from_days as duration_from_days,
+    from_seconds as duration_from_seconds,
+)
 from vesper.kernels.forms import counted_by, distinct_by, fold, greatest_by, grouped_by, sorted_by
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked_sum
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of
+from vesper.kernels.integer import avg as integer_avg, checked_sum
+from vesper.kernels.map import entries as map_entries, entries_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.timestamp import hour as timestamp_hour
 
@@ -124,7 +126,7 @@ def session_windows_v1(
                 lambda visit: visit["user"],
                 sorted_by(
                     lambda visit_: visit_["at"],
-                    (visit_ for visit_ in visits if not visit_["page"] in ignored),
+                    (visit_ for visit_ in visits if visit_["page"] not in ignored),
                     "ascending",
                 ),
             )
@@ -141,15 +143,12 @@ def session_windows_v1(
                 array_replace_at(
                     done,
                     len(done) - 1,
-                    [
-                        Session(
-                            user=record["user"],
-                            begin=record["begin"],
-                            end=visit["at"],
-                            pages=array_append(open["pages"], visit["page"]),
-                        )
-                        for record in [open]
-                    ][0],
+                    Session(
+                        user=open["user"],
+                        begin=open["begin"],
+                        end=visit["at"],
+                        pages=array_append(open["pages"], visit["page"]),
+                    ),
                 )
                 if open is not None and visit["at"] - open["end"] <= gap
                 else array_append(

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # shipment_notice_v1, from nodes/orders/shipment_notice_v1.vsp
-# semantic hash 04667cb4dc0c074f106ff936f58ff96c819f60933ce0725559f272bed5ed95a2
+# semantic hash 56f9890b7023a3fc098fe7032b328fe2771ca6e0e52323d68ed0329ae835369d
 """Tell a customer that a shipment is on its way, once for each event."""
 
 from datetime import date, datetime
@@ -10,10 +10,9 @@ from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import at as map_at, get as map_get
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Contact(TypedDict):
@@ -80,10 +79,9 @@ def shipment_notice_v1(
             {"bind": {"order_id": order_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) in ("not_found", "too_many_rows"):
-            return {"outcome": "no_contact", "mail_id": None}
-        else:
+        if code_of(failure) not in ("not_found", "too_many_rows"):
             raise
+        return {"outcome": "no_contact", "mail_id": None}
 
     # return_1, line 45
     if not contact["wants_mail"]:
@@ -96,37 +94,24 @@ def shipment_notice_v1(
         link = text_concat(text_concat("https://track.example.com/", enum_text(carrier)), "/")
 
     # step letter, line 56
-    letter = text_concat(
-        text_concat(
-            text_concat(
-                text_concat(
-                    text_concat(
-                        text_concat(
-                            text_concat(
-                                text_concat(
-                                    [
-                                        map_at(SUBJECTS, "en") if value is None else value
-                                        for value in [map_get(SUBJECTS, contact["language"])]
-                                    ][0],
-                                    "\n\nOrder ",
-                                ),
-                                order_id,
-                            ),
-                            " left us",
-                        ),
-                        ""
-                        if days is None
-                        else text_concat(
-                            text_concat(", and is due in ", integer_text(days)), " days"
-                        ),
-                    ),
-                    ".\n",
-                ),
-                link,
-            ),
+    letter = text_join(
+        [
+            [
+                map_at(SUBJECTS, "en") if value is None else value
+                for value in [map_get(SUBJECTS, contact["language"])]
+            ][0],
+            "\n\nOrder ",
+            order_id,
+            " left us",
+            ""
+            if days is None
+            else text_concat(text_concat(", and is due in ", integer_text(days)), " days"),
+            ".\n",
+            link,
             tracking,
-        ),
-        "\n",
+            "\n",
+        ],
+        "",
     )
 
     # step mail, line 64
@@ -153,26 +138,25 @@ def shipment_notice_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("http_400", "http_422"):
-            # step report, line 76
-            report: str = yield Request(
-                "report",
-                "event_publish",
-                "keyed",
-                {"topic": "mail.refused"},
-                key=event_id,
-                arguments={
-                    "payload": json_from_value(
-                        {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
-                    )
-                },
-            )
-            return {"outcome": "refused", "mail_id": None}
-        else:
+        if code_of(failure) not in ("http_400", "http_422"):
             raise
+        # step report, line 76
+        yield Request(
+            "report",
+            "event_publish",
+            "keyed",
+            {"topic": "mail.refused"},
+            key=event_id,
+            arguments={
+                "payload": json_from_value(
+                    {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
+                )
+            },
+        )
+        return {"outcome": "refused", "mail_id": None}
 
     # step publish, line 83
-    publish: str = yield Request(
+    yield Request(
         "publish",
         "event_publish",
         "txn",

@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import exact_decimals, round as decimal_round
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import max as value_max
@@ -117,7 +116,7 @@ def shipping_v1(
         raise ContractBroken("postcondition", 0, {"price": price})
 
     # postcondition, line 26: service == letter => weight_kg <= 1
-    if not (not service == "letter" or weight_kg <= D_1):
+    if not (service != "letter" or weight_kg <= D_1):
         raise ContractBroken("postcondition", 1, {"service": service, "weight_kg": weight_kg})
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}

@@ -5,29 +5,28 @@
 
 from typing import Final, TypedDict
 
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import range as array_range
+from vesper.kernels.array import first as array_first, range as array_range
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import get as map_get
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.text import code_points as text_code_points
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import ends_with as text_ends_with
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import starts_with as text_starts_with
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.text import trim_end as text_trim_end
-from vesper.kernels.text import upper as text_upper
-from vesper.kernels.text import words as text_words
+from vesper.kernels.regex import matches as regex_matches, replace as regex_replace
+from vesper.kernels.text import (
+    code_points as text_code_points,
+    concat as text_concat,
+    ends_with as text_ends_with,
+    from_code_point as text_from_code_point,
+    join as text_join,
+    lower as text_lower,
+    replace as text_replace,
+    slice as text_slice,
+    starts_with as text_starts_with,
+    trim as text_trim,
+    trim_end as text_trim_end,
+    upper as text_upper,
+    words as text_words,
+)
 
 
 class Success(TypedDict):
@@ -109,8 +108,9 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
     # step spelled, line 33
     spelled = text_join(
         [
-            [letter if value is None else value for value in [map_get(PLAIN, letter)]][0]
+            letter if value is None else value
             for letter in letters
+            for value in [map_get(PLAIN, letter)]
         ],
         "",
     )
@@ -147,8 +147,8 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
     # step slug, line 43
     slug = (
         first_try
-        if not first_try in taken
-        else optional_require(array_first([try_ for try_ in numbered if not try_ in taken]))
+        if first_try not in taken
+        else optional_require(array_first([try_ for try_ in numbered if try_ not in taken]))
     )
 
     # output is_new, line 48
@@ -164,7 +164,7 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
     shouted = title == text_upper(title) and title != text_lower(title)
 
     # postcondition, line 24: slug NOT IN taken
-    if not not slug in taken:
+    if slug in taken:
         raise ContractBroken("postcondition", 0, {"slug": slug, "taken": taken})
 
     # postcondition, line 25: starts_with(slug, prefix) AND NOT ends_with(slug, '-')

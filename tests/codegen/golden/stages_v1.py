@@ -7,19 +7,19 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import range as array_range
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import (
+    drop as array_drop,
+    flatten as array_flatten,
+    range as array_range,
+    take as array_take,
+)
 from vesper.kernels.date import text as date_text
 from vesper.kernels.decimal import exact_decimals, unsigned_zero
 from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.float import sum as float_sum
+from vesper.kernels.float import is_nan as float_is_nan, sum as float_sum
 from vesper.kernels.flow import counted, keep
 from vesper.kernels.forms import distinct_by, grouped_by, sorted_by
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, checked_sum, text as integer_text
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
@@ -167,7 +167,7 @@ def stages_v1(
     if deep:
         # step weighed_inside, line 77
         so_far_ = D_0
-        for name, rate in entries_of(rates):
+        for _name, rate in entries_of(rates):
             if so_far_ < D_1000:
                 so_far_ = so_far_ + rate * D_2
         weighed_inside = so_far_

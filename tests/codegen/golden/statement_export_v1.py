@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # statement_export_v1, from nodes/finance/statement_export_v1.vsp
-# semantic hash 048712c0e0838e93820e5b7488ae57871a196f24780615b4639c0610ae49421e
+# semantic hash 5b857f88699f10ada094e2ce3d0335335d3f1fa50d8815f224f90d971664a465
 """Write yesterday's bookings to a file for the bookkeeper and note it in the log."""
 
 from datetime import datetime
@@ -8,14 +8,16 @@ from decimal import Decimal
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of, path
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import trim_end as text_trim_end
+from vesper.kernels.text import (
+    concat as text_concat,
+    from_code_point as text_from_code_point,
+    join as text_join,
+    replace as text_replace,
+    trim_end as text_trim_end,
+)
 
 D_0: Final = Decimal("0")
 
@@ -66,7 +68,7 @@ def statement_export_v1(
 
         # raise_1, line 41
         if len(bookings) == 0:
-            message = text_concat(text_concat("account ", account), " has no new bookings")
+            message = text_join(["account ", account, " has no new bookings"], "")
 
             raise DeclaredError({"error_code": "nothing_to_export", "message": message})
 
@@ -76,15 +78,11 @@ def statement_export_v1(
                 "head", "file_read", "read", {"root": "templates"}, {"path": "statements/head.txt"}
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                raise DeclaredError(
-                    {
-                        "error_code": "no_template",
-                        "message": "templates/statements/head.txt is missing",
-                    }
-                )
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            raise DeclaredError(
+                {"error_code": "no_template", "message": "templates/statements/head.txt is missing"}
+            ) from failure
 
         # step total, line 55
         total = sum((row["amount"] for row in bookings), D_0)
@@ -102,11 +100,8 @@ def statement_export_v1(
         ]
 
         # step body, line 65
-        body = text_concat(
-            text_concat(
-                text_concat(text_trim_end(head), "\n"), text_join(rows, text_from_code_point(10))
-            ),
-            "\n",
+        body = text_join(
+            [text_trim_end(head), "\n", text_join(rows, text_from_code_point(10)), "\n"], ""
         )
 
         # step sum_line, line 71
@@ -116,7 +111,7 @@ def statement_export_v1(
         file_id: str = yield Request("file_id", "uuid_new", "read", {}, {})
 
         # step path, line 78
-        path_ = text_concat(text_concat(text_concat(account, "/"), file_id), ".csv")
+        path_ = text_join([account, "/", file_id, ".csv"], "")
 
         # step bytes, line 82
         bytes_: int = yield Request(
@@ -132,7 +127,7 @@ def statement_export_v1(
         )
 
         # step mark, line 91
-        mark_: int = yield Request(
+        yield Request(
             "mark",
             "database_write",
             "txn",
@@ -164,7 +159,7 @@ def statement_export_v1(
                     ),
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             log = 0
 
         # output lines, line 109

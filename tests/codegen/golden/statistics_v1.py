@@ -5,22 +5,24 @@
 
 from typing import TypedDict
 
-from vesper.kernels.array import largest, smallest
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import sort as array_sort
+from vesper.kernels.array import at as array_at, sort as array_sort
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.float import abs as float_abs
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import divide as float_divide
-from vesper.kernels.float import is_finite as float_is_finite
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.float import sqrt as float_sqrt
-from vesper.kernels.float import sum as float_sum
-from vesper.kernels.float import text as float_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import quot as integer_quot
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.float import (
+    abs as float_abs,
+    avg as float_avg,
+    divide as float_divide,
+    is_finite as float_is_finite,
+    is_nan as float_is_nan,
+    sqrt as float_sqrt,
+    sum as float_sum,
+    text as float_text,
+)
+from vesper.kernels.integer import (
+    checked,
+    quot as integer_quot,
+    rem as integer_rem,
+    to_float as integer_to_float,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.text import concat as text_concat
 

@@ -72,7 +72,7 @@ def stock_release_v1(event_id: str, order_id: str, *, now: datetime) -> Asking[S
     give_back = GiveBack(released=released)
 
     # step close, line 38
-    close: int = yield Request(
+    yield Request(
         "close",
         "database_write",
         "txn",

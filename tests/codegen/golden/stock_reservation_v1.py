@@ -1,16 +1,15 @@
 # AUTO-GENERATED - DO NOT EDIT
 # stock_reservation_v1, from nodes/shop/stock_reservation_v1.vsp
-# semantic hash 08f6cc1c9ea9109037fdb2d8ee18d1e55a57fa364de6f1172219744d6400225e
+# semantic hash e385d154d30aaea347fcc3105d1c94e6a22636236e92107e53a71137f0af5882
 """Reserve pieces of one article; two buyers never get the same last piece."""
 
 from datetime import datetime
 from typing import TypedDict
 
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Success(TypedDict):
@@ -87,9 +86,7 @@ def stock_reservation_v1(
     else:
         # raise_2, line 45
         if not (False if allow_part is None else allow_part) or stock < 1:
-            message = text_concat(
-                text_concat(text_concat(integer_text(stock), " of "), sku), " are left"
-            )
+            message = text_join([integer_text(stock), " of ", sku, " are left"], "")
             available: int | None = stock
 
             raise DeclaredError(
@@ -118,15 +115,13 @@ def stock_reservation_v1(
 
     # raise_3, line 59
     if reserve == 0:
-        message = text_concat(
-            text_concat("somebody else took ", sku), " at the same time; ask again"
-        )
+        message = text_join(["somebody else took ", sku, " at the same time; ask again"], "")
 
         raise DeclaredError({"error_code": "busy", "message": message, "available": None})
 
     # step note, line 63
     try:
-        note: int = yield Request(
+        yield Request(
             "note",
             "database_write",
             "txn",
@@ -145,25 +140,24 @@ def stock_reservation_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) == "conflict":
-            # step give_back, line 70
-            give_back: int = yield Request(
-                "give_back",
-                "database_write",
-                "txn",
-                {
-                    "database": "main",
-                    "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
-                },
-                {"bind": {"pieces": wanted, "sku": sku}},
-            )
-            left = stock
-            is_repeat = True
-            check_postconditions(reserved=wanted, pieces=pieces, left=left)
-
-            return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
-        else:
+        if code_of(failure) != "conflict":
             raise
+        # step give_back, line 70
+        yield Request(
+            "give_back",
+            "database_write",
+            "txn",
+            {
+                "database": "main",
+                "sql": "UPDATE stock SET available = available + :pieces WHERE sku = :sku",
+            },
+            {"bind": {"pieces": wanted, "sku": sku}},
+        )
+        left = stock
+        is_repeat = True
+        check_postconditions(reserved=wanted, pieces=pieces, left=left)
+
+        return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
 
     # output left, line 78
     left = checked(stock - wanted)

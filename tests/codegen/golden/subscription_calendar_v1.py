@@ -7,37 +7,47 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypedDict
 
-from vesper.kernels.date import add_business_days as date_add_business_days
-from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import end_of_month as date_end_of_month
-from vesper.kernels.date import is_business_day as date_is_business_day
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import to_timestamp as date_to_timestamp
-from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.date import years_between as date_years_between
+from vesper.kernels.date import (
+    add_business_days as date_add_business_days,
+    add_days as date_add_days,
+    add_months as date_add_months,
+    end_of_month as date_end_of_month,
+    is_business_day as date_is_business_day,
+    text as date_text,
+    to_timestamp as date_to_timestamp,
+    weekday as date_weekday,
+    years_between as date_years_between,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import abs as duration_abs
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_hours as duration_from_hours
-from vesper.kernels.duration import ratio as duration_ratio
-from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.duration import text as duration_text
+from vesper.kernels.duration import (
+    abs as duration_abs,
+    divide as duration_divide,
+    from_days as duration_from_days,
+    from_hours as duration_from_hours,
+    ratio as duration_ratio,
+    sum as duration_sum,
+    text as duration_text,
+)
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import find as regex_find
-from vesper.kernels.regex import groups as regex_groups
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.regex import split as regex_split
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import upper as text_upper
-from vesper.kernels.timestamp import add as timestamp_add
-from vesper.kernels.timestamp import text as timestamp_text
-from vesper.kernels.timestamp import to_date as timestamp_to_date
-from vesper.kernels.timestamp import truncate as timestamp_truncate
+from vesper.kernels.regex import (
+    find as regex_find,
+    groups as regex_groups,
+    matches as regex_matches,
+    replace as regex_replace,
+    split as regex_split,
+)
+from vesper.kernels.text import (
+    concat as text_concat,
+    lower as text_lower,
+    slice as text_slice,
+    upper as text_upper,
+)
+from vesper.kernels.timestamp import (
+    add as timestamp_add,
+    text as timestamp_text,
+    to_date as timestamp_to_date,
+    truncate as timestamp_truncate,
+)
 from vesper.kernels.value import max as value_max
 
 

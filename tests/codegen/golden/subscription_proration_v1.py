@@ -6,8 +6,7 @@
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import div as decimal_div, exact_decimals, unsigned_zero
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.value import max as value_max
 

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # ticket_triage_v1, from nodes/support/ticket_triage_v1.vsp
-# semantic hash f5c53d17889c75cce004cd4c6f542d73141e8f03a743e78462059c7fded96298
+# semantic hash fedf0f516a0f1b4788e9faf2ff02e252411195f768febb977a8eb141ce3657f2
 """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and
 fall back to a queue."""
 
@@ -9,14 +9,19 @@ from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import take as array_take
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
-from vesper.kernels.json import Json
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.json import (
+    Json,
+    cast as json_cast,
+    from_value as json_from_value,
+    parse as json_parse,
+)
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    slice as text_slice,
+    trim as text_trim,
+)
 from vesper.kernels.value import min as value_min
 
 
@@ -84,16 +89,15 @@ def ticket_triage_v1(
             {"bind": {"ticket_id": ticket_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) == "not_found":
-            message = text_concat("there is no ticket ", ticket_id)
-
-            raise DeclaredError({"error_code": "unknown_ticket", "message": message})
-        else:
+        if code_of(failure) != "not_found":
             raise
+        message = text_concat("there is no ticket ", ticket_id)
+
+        raise DeclaredError({"error_code": "unknown_ticket", "message": message}) from failure
 
     # raise_1, line 53
     if untouched:
-        message = text_concat(text_concat("ticket ", ticket_id), " has its queue")
+        message = text_join(["ticket ", ticket_id, " has its queue"], "")
 
         raise DeclaredError({"error_code": "already_triaged", "message": message})
 
@@ -117,10 +121,9 @@ def ticket_triage_v1(
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("effect_failed", "timeout", "unavailable", "bad_response"):
-            answer = json_parse("{}")
-        else:
+        if code_of(failure) not in ("effect_failed", "timeout", "unavailable", "bad_response"):
             raise
+        answer = json_parse("{}")
 
     # step read, line 72
     try:
@@ -129,10 +132,9 @@ def ticket_triage_v1(
             "{queue: enum[billing, shipping, technical, other], urgency: integer, summary: string, tags: array<string>}",
         )
     except FAILURES as failure:
-        if code_of(failure) == "bad_cast":
-            read = Triage(queue="other", urgency=0, summary="", tags=[])
-        else:
+        if code_of(failure) != "bad_cast":
             raise
+        read = Triage(queue="other", urgency=0, summary="", tags=[])
 
     # step is_believed, line 79
     is_believed = (
@@ -164,7 +166,7 @@ def ticket_triage_v1(
                     )
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             note = ""
         judged = Triage(
             queue="other",
@@ -174,7 +176,7 @@ def ticket_triage_v1(
         )
 
     # step keep, line 105
-    keep_: int = yield Request(
+    yield Request(
         "keep",
         "database_write",
         "probe",

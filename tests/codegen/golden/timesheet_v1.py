@@ -7,35 +7,37 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.duration import abs as duration_abs
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_hours as duration_from_hours
-from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.duration import from_seconds as duration_from_seconds
-from vesper.kernels.duration import multiply as duration_multiply
-from vesper.kernels.duration import ratio as duration_ratio
-from vesper.kernels.duration import subtract as duration_subtract
-from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.duration import text as duration_text
-from vesper.kernels.duration import total_microseconds as duration_total_microseconds
-from vesper.kernels.duration import total_seconds as duration_total_seconds
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.array import at as array_at, largest, range as array_range
+from vesper.kernels.decimal import (
+    exact_decimals,
+    round as decimal_round,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+    unsigned_zero,
+)
+from vesper.kernels.duration import (
+    abs as duration_abs,
+    divide as duration_divide,
+    from_days as duration_from_days,
+    from_hours as duration_from_hours,
+    from_minutes as duration_from_minutes,
+    from_seconds as duration_from_seconds,
+    multiply as duration_multiply,
+    ratio as duration_ratio,
+    subtract as duration_subtract,
+    sum as duration_sum,
+    text as duration_text,
+    total_microseconds as duration_total_microseconds,
+    total_seconds as duration_total_seconds,
+)
+from vesper.kernels.integer import checked, rem as integer_rem, text as integer_text
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.timestamp import hour as timestamp_hour
-from vesper.kernels.timestamp import minute as timestamp_minute
-from vesper.kernels.timestamp import to_date as timestamp_to_date
+from vesper.kernels.text import concat as text_concat, pad_start as text_pad_start
+from vesper.kernels.timestamp import (
+    hour as timestamp_hour,
+    minute as timestamp_minute,
+    to_date as timestamp_to_date,
+)
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -201,7 +203,7 @@ def timesheet_v1(
     ]
 
     # postcondition, line 47: SUM(time FOR time IN worked) == total
-    if not duration_sum(worked) == total:
+    if duration_sum(worked) != total:
         raise ContractBroken("postcondition", 0, {"worked": worked, "total": total})
 
     # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time),
@@ -219,7 +221,7 @@ def timesheet_v1(
         )
 
     # postcondition, line 50: overtime != duration('0s') => total > agreed
-    if not (not overtime != timedelta(days=0) or total > agreed):
+    if not (overtime == timedelta(days=0) or total > agreed):
         raise ContractBroken(
             "postcondition", 3, {"overtime": overtime, "total": total, "agreed": agreed}
         )

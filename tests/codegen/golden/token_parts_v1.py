@@ -7,25 +7,27 @@ from datetime import datetime
 from typing import Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
-from vesper.kernels.bytes import parse_utf8 as bytes_parse_utf8
+from vesper.kernels.bytes import parse_base64 as bytes_parse_base64, parse_utf8 as bytes_parse_utf8
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import field as json_field
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import get as json_get
-from vesper.kernels.json import has as json_has
-from vesper.kernels.json import kind as json_kind
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.integer import mod as integer_mod, rem as integer_rem
+from vesper.kernels.json import (
+    cast as json_cast,
+    field as json_field,
+    from_value as json_from_value,
+    get as json_get,
+    has as json_has,
+    kind as json_kind,
+    parse as json_parse,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.set import contains as set_contains
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import repeat as text_repeat
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import split as text_split
+from vesper.kernels.text import (
+    concat as text_concat,
+    repeat as text_repeat,
+    replace as text_replace,
+    split as text_split,
+)
 from vesper.kernels.timestamp import from_epoch_seconds as timestamp_from_epoch_seconds
 
 
@@ -104,7 +106,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     is_expired = expires <= at
 
     # output is_usable, line 60
-    is_usable = expires > at and not algorithm in REFUSED and len(array_at(padded, 2)) > 0
+    is_usable = expires > at and algorithm not in REFUSED and len(array_at(padded, 2)) > 0
 
     # output can_write, line 61
     can_write = set_contains(scopes, "write")
@@ -121,7 +123,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     )
 
     # postcondition, line 36: is_usable => algorithm NOT IN refused AND expires > at
-    if not (not is_usable or not algorithm in REFUSED and expires > at):
+    if not (not is_usable or (algorithm not in REFUSED and expires > at)):
         raise ContractBroken(
             "postcondition",
             0,
@@ -133,7 +135,7 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         raise ContractBroken("postcondition", 1, {"is_usable": is_usable, "is_expired": is_expired})
 
     # postcondition, line 38: claim_kind == object
-    if not claim_kind == "object":
+    if claim_kind != "object":
         raise ContractBroken("postcondition", 2, {"claim_kind": claim_kind})
 
     return {

@@ -7,18 +7,18 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import equal as array_equal
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import index_of as array_index_of
-from vesper.kernels.array import is_item as array_is_item
-from vesper.kernels.array import sort as array_sort
+from vesper.kernels.array import (
+    equal as array_equal,
+    first as array_first,
+    index_of as array_index_of,
+    is_item as array_is_item,
+    smallest,
+    sort as array_sort,
+)
 from vesper.kernels.date import add_days as date_add_days
 from vesper.kernels.decimal import exact_decimals
 from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import sum as float_sum
-from vesper.kernels.float import text as float_text
+from vesper.kernels.float import avg as float_avg, sum as float_sum, text as float_text
 from vesper.kernels.forms import counted_by, distinct_by, greatest_by, grouped_by, sorted_by
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of, map_of
@@ -162,7 +162,7 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays]
+    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if day not in holidays]
 
     # step shouted, line 86
     shouted = text_upper(code)

@@ -6,32 +6,39 @@
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import range as array_range
-from vesper.kernels.bytes import at as bytes_at
-from vesper.kernels.bytes import base64 as bytes_base64
-from vesper.kernels.bytes import concat as bytes_concat
-from vesper.kernels.bytes import hex as bytes_hex
-from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
-from vesper.kernels.bytes import parse_hex as bytes_parse_hex
-from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.bytes import slice as bytes_slice
-from vesper.kernels.bytes import utf8 as bytes_utf8
+from vesper.kernels.array import at as array_at, range as array_range
+from vesper.kernels.bytes import (
+    at as bytes_at,
+    base64 as bytes_base64,
+    concat as bytes_concat,
+    hex as bytes_hex,
+    parse_base64 as bytes_parse_base64,
+    parse_hex as bytes_parse_hex,
+    sha256 as bytes_sha256,
+    slice as bytes_slice,
+    utf8 as bytes_utf8,
+)
 from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import abs as duration_abs
-from vesper.kernels.duration import from_hours as duration_from_hours
-from vesper.kernels.duration import from_seconds as duration_from_seconds
-from vesper.kernels.integer import bit_and as integer_bit_and
-from vesper.kernels.integer import bit_xor as integer_bit_xor
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import parse as integer_parse
-from vesper.kernels.integer import shift_right as integer_shift_right
+from vesper.kernels.duration import (
+    abs as duration_abs,
+    from_hours as duration_from_hours,
+    from_seconds as duration_from_seconds,
+)
+from vesper.kernels.integer import (
+    bit_xor as integer_bit_xor,
+    checked,
+    checked_sum,
+    parse as integer_parse,
+    shift_right as integer_shift_right,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import repeat as text_repeat
+from vesper.kernels.text import (
+    at as text_at,
+    concat as text_concat,
+    join as text_join,
+    repeat as text_repeat,
+)
 from vesper.kernels.timestamp import from_epoch_seconds as timestamp_from_epoch_seconds
 
 
@@ -112,8 +119,7 @@ def webhook_signature_v1(
         text_join(
             [
                 text_concat(
-                    text_at(HEX_DIGITS, integer_shift_right(n, 4)),
-                    text_at(HEX_DIGITS, integer_bit_and(n, 15)),
+                    text_at(HEX_DIGITS, integer_shift_right(n, 4)), text_at(HEX_DIGITS, n & 15)
                 )
                 for n in inner_numbers
             ],
@@ -126,8 +132,7 @@ def webhook_signature_v1(
         text_join(
             [
                 text_concat(
-                    text_at(HEX_DIGITS, integer_shift_right(n, 4)),
-                    text_at(HEX_DIGITS, integer_bit_and(n, 15)),
+                    text_at(HEX_DIGITS, integer_shift_right(n, 4)), text_at(HEX_DIGITS, n & 15)
                 )
                 for n in outer_numbers
             ],
@@ -171,17 +176,17 @@ def webhook_signature_v1(
     preview = text_concat(bytes_hex(bytes_slice(body, 0, 8)), "…" if len(body) > 8 else "")
 
     # postcondition, line 30: length(expected) == 64
-    if not len(expected) == 64:
+    if len(expected) != 64:
         raise ContractBroken("postcondition", 0, {"expected": expected})
 
     # postcondition, line 31: verdict == genuine => age IS NOT NULL AND abs(age) <= tolerance
-    if not (not verdict == "genuine" or age is not None and duration_abs(age) <= tolerance):
+    if not (verdict != "genuine" or (age is not None and duration_abs(age) <= tolerance)):
         raise ContractBroken(
             "postcondition", 1, {"verdict": verdict, "age": age, "tolerance": tolerance}
         )
 
     # postcondition, line 32: length(parse_base64(digest)) == 32
-    if not len(bytes_parse_base64(digest)) == 32:
+    if len(bytes_parse_base64(digest)) != 32:
         raise ContractBroken("postcondition", 2, {"digest": digest})
 
     return {
