@@ -21,6 +21,7 @@ COMMANDS = {
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
     "run": "Run a node on one engine or on both.",
+    "stubs": "Write type stubs, so that type checkers know the nodes.",
     "verify": "Show that the engines agree on a node.",
 }
 

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+from vesper.api.problems import described
 from vesper.compiler import Compiled
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
@@ -24,8 +25,8 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.ir.nodes import Node, Place
-from vesper.spec.types import DECIMAL, JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
-from vesper.spec.values import Problem, ProblemKind, decimal_text, printable, scalar_text, show
+from vesper.spec.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
+from vesper.spec.values import decimal_text, printable, scalar_text, show
 
 
 def span_of(source: SourceFile, place: Place) -> Span:
@@ -45,7 +46,7 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
             lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
-            return "\n".join([*lines, *(f"  {line}" for line in problem_lines(node, problems, inputs))])
+            return "\n".join([*lines, *(f"  {line}" for line in described(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
@@ -75,35 +76,6 @@ def one_line(node: Node, outcome: Outcome) -> str:
             return f"limit hit: {limit}"
         case EngineFault(message):
             return f"engine fault: {message}"
-
-
-def problem_lines(node: Node, problems: tuple[Problem, ...], inputs: Mapping[str, object]) -> list[str]:
-    """Every offending input: what was expected and what came."""
-    types = {each.name: each.type for each in node.inputs}
-    lines = []
-    for problem in problems:
-        type_ = types.get(problem.path)
-        given = inputs.get(problem.path)
-        came = f"{type(given).__name__} {_short(given)}"
-        match problem.kind:
-            case ProblemKind.MISSING:
-                text = f"missing; expected {type_}"
-            case ProblemKind.UNKNOWN:
-                text = f"no such input; the inputs are {', '.join(types)}"
-            case ProblemKind.NOT_A_MEMBER:
-                members = type_.members if isinstance(type_, Enum) else ()
-                text = f"expected one of {', '.join(members)}, got {_short(given)}"
-            case _:
-                text = f"expected {type_}, got {came} ({problem.kind.value.replace('_', ' ')})"
-                if type_ == DECIMAL and isinstance(given, float):
-                    text += f'; give it as text, "{given!r}", because a float is not exact'
-        lines.append(f"{printable(problem.path)}: {text}")
-    return lines
-
-
-def _short(value: object) -> str:
-    shown = show(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def _mentioned(node: Node, name: str) -> Type | None:

@@ -15,12 +15,13 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import Refusal
 from vesper.spec.types import DECIMAL, Type
 from vesper.spec.values import Problem, ProblemKind, show
+from vesper.spec.vesper_error import VesperError
 
 _SHOWN = 8
 _LONGEST = 200
 
 
-class _Ending(Exception):
+class _Ending(VesperError):
     """An exception that knows its place in a node once it has been raised there."""
 
     _help: str = ""
