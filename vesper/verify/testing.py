@@ -17,7 +17,7 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import Disagree, compare
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome
-from vesper.spec.errors import ErrorCode
+from vesper.ir.nodes import walk
 from vesper.verify.case_text import answer_text, case_text
 from vesper.verify.differential import guards, meets
 from vesper.verify.inputs import InputGenerator
@@ -190,6 +190,8 @@ class _Properties:
         self._responses = GeneratedResponses(compiled)
         self._conditions = guards(compiled.node)
         self._expected = {case.breaks for case in compiled.cases if case.breaks is not None}
+        asked = (clause for phase, clauses in self._node.phases() if phase in _ASKED_OF_CALLERS for clause in clauses)
+        self._before = {each.index for clause in asked for each in walk(clause.holds)}
         self._seen: set[Fingerprint] = set()
         self._seed = seed
         self.report = PropertyReport(seed, wanted)
@@ -218,7 +220,7 @@ class _Properties:
             return
         reference = next(iter(answers.values()))
         wrong = self._wrong(answers)
-        if wrong is None and _is_refused(reference.outcome):
+        if wrong is None and self._is_refused(reference.outcome):
             return
         report.examples += 1
         report.branches |= _branches(reference, self._conditions)
@@ -266,6 +268,13 @@ class _Properties:
             return outcome.phase, outcome.index
         return None
 
+    def _is_refused(self, outcome: Outcome) -> bool:
+        """True where the node was asked what it does not answer: the inputs do not fit, or what it asks of callers does
+        not hold, or fails."""
+        if isinstance(outcome, ContractBroken):
+            return outcome.phase in _ASKED_OF_CALLERS
+        return isinstance(outcome, Failed) and (outcome.at is None or outcome.at in self._before)
+
     def _shrunk(self, wrong: Fingerprint, inputs: dict[str, object], number: int) -> PropertyFailure:
         def still_wrong(candidate: dict[str, object]) -> bool:
             try:
@@ -294,13 +303,6 @@ class _Properties:
             return case_text(self._node, f"found: {clause}", inputs, "{}", now, effects)
         except ValueError:  # a wrong input: of an engine at fault, or of two that do not refuse it alike
             return None
-
-
-def _is_refused(outcome: Outcome) -> bool:
-    """True where the caller is at fault: the node was asked what it does not answer."""
-    if isinstance(outcome, ContractBroken):
-        return outcome.phase in _ASKED_OF_CALLERS
-    return isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None
 
 
 def _branches(done: Done, conditions: set[int]) -> frozenset[tuple[int, bool]]:

@@ -21,7 +21,7 @@ from vesper.compiler.generated import GeneratedProblem, load_generated
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.spec.values import same
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NODES = ROOT / "nodes"
 
 CALLED = """\
