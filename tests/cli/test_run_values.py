@@ -183,3 +183,34 @@ def test_many_items_are_all_shown_and_tables_are_aligned() -> None:
         f"    {'x' * 40}    1.5  true",
     ]
     assert all(len(line) <= WIDTH for line in value_lines({"rows": rows}))
+
+
+def test_a_failure_says_what_where_and_why(tmp_path: Path) -> None:
+    path = tmp_path / "shares_v1.vsp"
+    path.write_text(
+        "node_id: shares_v1\ntype: function\nintent: Divide\ninputs: {n: integer}\n"
+        "outputs: {success: {share: integer}}\nflow:\n"
+        "  - {operation: return, success: {share: 'quot(100, n)'}}\n",
+        encoding="utf-8",
+    )
+    done = CliRunner().invoke(command, [str(path), "-i", "n=0"])
+    assert done.exit_code == 1
+    assert done.stderr.startswith("error: division_by_zero\n")
+    assert f"--> {path}:7:43" in done.stderr
+    assert "= The right operand of a division or remainder is zero." in done.stderr
+
+
+def test_a_declared_error_is_called_one(tmp_path: Path) -> None:
+    path = tmp_path / "refuse_v1.vsp"
+    path.write_text(
+        "node_id: refuse_v1\ntype: function\nintent: Refuse\ninputs: {n: integer}\n"
+        "outputs:\n  success: {n: integer}\n  error: {error_code: 'enum[too_big]', message: string}\nflow:\n"
+        "  - {operation: raise, when: n > 5, error: {error_code: too_big, message: '{n} is more than 5'}}\n"
+        "  - {operation: return, success: [n]}\n",
+        encoding="utf-8",
+    )
+    done = CliRunner().invoke(command, [str(path), "-i", "n=6"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: refuse_v1 ended with an error that it declares\n  error_code  too_big\n  message     6 is more than 5\n"
+    )

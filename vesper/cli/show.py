@@ -26,6 +26,7 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.ir.nodes import Node, Place
+from vesper.spec.error_meanings import ERROR_MEANINGS
 from vesper.spec.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
 from vesper.spec.values import decimal_text, printable, scalar_text, show
 
@@ -53,7 +54,9 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"))
+            # A code of an effect or of a called node has no meaning but its own name.
+            footer = [meaning] if (meaning := ERROR_MEANINGS.get(code)) else []
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
         case Denied(capability):
             return f"error: denied: `{capability}` is not granted"
         case LimitHit(limit):
