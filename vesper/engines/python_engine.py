@@ -108,7 +108,9 @@ class PythonProgram:
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
         self._takes_now = takes_now(self.node)
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
-        self.has_json = any(mentions(each.type, JSON) for each in parts)
+        # Requests of a called node are made here: a json in one of them is plain objects outside, too.
+        of_callees = any(each.has_json for each in self._callees.values())
+        self.has_json: bool = of_callees or any(mentions(each.type, JSON) for each in parts)
         self._plain = self._load(traced=False)
         self._traced: _LoadedFunction | None = None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import worked_nodes
+from tests.support.nodes import ROOT, worked_nodes
 from vesper.check.cases import Case
 from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.diagnostics.source import SourceFile
@@ -109,11 +109,19 @@ def test_a_failure_of_the_node_is_counted_and_no_more() -> None:
 
 @pytest.mark.parametrize("node", ["orders/order_lifecycle_v1", "access/api_key_issue_v1"])
 def test_what_a_node_promises_of_answers_is_not_held_against_it(node: str) -> None:
-    compiled, _ = compile_file(Path("nodes") / f"{node}.vsp")
+    compiled, _ = compile_file(ROOT / "nodes" / f"{node}.vsp")
     assert compiled is not None
     report = NodeTester(compiled, PYTHON).run_properties(100, seed=0)
     assert report.passed
     assert report.broken_by_answers
+
+
+def test_engines_ask_for_the_same_in_cases_of_nodes_that_call_others() -> None:
+    """The body of a called node's request is a json; the engine python once handed it out as it has it inside."""
+    compiled, _ = compile_file(ROOT / "nodes/orders/checkout_v1.vsp")
+    assert compiled is not None
+    tester = NodeTester(compiled, ENGINES)
+    assert all(tester.run_case(case).passed for case in compiled.cases)
 
 
 # -- engines that are wrong -----------------------------------------------------------------------
