@@ -54,6 +54,10 @@ def _described(whole: Record, problem: Problem, inputs: Mapping[str, object]) ->
         return InputProblem(path, kind, expected, None, f"expected {expected} ({kind.replace('_', ' ')})")
     came = _came(given)
     reason = _REASONS.get(problem.kind, "")
+    if problem.kind is ProblemKind.NOT_A_MEMBER and type_ is not None and type(given) is str:
+        inner = without_null(type_)
+        hint = did_you_mean(given, inner.members) if isinstance(inner, Enum) else None
+        reason = f"; {hint}" if hint else reason
     return InputProblem(path, kind, expected, came, f"expected {expected}, got {came}{reason}{_advice(type_, given)}")
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from vesper.api.problems import described
+from vesper.cli.value_lines import value_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
@@ -25,6 +26,7 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.ir.nodes import Node, Place
+from vesper.spec.error_meanings import ERROR_MEANINGS
 from vesper.spec.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
 from vesper.spec.values import decimal_text, printable, scalar_text, show
 
@@ -37,8 +39,10 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
     """An outcome for a person, several lines."""
     node, source = compiled.node, compiled.source
     match outcome:
-        case Returned(value) | DeclaredError(value):
-            return "\n".join(table({name: _plain(each) for name, each in value.items()}))
+        case Returned(value):
+            return "\n".join(value_lines(value))
+        case DeclaredError(value):
+            return "\n".join([f"error: {node.node_id} ended with an error that it declares", *value_lines(value)])
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             footer = [f"{name} is {show(value)}" for name, value in values.items()]
@@ -50,7 +54,9 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"))
+            # A code of an effect or of a called node has no meaning but its own name.
+            footer = [meaning] if (meaning := ERROR_MEANINGS.get(code)) else []
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
         case Denied(capability):
             return f"error: denied: `{capability}` is not granted"
         case LimitHit(limit):
@@ -84,11 +90,6 @@ def _mentioned(node: Node, name: str) -> Type | None:
     for listed in (node.inputs, node.constants, node.outputs):
         types |= {each.name: each.type for each in listed}
     return types.get(name)
-
-
-def table(rows: Mapping[str, str]) -> list[str]:
-    width = max((len(name) for name in rows), default=0)
-    return [f"  {name:<{width}}  {text}" for name, text in rows.items()]
 
 
 def _plain(value: object) -> str:

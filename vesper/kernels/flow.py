@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
 from decimal import DecimalException, getcontext, setcontext
-from functools import wraps
+from functools import cache, wraps
+from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from vesper.kernels.decimal import EXACT, overflow
@@ -103,7 +104,7 @@ def keep(collected: list[Any], value: object) -> None:
 def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
     """The outputs of another node; however else it ends is a failure here."""
     try:
-        return node(**inputs)
+        return node(**_arguments(node, inputs))
     except DeclaredError as error:
         raise Raised(str(error.values["error_code"])) from error
     except ContractBroken as broken:
@@ -114,9 +115,31 @@ def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
         raise Raised(failure.code) from failure
 
 
+def _takes_now(node: Callable[..., Any]) -> bool:
+    """Whether a node wants to know when the execution started. An engine says so; a plain generated function has the
+    parameter, and no input is called like it."""
+    said: bool | None = getattr(node, "takes_now", None)
+    return "now" in _parameters(node) if said is None else said
+
+
+def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str, object]:
+    """Inputs under the names of the parameters: an input called `len` is the parameter `len_` of a plain function."""
+    if hasattr(node, "takes_now") or inputs.keys() <= (names := _parameters(node)):
+        return inputs
+    found = {name if name in names else f"{name}_": value for name, value in inputs.items()}
+    if len(found) < len(inputs):
+        raise TypeError(f"inputs of {node.__name__} share a parameter: {', '.join(inputs)}")
+    return found
+
+
+@cache
+def _parameters(node: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(signature(node).parameters)
+
+
 def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
     """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
-    if getattr(node, "takes_now", False):
+    if _takes_now(node):
         inputs["now"] = now
     steps = called(node, **inputs)
     if not isinstance(steps, Generator):
