@@ -64,6 +64,10 @@ test-nodes: build
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
 	$(BIN)/python -m tests.decimal_cases.run
 
+# Makes .venv-3.X for each Python from 3.11 on that is here; needs no Rust. `ONLY=3.12` takes one.
+test-pythons: ## the reference path on every Python here, and under odd settings of the host; minutes
+	$(PYTHON) tests/versions/run.py $(if $(ONLY),--only $(ONLY))
+
 check: check-python check-generated check-rust ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@echo
 	@echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy)"
@@ -113,7 +117,7 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +

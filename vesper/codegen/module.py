@@ -23,6 +23,7 @@ from vesper.codegen.vocabulary import check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.operations import IMPLEMENTED
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
@@ -130,7 +131,7 @@ def _kernel_import(op: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from vesper.spec.unicode import is_printable
+
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
 
@@ -29,6 +31,6 @@ def string_literal(text: str) -> str:
     # The quotes that need no escape inside, as a formatter would have them.
     quote = "'" if '"' in text and "'" not in text else '"'
     quoted = "".join(
-        f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        f"\\{c}" if c in (quote, "\\") else c if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f"{quote}{quoted}{quote}"

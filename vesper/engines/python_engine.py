@@ -108,7 +108,10 @@ class PythonProgram:
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
         self._takes_now = takes_now(self.node)
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
-        self.has_json = any(mentions(each.type, JSON) for each in parts)
+        # A called node's requests go out through its callers.
+        self.has_json: bool = any(mentions(each.type, JSON) for each in parts) or any(
+            each.has_json for each in self._callees.values()
+        )
         self._plain = self._load(traced=False)
         self._traced: _LoadedFunction | None = None
 
