@@ -19,7 +19,7 @@ from vesper.codegen.function import FunctionWriter, docstring
 from vesper.codegen.layout import break_import, code_of, fits
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.types import TypeWriter, typed_dict
-from vesper.codegen.vocabulary import check_vocabulary
+from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.operations import IMPLEMENTED
@@ -102,6 +102,7 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = _names_in(body)
+    check_identifiers(used | {each.node for each in node.calls})
     imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])
@@ -131,7 +132,10 @@ def _kernel_import(op: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
+    """A text on one line of a comment. In the first two lines of a file Python would take `coding: utf-7` for the
+    encoding of what follows, so that a node could be called what turns its prose into code."""
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
+    return shown.replace("coding:", "codin\\x67:").replace("coding=", "codin\\x67=")
 
 
 def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
