@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.support.nodes import small_node
+from vesper.codegen.module import generate_module
 from vesper.codegen.statements import comment
 from vesper.codegen.written import string_literal
 from vesper.engines.engine import run_observed
@@ -36,6 +37,13 @@ def test_generated_text_does_not_depend_on_the_hosts_unicode(character: str, is_
     shown = comment(character).comment
     assert shown is not None
     assert (character in shown.value) is is_shown
+
+
+@pytest.mark.parametrize("name", ["type", "match", "case", "class"])
+def test_names_of_parameters_do_not_depend_on_the_hosts_keywords(name: str) -> None:
+    """`type` is a soft keyword from 3.12 on."""
+    node = small_node(f"{name}: string", f"- {{operation: return, success: {{result: {name}}}}}", "result: string")
+    assert generate_module(node.node).parameters == (f"{name}_",)
 
 
 def _answer(value: str, inputs: str, given: dict[str, object], output: str, engine: str) -> object:
