@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import small_node
+from tests.support.nodes import compiled, small_node, worked_nodes
 from vesper.codegen.module import generate_module
 from vesper.codegen.statements import comment
 from vesper.codegen.written import string_literal
@@ -14,6 +15,8 @@ from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
 from vesper.spec.unicode import is_printable
+from vesper.spec.values import Json
+from vesper.verify.responses import run_case
 
 
 @pytest.mark.parametrize(
@@ -95,3 +98,17 @@ def test_a_failure_inside_a_comprehension_is_at_its_division(value: str, output:
         place = node.node.expressions()[outcome.at].place
         text = node.source.line_text(place.line)[place.column - 1 : place.end_column - 1]
         assert text in ("10 / x", "10 / y")
+
+
+def _calling_nodes() -> list[Path]:
+    return [path for path in worked_nodes() if "operation: call_node" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", _calling_nodes(), ids=lambda path: path.stem)
+def test_what_a_called_node_asks_for_is_plain_python(path: Path) -> None:
+    """Also where only the called node knows of json, and its caller does not."""
+    node = compiled(path)
+    for program in [engine.load(node) for engine in ENGINES.values()]:
+        for case in node.cases:
+            for request in run_case(program, case).requests:
+                assert not [value for value in request.arguments.values() if isinstance(value, Json)]
