@@ -20,6 +20,7 @@ from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
 from vesper.ir.statements import all_statements
 from vesper.spec.types import Enum, OptionalOf, Type
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import Value
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -207,6 +208,6 @@ class FunctionWriter:
 def docstring(text: str) -> str:
     """A docstring that says this, as a sentence."""
     escaped = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'

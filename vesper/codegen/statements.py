@@ -18,6 +18,7 @@ from vesper.codegen.written import ATOM, EQUAL, OR, Written, negated, string_lit
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
+from vesper.spec.unicode import is_printable
 
 _BLANK = cst.EmptyLine(indent=False)
 _NO_BOUND = 1_000_000
@@ -30,7 +31,7 @@ End = Callable[[ir.Return | ir.Raise, bool], Lines]
 
 def comment(text: str) -> cst.EmptyLine:
     """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
     return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
 
 
