@@ -122,7 +122,7 @@ def orders_by_city_v1(
         raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
 
     # postcondition, line 43: all_known OR COUNT(cities) > 0
-    if not (all_known or len([item for item in sorted(cities)]) > 0):
+    if not (all_known or len(cities) > 0):
         raise ContractBroken("postcondition", 1, {"all_known": all_known, "cities": cities})
 
     return {
