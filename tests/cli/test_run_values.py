@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from vesper.cli.problem_lines import problem_lines
+from vesper.api.problems import described
 from vesper.cli.run import command
 from vesper.cli.value_lines import WIDTH, value_lines
 from vesper.compiler import compile_source
@@ -109,15 +109,15 @@ def test_every_problem_is_listed_with_its_path(node: str, engine: str) -> None:
     assert done.exit_code == 1
     lines = [
         "error: bad_input: the inputs do not fit order_echo_v1",
-        "  order.id: expected string, got 5 (wrong type)",
-        '  order.lines[0].price: expected decimal, got "9,99" (malformed)',
-        "  order.lines[0].qty: expected integer, got 2.5 (wrong type)",
+        "  order.id: expected string, got int 5",
+        '  order.lines[0].price: expected decimal, got str "9,99", which is malformed',
+        "  order.lines[0].qty: expected integer, got Decimal 2.5",
         "  order.lines[1].price: missing; expected decimal",
         "  order.lines[1].odd: no such field; the fields are sku, price, qty, note",
         "  order.lines[1].pric: no such field; did you mean `price`?",
         '  order.kind: expected one of retail, wholesale, got "retial"; did you mean `retail`?',
         "  limits: missing; expected map<string, decimal>",
-        "  days[2]: expected string, got 5 (wrong type)",
+        "  days[2]: expected string, got int 5",
         "  limit: no such input; did you mean `limits`?",
     ]
     assert "\n".join(lines) in done.output
@@ -127,8 +127,8 @@ def test_problems_of_texts_and_of_json_are_one_list(node: str) -> None:
     done = _run(node, '{"order": null, "lmits": 1}', "-i", "days=[[1]", "-i", "limits={}")
     assert done.exit_code == 1
     assert done.stderr.split("\n")[1:-1] == [
-        "  order: expected record<…>, got null (wrong type)".replace("record<…>", _order_type()),
-        '  days: expected map<integer, string>, got "[[1]" (malformed)',
+        "  order: expected record<…>, got null".replace("record<…>", _order_type()),
+        '  days: expected map<integer, string>, got str "[[1]", which is malformed',
         "  lmits: no such input; did you mean `limits`?",
     ]
     done = _run(node, '{"order": null}', "-i", "days=[[1]", "--format", "json", "--engine", "both")
@@ -163,10 +163,10 @@ def test_a_float_is_told_to_be_text() -> None:
     compiled, _ = compile_source(SourceFile("order_echo_v1.vsp", NODE))
     assert compiled is not None
     given = {"limits": {"DE": 0.1}}
-    (line,) = problem_lines(compiled.node, [Problem('limits["DE"]', ProblemKind.WRONG_TYPE)], given)
-    wanted = 'limits["DE"]: expected decimal, got float 0.1 (wrong type); '
-    wanted += 'give it as text, "0.1", because a float is not exact'
-    assert line == wanted
+    (found,) = described(compiled.node, [Problem('limits["DE"]', ProblemKind.WRONG_TYPE)], given)
+    wanted = 'limits["DE"]: expected decimal, got float 0.1; '
+    wanted += 'give it as text, "0.1", or as a Decimal: a float is not exact'
+    assert str(found) == wanted
 
 
 def test_many_items_are_all_shown_and_tables_are_aligned() -> None:

@@ -32,6 +32,7 @@ from vesper.ir.nodes import Node
 from vesper.ir.statements import all_statements
 from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
+from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
@@ -275,11 +276,8 @@ class PythonProgram:
                 return ContractBroken(error.phase, error.index, self.outside(cast(dict[str, Value], error.values)))
             case raised.BadInput():
                 return Failed(ErrorCode.BAD_INPUT, None, error.problems)
-            case raised.Raised():
-                return self._failed(loaded, error.code, error)
-            case DecimalException():
-                # The exact context traps every lost digit; that is how a bare operator overflows.
-                return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW, error)
+            case raised.Raised() | raised.ClauseFailed() | DecimalException() | KeyError():
+                return self._failed(loaded, code_of(error), error)
             case LimitExceeded():
                 return LimitHit(error.limit)
             case _:  # generated code raises nothing else: whatever it is, it is our fault

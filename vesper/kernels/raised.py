@@ -67,6 +67,17 @@ class Raised(_Ending):
         )
 
 
+class ClauseFailed(_Ending):
+    """A failure in a postcondition or an invariant: it ends the execution, and nothing in the flow can take it."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def _message(self, at: Origin | None) -> str:
+        return f"{self.code} in a clause that is checked at the end"
+
+
 class DeclaredError(_Ending):
     """An error that the node declares under `outputs.error`, with its fields."""
 

@@ -13,7 +13,7 @@ from tests.support.nodes import ROOT, worked_nodes
 from vesper.check.cases import Case
 from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.diagnostics.source import SourceFile
-from vesper.engines.engine import Done, Engine, Execution, Program, PureExecution, run_observed
+from vesper.engines.engine import Done, Engine, Execution, Limits, Observer, Program, PureExecution, run_observed
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES
 from vesper.spec.inputs import accept_inputs
@@ -145,10 +145,18 @@ class _OddProgram:
         self._other = other
         self.semantic_hash = program.semantic_hash
 
-    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         raise NotImplementedError
 
-    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> Execution:
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+    ) -> Execution:
+        assert limits is None
+        assert observe is None
         n = inputs.get("n")
         done: Done = run_observed(self._program, inputs, now)
         is_odd = isinstance(n, int) and not isinstance(n, bool) and n >= 5 and isinstance(done.outcome, Returned)
