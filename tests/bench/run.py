@@ -1,4 +1,4 @@
-"""`make bench`: the payment decision on both engines beside hand-written Python, in one run.
+"""`make bench`: three nodes on both engines beside hand-written Python, in one run.
 
 Rounds are interleaved, so that noise of the machine hits all alike; the best round of each counts; ratios to
 hand-written Python are what to compare. On a CPython that was not built with profile-guided optimisation plain Python
@@ -19,17 +19,21 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench.plain import payment_decision  # noqa: E402  # after the path is set
+from tests.bench import plain  # noqa: E402  # after the path is set
 from vesper.codegen.module import generate_module  # noqa: E402
-from vesper.compiler import compile_file  # noqa: E402
+from vesper.compiler import Compiled, compile_file  # noqa: E402
 from vesper.engines.outcome import Returned  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 
 ROUNDS = 30
 SECONDS_A_ROUND = 0.03
+RIVAL = "hand-written Python"
+
+Inputs = dict[str, Any]
+Function = Callable[[Any], Any]
 
 
-def sample_inputs(count: int = 64) -> list[dict[str, Any]]:
+def payments(count: int = 64) -> list[Inputs]:
     """Payments over all three price bands, some declined, some flagged."""
     source = random.Random(7)
     found = []
@@ -49,22 +53,46 @@ def sample_inputs(count: int = 64) -> list[dict[str, Any]]:
     return found
 
 
-def contestants() -> dict[str, Callable[[dict[str, Any]], Any]]:
-    compiled, _ = compile_file(ROOT / "nodes/payments/payment_decision_v1.vsp")
-    assert compiled is not None
-    namespace: dict[str, Any] = {}
-    exec(generate_module(compiled.node).text, namespace)
-    generated = namespace[compiled.node.node_id]
-    found: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "hand-written Python": payment_decision,
-        "generated function": lambda inputs: generated(**inputs),
-    }
-    for name, engine in ENGINES.items():
-        found[f"engine {name}"] = engine.load(compiled).call
+def orders(count: int = 8, lines: int = 20) -> list[Inputs]:
+    """Orders below and above the limits of discounts and shipping."""
+    source = random.Random(11)
+    found = []
+    for number in range(count):
+        most, dearest = (3, 5, 8, 20)[number % 4], 3000 if number % 2 else 1200
+        items = [
+            {
+                "qty": source.randrange(1, most),
+                "unit_price": Decimal(source.randrange(50, dearest)).scaleb(-2),
+                "category": source.choice(tuple(plain.TAX_RATES)),
+            }
+            for _ in range(lines)
+        ]
+        found.append({"items": items})
     return found
 
 
-def seconds_for(function: Callable[[dict[str, Any]], Any], inputs: list[dict[str, Any]], times: int) -> float:
+WORKLOADS: dict[str, tuple[str, Function, list[Inputs]]] = {
+    "payment_decision_v1": ("payments", plain.payment_decision, payments()),
+    "order_pricing_v1": ("orders", plain.order_pricing, orders()),
+    "numeric_loop_v1": ("numbers", plain.numeric_loop, [{"seed": 42, "n": 10_000}]),
+}
+
+
+def contestants(compiled: Compiled, rival: Function) -> dict[str, Function]:
+    namespace: dict[str, Any] = {}
+    exec(generate_module(compiled.node).text, namespace)
+    generated = namespace[compiled.node.node_id]
+    found: dict[str, Function] = {RIVAL: rival, "generated function": lambda inputs: generated(**inputs)}
+    for name, engine in ENGINES.items():
+        program = engine.load(compiled)
+        found[f"engine {name}"] = program.call
+        entry = getattr(program, "entry", None)
+        if entry is not None:
+            found[f"  {name}, entry"] = entry
+    return found
+
+
+def seconds_for(function: Function, inputs: list[Any], times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         for each in inputs:
@@ -72,14 +100,8 @@ def seconds_for(function: Callable[[dict[str, Any]], Any], inputs: list[dict[str
     return time.perf_counter() - start
 
 
-def main() -> None:
-    inputs = sample_inputs()
-    functions = contestants()
-    for name, function in functions.items():
-        for each in inputs:
-            answer = function(each)
-            value = dict(answer.value) if isinstance(answer, Returned) else answer
-            assert value == payment_decision(each), f"{name} is wrong on {each}"
+def measure(functions: dict[str, Function], inputs: list[Inputs]) -> dict[str, float]:
+    """The seconds of one call, in the best of the rounds."""
     times = {
         name: max(1, round(SECONDS_A_ROUND / seconds_for(function, inputs, 3) * 3))
         for name, function in functions.items()
@@ -89,14 +111,29 @@ def main() -> None:
         for name, function in functions.items():
             taken = seconds_for(function, inputs, times[name]) / times[name] / len(inputs)
             best[name] = min(best[name], taken)
+    return best
+
+
+def main() -> None:
     # Distributions build optimised interpreters without saying so in the configuration.
     configured = "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
     optimised = configured or sys.base_prefix == "/usr"
-    print(f"payment_decision_v1, dict and Decimal in and out, CPython {sys.version.split()[0]}")
+    print(f"dict and Decimal in and out, CPython {sys.version.split()[0]}")
     if not optimised:
         print("this CPython is not a PGO build: hand-written Python is slower here than where it matters")
-    for name, taken in best.items():
-        print(f"  {name:<20} {taken * 1e9:8.0f} ns   {taken / best['hand-written Python']:5.2f}")
+    for node_id, (folder, rival, inputs) in WORKLOADS.items():
+        compiled, _ = compile_file(ROOT / f"nodes/{folder}/{node_id}.vsp")
+        assert compiled is not None
+        functions = contestants(compiled, rival)
+        for name, function in functions.items():
+            for each in inputs:
+                answer = function(each)
+                value = dict(answer.value) if isinstance(answer, Returned) else answer
+                assert value == rival(each), f"{name} is wrong on {each}"
+        best = measure(functions, inputs)
+        print(node_id)
+        for name, taken in best.items():
+            print(f"  {name:<20} {taken * 1e9:10.0f} ns   {taken / best[RIVAL]:5.2f}")
 
 
 if __name__ == "__main__":

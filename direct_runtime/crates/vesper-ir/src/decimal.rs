@@ -112,6 +112,15 @@ impl Decimal {
         Ok(Self(Form::Big(Arc::new(Big { coefficient, scale }))))
     }
 
+    /// The coefficient and the scale, where the coefficient fits 128 bits.
+    #[inline]
+    pub fn as_small(&self) -> Option<(i128, u16)> {
+        match self.0 {
+            Form::Small { coefficient, scale } => Some((coefficient, scale)),
+            Form::Big(_) => None,
+        }
+    }
+
     /// The number of digits after the point.
     pub fn scale(&self) -> u16 {
         match &self.0 {

@@ -9,21 +9,23 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
 use vesper_interp::inputs::ProblemKind;
-use vesper_ir::{Map, MapType, OwnedKey, RecordType, Set, Type, Value};
+use vesper_ir::{Map, OwnedKey, Set, Type, Value};
 
 use crate::convert::to_scalar;
-use crate::gather::gather;
+use crate::gather::{Held, gather};
 use crate::json::to_json;
-use crate::names::Names;
 use crate::problems::{Path, Problems};
+use crate::shapes::{Fields, Parts, Shape};
 
 /// The most entries of an array, a set or a map.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// The conversion of one call's inputs.
-pub(crate) struct Conversion<'a> {
-    pub(crate) names: &'a Names,
+#[derive(Default)]
+pub(crate) struct Conversion<'py> {
     pub(crate) problems: Problems,
+    /// What dicts gave and is not converted yet.
+    pub(crate) held: Held<'py>,
 }
 
 /// A value, or nothing where problems were found; the error is Python's own, such as a lack of memory.
@@ -58,50 +60,44 @@ impl<'a, 'py> Sequence<'a, 'py> {
     }
 }
 
-impl Conversion<'_> {
+impl<'py> Conversion<'py> {
     fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
         self.problems.add(path, kind);
         None
     }
 
     /// The value of an object, for a place of this type. Goes as deep as the type does, which is limited.
-    pub(crate) fn value(&mut self, ty: &Type, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
-        match ty {
-            Type::Boolean
-            | Type::Integer
-            | Type::Decimal
-            | Type::Float
-            | Type::Text
-            | Type::Bytes
-            | Type::Timestamp
-            | Type::Date
-            | Type::Duration
-            | Type::Enum(_) => Ok(match to_scalar(ty, object)? {
-                Ok(value) => Some(value),
-                Err(kind) => self.refuse(path, kind),
-            }),
-            Type::Json => Ok(match to_json(object)? {
+    pub(crate) fn value(
+        &mut self,
+        shape: &Shape,
+        object: &Bound<'py, PyAny>,
+        path: &Path<'_>,
+    ) -> Converted {
+        match &shape.parts {
+            Parts::None if matches!(shape.ty, Type::Json) => Ok(match to_json(object)? {
                 Ok(value) => Some(Value::Json(Arc::new(value))),
                 Err(kind) => self.refuse(path, kind),
             }),
-            Type::Optional(_) if object.is_none() => Ok(Some(Value::Null)),
-            Type::Optional(of) => self.value(of, object, path),
-            Type::Array(of) => Ok(self
-                .items(of, object, path)?
-                .map(|items| Value::Array(items.into()))),
-            Type::Set(of) => self.set(of, object, path),
-            Type::Map(of) => self.map(of, object, path),
-            Type::Record(of) => self.record(ty, of, object, path),
+            Parts::None | Parts::Enum(_) => Ok(match to_scalar(shape, object)? {
+                Ok(value) => Some(value),
+                Err(kind) => self.refuse(path, kind),
+            }),
+            Parts::Optional(_) if object.is_none() => Ok(Some(Value::Null)),
+            Parts::Optional(of) => self.value(of, object, path),
+            Parts::Array(of) => Ok(self.items(of, object, path)?.map(Value::Array)),
+            Parts::Set(of) => self.set(of, object, path),
+            Parts::Map(key, value) => self.map(key, value, object, path),
+            Parts::Record(fields) => self.record(fields, object, path),
         }
     }
 
     /// The items of an array, or of a set in that form.
     fn items(
         &mut self,
-        of: &Type,
-        object: &Bound<'_, PyAny>,
+        of: &Shape,
+        object: &Bound<'py, PyAny>,
         path: &Path<'_>,
-    ) -> PyResult<Option<Vec<Value>>> {
+    ) -> PyResult<Option<Arc<[Value]>>> {
         let Some(sequence) = Sequence::new(object) else {
             self.refuse(path, ProblemKind::WrongType);
             return Ok(None);
@@ -111,15 +107,13 @@ impl Conversion<'_> {
             self.refuse(path, ProblemKind::OutOfRange);
             return Ok(None);
         }
-        let mut items = Vec::with_capacity(length);
-        for place in 0..length {
+        all(0..length, |place| {
             let item = sequence.get(place)?;
-            items.extend(self.value(of, &item, &Path::Item(path, place))?);
-        }
-        Ok((items.len() == length).then_some(items))
+            self.value(of, &item, &Path::Item(path, place))
+        })
     }
 
-    fn set(&mut self, of: &Type, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
+    fn set(&mut self, of: &Shape, object: &Bound<'py, PyAny>, path: &Path<'_>) -> Converted {
         let keys: Option<Vec<OwnedKey>> = match members(object)? {
             None => {
                 let Some(items) = self.items(of, object, path)? else {
@@ -144,7 +138,7 @@ impl Conversion<'_> {
         };
         let length = keys.as_ref().map(Vec::len);
         let set = keys
-            .zip(of.key_kind())
+            .zip(of.ty.key_kind())
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
         Ok(match set {
             Some(set) if Some(set.len()) == length => Some(Value::Set(Arc::new(set))),
@@ -152,7 +146,13 @@ impl Conversion<'_> {
         })
     }
 
-    fn map(&mut self, of: &MapType, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
+    fn map(
+        &mut self,
+        of_key: &Shape,
+        of_value: &Shape,
+        object: &Bound<'py, PyAny>,
+        path: &Path<'_>,
+    ) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
@@ -162,7 +162,7 @@ impl Conversion<'_> {
         let mut is_whole = true;
         let mut given: Vec<(OwnedKey, Bound<'_, PyAny>)> = Vec::with_capacity(dict.len());
         for (key, value) in dict.iter() {
-            match to_scalar(&of.key, &key)? {
+            match to_scalar(of_key, &key)? {
                 Ok(key) => given.extend(key.to_key().map(|key| (key, value))),
                 Err(kind) => {
                     is_whole = false;
@@ -180,7 +180,7 @@ impl Conversion<'_> {
         }
         let mut entries = Vec::with_capacity(given.len());
         for (key, value) in given {
-            match self.value(&of.value, &value, &Path::Entry(path, &key, &of.key))? {
+            match self.value(of_value, &value, &Path::Entry(path, &key, &of_key.ty))? {
                 Some(value) => entries.push((key, value)),
                 None => is_whole = false,
             }
@@ -188,8 +188,8 @@ impl Conversion<'_> {
         if !is_whole {
             return Ok(None);
         }
-        let map = of
-            .key
+        let map = of_key
+            .ty
             .key_kind()
             .and_then(|kind| Map::from_entries(kind, entries));
         Ok(match map {
@@ -198,47 +198,71 @@ impl Conversion<'_> {
         })
     }
 
-    fn record(
-        &mut self,
-        ty: &Type,
-        of: &RecordType,
-        object: &Bound<'_, PyAny>,
-        path: &Path<'_>,
-    ) -> Converted {
+    fn record(&mut self, fields: &Fields, object: &Bound<'py, PyAny>, path: &Path<'_>) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        let names = self.names;
-        let Some(gathered) = gather(dict, names.of(ty), |name| of.place(name))? else {
+        let base = self.held.len();
+        let Some(unknown) = gather(dict, &fields.names, |name| fields.of.place(name), &mut self.held)? else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        let length = of.fields().len();
-        let mut values = Vec::with_capacity(length);
-        for (field, given) in of.fields().iter().zip(gathered.given) {
-            let path = Path::Field(path, &field.name);
-            values.extend(self.given(&field.ty, None, given.as_ref(), &path)?);
-        }
-        for name in &gathered.unknown {
+        let declared = fields.of.fields();
+        let values = all(0..fields.shapes.len(), |place| {
+            let given = self.held.get_mut(base + place).and_then(Option::take);
+            // As many shapes as fields.
+            let (Some(field), Some(shape)) = (declared.get(place), fields.shapes.get(place)) else {
+                return Ok(None);
+            };
+            self.given(shape, None, given.as_ref(), &Path::Field(path, &field.name))
+        })?;
+        self.held.truncate(base);
+        for name in &unknown {
             self.refuse(&Path::UnknownField(path, name), ProblemKind::Unknown);
         }
-        let is_whole = values.len() == length && gathered.unknown.is_empty();
-        Ok(is_whole.then(|| Value::Record(values.into())))
+        Ok(values.filter(|_| unknown.is_empty()).map(Value::Record))
     }
 
     /// The value of an input or a field, which may not be given.
     pub(crate) fn given(
         &mut self,
-        ty: &Type,
+        shape: &Shape,
         default: Option<&Value>,
-        given: Option<&Bound<'_, PyAny>>,
+        given: Option<&Bound<'py, PyAny>>,
         path: &Path<'_>,
     ) -> Converted {
-        match (given, default, ty) {
-            (Some(object), _, _) => self.value(ty, object, path),
+        match (given, default, &shape.ty) {
+            (Some(object), _, _) => self.value(shape, object, path),
             (None, Some(default), _) => Ok(Some(default.clone())),
             (None, None, Type::Optional(_)) => Ok(Some(Value::Null)),
             (None, None, _) => Ok(self.refuse(path, ProblemKind::Missing)),
         }
+    }
+}
+
+/// The values at these places, in one allocation; nothing where one is missing. All are asked for, that every problem
+/// is found, unless Python itself has an error.
+fn all(
+    places: std::ops::Range<usize>,
+    mut value: impl FnMut(usize) -> Converted,
+) -> PyResult<Option<Arc<[Value]>>> {
+    let mut is_whole = true;
+    let mut error = None;
+    // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
+    let values: Arc<[Value]> = places
+        .map(|place| {
+            if error.is_none() {
+                match value(place) {
+                    Ok(Some(value)) => return value,
+                    Ok(None) => is_whole = false,
+                    Err(raised) => error = Some(raised),
+                }
+            }
+            Value::Null
+        })
+        .collect();
+    match error {
+        Some(raised) => Err(raised),
+        None => Ok(is_whole.then_some(values)),
     }
 }
 

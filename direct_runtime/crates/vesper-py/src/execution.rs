@@ -103,13 +103,11 @@ fn completed(
         "denied" => Completion::Denied(Arc::from(text()?)),
         "limit_hit" => Completion::LimitHit(Arc::from(text()?)),
         "value" => {
-            let mut conversion = Conversion {
-                names: program.names(),
-                problems: Problems::default(),
-            };
+            let mut conversion = Conversion::default();
             let value = match awaited {
                 Some((waiting, ty)) if waiting == id => {
-                    conversion.value(ty, &what, &Path::Input("result"))?
+                    let shape = program.shapes().of(given.py(), ty);
+                    conversion.value(&shape, &what, &Path::Input("result"))?
                 }
                 // Refused by the execution, which says what it waits for.
                 _ => None,
@@ -135,7 +133,7 @@ fn request_dict<'py>(py: Python<'py>, program: &Program, request: &Request) -> P
     }
     let arguments = PyDict::new(py);
     for argument in &request.arguments {
-        let value = to_python(py, program.names(), &argument.ty, &argument.value)?;
+        let value = to_python(py, &program.shapes().of(py, &argument.ty), &argument.value)?;
         arguments.set_item(argument.name.as_ref(), value)?;
     }
     let dict = PyDict::new(py);

@@ -5,14 +5,17 @@
 
 mod composed;
 mod convert;
+#[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
+mod decimals;
 mod execution;
+#[allow(unsafe_code, reason = "goes through dicts without taking each entry apart twice")]
 mod gather;
 mod guard;
 mod json;
-mod names;
 mod outcome;
 mod problems;
 mod program;
+mod shapes;
 mod times;
 
 use pyo3::exceptions::PyValueError;
@@ -37,8 +40,12 @@ fn operation_names() -> Vec<&'static str> {
 /// The Rust engine. Only `vesper.engines.direct_engine` imports this module.
 #[pymodule(gil_used = true)]
 mod _direct {
+    use super::{Bound, PyModule, PyResult};
+
     #[pymodule_export]
     use super::IrRejected;
+    #[pymodule_export]
+    use super::decimals::decimal_access;
     #[pymodule_export]
     use super::execution::Execution;
     #[pymodule_export]
@@ -50,7 +57,9 @@ mod _direct {
     const IR_VERSION: i64 = vesper_ir::IR_VERSION;
 
     #[pymodule_init]
-    fn init() {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::guard::quiet_guarded_panics();
+        // Tests here whether decimals may be read from memory, rather than in the first call.
+        super::decimals::decimals(module.py()).map(|_| ())
     }
 }

@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::inputs::ProblemKind;
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
-use crate::convert::to_scalar;
+use crate::convert::any_scalar;
 use crate::execution::{Begun, Execution, misuse};
 use crate::gather::gather;
 use crate::guard::guarded;
-use crate::names::Names;
-use crate::outcome::{Shown, bad_input, fault};
+use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::problems::{Path, Problems};
+use crate::shapes::Shapes;
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Program {
     compiled: vesper_interp::Program,
-    input_names: Vec<Py<PyString>>,
+    inputs: Named,
     inputs_by_name: HashMap<Arc<str>, usize>,
-    output_names: Vec<Py<PyString>>,
-    names: Names,
+    outputs: Named,
+    shapes: Shapes,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -48,23 +48,24 @@ impl Program {
         let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
-        let intern = |name: &Arc<str>| PyString::intern(py, name).unbind();
+        let shapes = Shapes::new(py, compiled.nodes());
         let node = compiled.node();
-        let input_names = node.inputs.iter().map(|input| intern(&input.name)).collect();
+        let inputs = node.inputs.iter().map(|input| (&input.name, &input.ty));
+        let inputs = Named::new(py, &shapes, inputs);
         let inputs_by_name = node
             .inputs
             .iter()
             .map(|input| Arc::clone(&input.name))
             .zip(0..)
             .collect();
-        let output_names = node.outputs.iter().map(|output| intern(&output.name)).collect();
-        let names = Names::new(py, compiled.nodes());
+        let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
+        let outputs = Named::new(py, &shapes, outputs);
         Ok(Self {
             compiled,
-            input_names,
+            inputs,
             inputs_by_name,
-            output_names,
-            names,
+            outputs,
+            shapes,
         })
     }
 
@@ -171,15 +172,15 @@ fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, Py
 }
 
 impl Program {
-    pub(crate) fn names(&self) -> &Names {
-        &self.names
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     pub(crate) fn shown(&self) -> Shown<'_> {
         Shown {
             node: self.compiled.node(),
-            names: &self.names,
-            output_names: &self.output_names,
+            shapes: &self.shapes,
+            outputs: &self.outputs,
         }
     }
 
@@ -198,7 +199,7 @@ impl Program {
             return Ok(None);
         }
         let given = given.ok_or_else(|| PyValueError::new_err("the node uses now, and no time was given"))?;
-        match to_scalar(&Type::Timestamp, given)? {
+        match any_scalar(&Type::Timestamp, given)? {
             Ok(now) => Ok(Some(now)),
             Err(problem) => Err(PyValueError::new_err(format!(
                 "now is a timestamp; what was given is {}",
@@ -207,21 +208,20 @@ impl Program {
         }
     }
 
-    fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+    pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
-        let gathered = gather(inputs, &self.input_names, find)?
+        let mut conversion = Conversion::default();
+        let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
         let mut frame = self.compiled.new_frame();
-        let mut conversion = Conversion {
-            names: &self.names,
-            problems: Problems::default(),
-        };
-        for (input, given) in self.compiled.node().inputs.iter().zip(gathered.given) {
+        let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
+        for (place, (input, shape)) in declared.enumerate() {
+            let given = conversion.held.get_mut(place).and_then(Option::take);
             let path = Path::Input(&input.name);
-            frame.extend(conversion.given(&input.ty, input.default.as_ref(), given.as_ref(), &path)?);
+            frame.extend(conversion.given(shape, input.default.as_ref(), given.as_ref(), &path)?);
         }
         let mut problems = conversion.problems;
-        for name in &gathered.unknown {
+        for name in &unknown {
             problems.add(&Path::UnknownInput(name), ProblemKind::Unknown);
         }
         Ok(if problems.is_empty() {
