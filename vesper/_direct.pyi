@@ -51,9 +51,10 @@ the result; the code of a failure; the capability that is not granted; the limit
 
 _RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
 
-__all__ = ["IR_VERSION", "Execution", "IrRejected", "Program", "operation_names"]
+__all__ = ["DEFAULT_FUEL", "IR_VERSION", "Execution", "IrRejected", "Program", "operation_names"]
 
 IR_VERSION: Final[int]
+DEFAULT_FUEL: Final[int]
 
 class IrRejected(ValueError):
     """The bytes are not a well-formed IR document; the message says what and where."""
@@ -67,6 +68,9 @@ class Execution:
 
         Raises `ValueError` where it is advanced otherwise; it is then as it was.
         """
+
+    def marks_from(self, start: int = 0, /) -> _RawMarks:
+        """What was observed so far, from this place in the list of all marks on; nothing when it has ended."""
 
 @final
 class Program:
@@ -88,9 +92,26 @@ class Program:
     def uses_now(self) -> bool:
         """True when an execution needs the time of its start: without it, `ValueError` is raised."""
 
-    def call(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _RawOutcome: ...
+    def call(
+        self,
+        inputs: dict[str, Any],
+        /,
+        now: datetime | None = None,
+        fuel: int | None = None,
+        seconds: float | None = None,
+    ) -> _RawOutcome:
+        """Without `fuel` it is `DEFAULT_FUEL`, without `seconds` as long as that lasts."""
+
     def trace(self, inputs: dict[str, Any], /, now: datetime | None = None) -> tuple[_RawMarks, _RawOutcome]: ...
-    def start(self, inputs: dict[str, Any], /, now: datetime | None = None, is_traced: bool = True) -> Execution: ...
+    def start(
+        self,
+        inputs: dict[str, Any],
+        /,
+        now: datetime | None = None,
+        is_traced: bool = True,
+        fuel: int | None = None,
+        seconds: float | None = None,
+    ) -> Execution: ...
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""

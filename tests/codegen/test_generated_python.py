@@ -18,6 +18,8 @@ from vesper.codegen.module import HEADER, generate_module
 from vesper.codegen.vocabulary import VocabularyError, check_vocabulary
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
+from vesper.ir import nodes as ir
+from vesper.ir.statements import all_statements
 from vesper.spec.errors import ErrorCode
 
 HERE = Path(__file__).parent
@@ -38,6 +40,17 @@ def test_the_traced_form_without_its_marks_is_the_plain_form(path: Path) -> None
     plain, traced = generate_module(node).text, generate_module(node, traced=True).text
     assert "mark(" in traced
     assert without_marks(traced) == ast.unparse(ast.parse(plain))
+
+
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
+def test_the_metered_form_without_its_metering_is_the_plain_form(path: Path) -> None:
+    node = compiled(path).node
+    plain, metered = generate_module(node).text, generate_module(node, metered=True).text
+    loops = any(isinstance(each, ir.For) for each in node.expressions()) or any(
+        isinstance(each, ir.Loop | ir.CallNode) for each in all_statements(node.body)
+    )
+    assert ("(meter" in metered or "meter(" in metered) == loops
+    assert without_marks(metered) == ast.unparse(ast.parse(plain))
 
 
 def test_every_line_fits() -> None:
@@ -109,7 +122,7 @@ def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
         check_vocabulary(text, set())
 
 
-ODD_NAMES = ["class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
+ODD_NAMES = ["meter", "spend", "all_of", "class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import libcst as cst
 
 from vesper.codegen.naming import Naming
@@ -16,11 +18,12 @@ _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 class ContractFunction:
     """`check_postconditions(*, …)` or `check_invariants(*, …)`: what the clauses mention goes in by name."""
 
-    def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], traced: bool) -> None:
+    def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], own: Mapping[str, str]) -> None:
+        """`own` are parameters that the form of the module needs, with their types."""
         self.name = f"check_{phase}s"
         self._phase = phase
         self._clauses = clauses
-        self._traced = traced
+        self._own = own
         self._mentioned = _mentioned(clauses)
         self._needs_now = any(isinstance(e, ir.Now) for clause in clauses for e in ir.walk(clause.holds))
 
@@ -33,8 +36,7 @@ class ContractFunction:
             ]
             if self._needs_now:
                 parameters.append(self._parameter("now", cst.Name("datetime")))
-            if self._traced:
-                parameters.append(self._parameter("mark", cst.Name("Mark")))
+            parameters += [self._parameter(name, cst.Name(type_)) for name, type_ in self._own.items()]
             body = [blocks.clause(self._phase, index, clause, 1) for index, clause in enumerate(self._clauses)]
         first = body[0].with_changes(leading_lines=body[0].leading_lines[1:])
         star = cst.Parameters(kwonly_params=parameters) if parameters else cst.Parameters()
@@ -50,8 +52,7 @@ class ContractFunction:
         values = {name: naming.name(kind, each) for (kind, each), name in self._names(naming).items()}
         if self._needs_now:
             values["now"] = "now"
-        if self._traced:
-            values["mark"] = "mark"
+        values |= {name: name for name in self._own}
         arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=_EQUAL) for name, value in values.items()]
         return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(self.name), arguments))])
 

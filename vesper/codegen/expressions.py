@@ -9,6 +9,7 @@ from decimal import Decimal
 import libcst as cst
 
 from vesper.codegen.loops import LoopWriter, members_of
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
@@ -76,9 +77,10 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
 class ExpressionWriter(LoopWriter):
     """Writes the expressions of one function and remembers what must be known about them."""
 
-    def __init__(self, naming: Naming, traced: bool) -> None:
+    def __init__(self, naming: Naming, traced: bool, metering: Metering) -> None:
         self.naming = naming
         self.traced = traced
+        self.metering = metering
         self._atoms: dict[int, ir.Expression] = {}
         """Locals that are another name for a name or a literal, with what they stand for."""
         self.decimals: dict[str, Decimal] = {}

@@ -12,6 +12,7 @@ from vesper.codegen import templates
 from vesper.codegen.contract_functions import ContractFunction
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
@@ -32,11 +33,12 @@ def takes_now(node: ir.Node) -> bool:
 
 
 class FunctionWriter:
-    def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool) -> None:
+    def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self._node = node
         self._naming = naming
-        self._traced = traced
-        self.expressions = ExpressionWriter(naming, traced)
+        self._own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
+        """Parameters that are no inputs, with their types: what the form has over the plain one."""
+        self.expressions = ExpressionWriter(naming, traced, metering)
         self._types = types
         self._blocks = BlockWriter(node, naming, self.expressions, types, self._end)
         for callee in node.calls:
@@ -46,9 +48,9 @@ class FunctionWriter:
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
         if returns > 1 and node.postconditions:
-            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, traced)
+            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self._own)
         if node.invariants and (returns > 1 or node.errors):
-            self._shared["invariant"] = ContractFunction("invariant", node.invariants, traced)
+            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self._own)
 
     def contract_functions(self) -> list[cst.FunctionDef]:
         """The functions for clauses that several ends share."""
@@ -93,12 +95,11 @@ class FunctionWriter:
         ]
         # After an input with a default come others without: then all are keyword-only, in declared order.
         in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
-        mark = [cst.Param(cst.Name("mark"), annotation=cst.Annotation(cst.Name("Mark")))] if self._traced else []
-        if takes_now(self._node):
-            mark = [cst.Param(cst.Name("now"), annotation=cst.Annotation(cst.Name("datetime"))), *mark]
+        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self._own
+        own = [cst.Param(cst.Name(name), annotation=cst.Annotation(cst.Name(type_))) for name, type_ in others.items()]
         if in_order:
-            return cst.Parameters(params=params, kwonly_params=mark)
-        return cst.Parameters(kwonly_params=[*params, *mark])
+            return cst.Parameters(params=params, kwonly_params=own)
+        return cst.Parameters(kwonly_params=[*params, *own])
 
     def _default(self, type_: Type, value: Value) -> cst.BaseExpression | None:
         if value is None and not isinstance(type_, OptionalOf):

@@ -14,6 +14,7 @@ from decimal import Decimal
 
 import libcst as cst
 
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.written import ATOM, OR, Written, in_parentheses, string_literal
 from vesper.ir import nodes as ir
@@ -48,6 +49,7 @@ class LoopWriter:
     """The part of the expression writer that is about `for`."""
 
     naming: Naming
+    metering: Metering
     kernels: set[str]
     sites: dict[cst.BaseExpression, int]
 
@@ -95,8 +97,10 @@ class LoopWriter:
         """An aggregate of all the items of an array: Python needs no loop of its own."""
         items = self.write(expression.over).node
         if expression.kind == "count":
-            return Written(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
-        call = self._aggregate(expression, items)
+            return Written(cst.Call(cst.Name("len"), [cst.Arg(self.metering.all_of(items))]), ATOM)
+        call = self._aggregate(
+            expression, self.metering.all_of(items) if expression.kind == "avg" else self.metering.items(items)
+        )
         self.sites[call] = expression.index
         return Written(call, ATOM)
 
@@ -134,8 +138,10 @@ class LoopWriter:
             key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, Key)
         ]
         if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
-            return Written(cst.Dict([cst.DictElement(key, value) for key, value in pairs]), ATOM)
-        items = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
+            literal = cst.Dict([cst.DictElement(key, value) for key, value in pairs])
+            return Written(self.metering.all_of(literal), ATOM)
+        written = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
+        items = self.metering.items(written)
         key_type = expression.key.type
         if isinstance(key_type, Enum):
             call = cst.Call(cst.Name("map_of_members"), [cst.Arg(members_of(key_type)), cst.Arg(items)])
@@ -153,12 +159,13 @@ class LoopWriter:
         parameters = cst.Parameters([cst.Param(name) for name in names])
         if expression.kind == "fold" and _asks_for_state(expression):
             return self._with_function(_with_condition_inside(expression))
-        items = self._items(expression)
+        is_sorted = expression.kind == "sort_by" and expression.where is None and expression.value.type in _BY_PYTHON
+        items = self.plain_items(expression.over, len(names)) if is_sorted else self._items(expression)
         with_ = None if expression.with_ is None else self.stored(expression.with_).node
         # What a fold computes is held until the next item; the others only compare it.
         value = (self.stored if expression.kind == "fold" else self.write)(expression.value).node
         function = cst.Lambda(parameters, value)
-        if expression.kind == "sort_by" and expression.where is None and expression.value.type in _BY_PYTHON:
+        if is_sorted:
             return Written(self._sorted(expression, items, function, with_), ATOM)
         helper = _HELPERS[expression.kind]
         if expression.kind == "fold" and len(names) > 2:
@@ -172,7 +179,7 @@ class LoopWriter:
         self, expression: ir.For, items: cst.BaseExpression, function: cst.Lambda, with_: cst.BaseExpression | None
     ) -> cst.Call:
         """`sorted(items, key=lambda …)`, which keeps the order of equal items both ways, as the language does."""
-        arguments = [cst.Arg(items), _keyword("key", function)]
+        arguments = [cst.Arg(items), _keyword("key", self.metering.before_each(function))]
         if isinstance(expression.with_, ir.Literal):
             if expression.with_.value == "descending":
                 arguments.append(_keyword("reverse", cst.Name("True")))
@@ -212,6 +219,10 @@ class LoopWriter:
 
     def items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
         """A collection as a loop goes over it: in the order of the language, with one or two names for an item."""
+        return self.metering.items(self.plain_items(collection, names))
+
+    def plain_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """The same for who counts in another way."""
         over = self.inside(collection, OR)
         match collection.type:
             case SetOf(Enum() as enum):

@@ -1,7 +1,8 @@
 """IR to a Python module: header, imports that are used, constants, one function, and the map back to the IR.
 
 In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
-traced form is the same tree with `mark(index, …)` around what is observed.
+metered form is the same tree with `meter(…)` around what loops go over, the traced form is that with `mark(index, …)`
+around what is observed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.function import FunctionWriter, docstring
 from vesper.codegen.layout import break_import, code_of, fits
+from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_vocabulary
@@ -44,16 +46,17 @@ class GeneratedModule:
     """Which IR expression a Python expression that can fail stands for."""
 
 
-def generate_module(node: ir.Node, traced: bool = False) -> GeneratedModule:
+def generate_module(node: ir.Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
+    """One of three forms; the traced one is metered too."""
     if max((ir.depth(root) for root in node.roots()), default=0) > _SHALLOW:
-        return on_deep_stack(lambda: _generate(node, traced))
-    return _generate(node, traced)
+        return on_deep_stack(lambda: _generate(node, traced, metered or traced))
+    return _generate(node, traced, metered or traced)
 
 
-def _generate(node: ir.Node, traced: bool) -> GeneratedModule:
+def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     naming = Naming()
     types = TypeWriter(naming)
-    writer = FunctionWriter(node, naming, types, traced)
+    writer = FunctionWriter(node, naming, types, traced, Metering(metered))
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     checks = writer.contract_functions()

@@ -18,6 +18,7 @@ RESERVED = frozenset({
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
     "taken_while", "dropped_while", "fold", "fold_entries", "mark",
+    "Meter", "meter", "all_of", "before_each", "spend", "spending",
     "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",

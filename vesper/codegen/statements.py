@@ -331,6 +331,8 @@ class BlockWriter:
             assert at is not None
             self._expressions.sites[count] = at.index
             lines.append(self._assigned(counter, count, depth))
+        if loop.over is None:
+            lines += self._expressions.metering.round()
         lines += self.block(loop.body, depth)
         self._naming.begin_statement()
         if collected is not None and loop.collect is not None:
@@ -421,11 +423,12 @@ class BlockWriter:
             for name, value in call.inputs
         ]
         asked: cst.BaseExpression
+        callee = self._expressions.metering.node(call.node)
         if self._node.type == "function":
-            made = cst.Call(cst.Name("called"), [cst.Arg(cst.Name(call.node)), *given])
+            made = cst.Call(cst.Name("called"), [cst.Arg(callee), *given])
             asked = made if fits(made, depth * _INDENT + 20) else break_arguments(made)
         else:
-            arguments = [cst.Arg(self._path(call.name)), cst.Arg(cst.Name(call.node)), cst.Arg(cst.Name("now")), *given]
+            arguments = [cst.Arg(self._path(call.name)), cst.Arg(callee), cst.Arg(cst.Name("now")), *given]
             made = cst.Call(cst.Name("call_node"), arguments)
             made = made if fits(made, depth * _INDENT + 20) else break_arguments(made)
             asked = cst.Yield(cst.From(made))

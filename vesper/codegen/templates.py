@@ -37,6 +37,7 @@ from vesper.kernels.forms import (
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
+from vesper.kernels.meter import Meter, all_of, before_each, spend, spending
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
 from vesper.kernels.trace import Mark

@@ -22,12 +22,12 @@ _CALLS = frozenset({
     "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
     "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
-    "fold_entries", "mark", "ContractBroken", "TypedDict",
+    "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "check_postconditions", "check_invariants")
+_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 

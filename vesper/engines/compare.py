@@ -50,8 +50,10 @@ def compare(left: Done, right: Done) -> Comparison:
     """Compare two traced executions of one node on the same inputs."""
     if isinstance(left.outcome, EngineFault) or isinstance(right.outcome, EngineFault):
         return Disagree("an engine is at fault", None)  # also where both are: neither gave an answer
-    if isinstance(left.outcome, LimitHit) or isinstance(right.outcome, LimitHit):
-        return NotComparable("a limit was hit")
+    for outcome in (left.outcome, right.outcome):
+        # Fuel is counted alike; when another limit is hit depends on the machine.
+        if isinstance(outcome, LimitHit) and outcome.limit != "fuel":
+            return NotComparable(f"the limit on {outcome.limit} was hit")
     first = first_difference(left.marks, right.marks)
     if first is not None:
         return Disagree("an intermediate value", first)
@@ -86,7 +88,7 @@ def same_outcome(left: Outcome, right: Outcome) -> bool:
     match left, right:
         case (Returned(a), Returned(b)) | (DeclaredError(a), DeclaredError(b)):
             return same(dict(a), dict(b))
-        case (Failed(), Failed()) | (Denied(), Denied()):
+        case (Failed(), Failed()) | (Denied(), Denied()) | (LimitHit(), LimitHit()):
             return left == right
         case ContractBroken(), ContractBroken():
             same_clause = (left.phase, left.index) == (right.phase, right.index)

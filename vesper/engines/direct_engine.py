@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vesper import _direct
 from vesper.compiler import Compiled
-from vesper.engines.engine import Blocked, Completion, Done, Request
+from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -23,7 +23,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
-    from vesper._direct import _RawCompletion, _RawOutcome, _RawRequest
+    from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
 
 
 class DirectEngine:
@@ -53,18 +53,31 @@ class DirectProgram:
     def semantic_hash(self) -> str:
         return self._program.semantic_hash
 
-    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
-        return _outcome(self._program.call(inputs, now))  # type: ignore[arg-type]  # it refuses what is no dict by itself
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        if limits is None:
+            return _outcome(self._program.call(inputs, now))  # type: ignore[arg-type]  # it refuses what is no dict
+        return _outcome(self._program.call(inputs, now, limits.fuel, limits.seconds))  # type: ignore[arg-type]  # as above
 
-    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> DirectExecution:
-        return DirectExecution(self._program.start(inputs, now))  # type: ignore[arg-type]  # as above
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+    ) -> DirectExecution:
+        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        begun = self._program.start(inputs, now, True, fuel, seconds)  # type: ignore[arg-type]  # as above
+        return DirectExecution(begun, observe)
 
 
 class DirectExecution:
     """One run on the Rust engine, which holds its state; only the forms of the protocol are put together here."""
 
-    def __init__(self, execution: _direct.Execution) -> None:
+    def __init__(self, execution: _direct.Execution, observe: Observer | None = None) -> None:
         self._execution = execution
+        self._observe = observe
+        self._observed = 0
+        """How many marks the observer was told of."""
         self._has_begun = False
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
@@ -73,8 +86,17 @@ class DirectExecution:
         step = self._execution.advance(*(_completion(each) for each in completions))
         self._has_begun = True
         if step[0] == "blocked":
+            if self._observe is not None:
+                self._tell(self._observe, self._execution.marks_from(self._observed))
             return Blocked((_request(step[1]),))
+        if self._observe is not None:
+            self._tell(self._observe, step[2][self._observed :])
         return Done(_outcome(step[1]), tuple(step[2]))
+
+    def _tell(self, observe: Observer, marks: _RawMarks) -> None:
+        for index, value in marks:
+            observe(index, value)
+        self._observed += len(marks)
 
 
 def _completion(completion: Completion) -> _RawCompletion:

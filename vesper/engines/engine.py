@@ -4,6 +4,11 @@ they know.
 A program is `call`ed when only its outcome counts, and `start`ed when somebody watches: an execution is advanced with
 the completions of what it asked for until it is done. An engine never performs an effect; it asks. Executions of pure
 programs never block and end at the first `advance`.
+
+Every execution has limits (docs/spec/limits.md). Whoever watches may be told of each mark as it comes: `observe(index,
+value)`. The python engine calls it when the expression has its value, the direct engine when `advance` comes back; both
+in the order of evaluation, each mark once, and all of them before `Done` is given. What the observer raises goes to who
+advanced the execution, which is not to be advanced again.
 """
 
 from __future__ import annotations
@@ -15,10 +20,35 @@ from typing import Protocol, TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.outcome import Outcome
+from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.values import Value
 
 Marks: TypeAlias = tuple[tuple[int, Value], ...]
 """`(index, value)` of every observed expression, in the order in which they were evaluated."""
+
+
+Observer: TypeAlias = Callable[[int, Value], None]
+"""Told of each mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one execution may use up, with the nodes that it calls."""
+
+    fuel: int = DEFAULT_FUEL
+    """Units: the same number on every engine."""
+    seconds: float | None = None
+    """How long it may compute; time in which it waits does not count. None is as long as the fuel lasts."""
+
+    def __post_init__(self) -> None:
+        if type(self.fuel) is not int or not 0 <= self.fuel <= MAX_FUEL:
+            raise ValueError(f"fuel is a number of units from 0 to {MAX_FUEL}, not {self.fuel!r}")
+        if self.seconds is not None and not 0 <= self.seconds <= _MAX_SECONDS:
+            raise ValueError(f"seconds are a number from 0 to {_MAX_SECONDS:,}, not {self.seconds!r}")
+
+
+_MAX_SECONDS = 1_000_000_000
+UNLESS_SAID = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +103,17 @@ class Program(Protocol):
     @property
     def semantic_hash(self) -> str: ...
 
-    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         """Run a pure program to the end; nothing is observed. `now` is the start, for nodes that may ask for it."""
         ...
 
-    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> Execution:
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+    ) -> Execution:
         """Begin an observed execution."""
         ...
 
@@ -115,9 +151,11 @@ class NowMissing(ValueError):
         super().__init__(f"{node_id} is no function: say when the execution starts (`now`)")
 
 
-def run_observed(program: Program, inputs: Mapping[str, object], now: datetime | None = None) -> Done:
+def run_observed(
+    program: Program, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
+) -> Done:
     """The outcome and the marks of one execution of a pure program."""
-    step = program.start(inputs, now).advance(())
+    step = program.start(inputs, now, limits).advance(())
     if isinstance(step, Blocked):
         raise ValueError(f"the program asks for {step.requests[0].effect} and there is no host to perform it")
     return step

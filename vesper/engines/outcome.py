@@ -56,7 +56,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit on time, fuel, memory or depth."""
+    """A limit of the execution: `fuel`, `time`, or one of the Host."""
 
     limit: str
     kind: ClassVar[str] = "limit_hit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from decimal import DecimalException
@@ -14,13 +15,25 @@ from typing import Any, cast
 from vesper.codegen.function import takes_now
 from vesper.codegen.module import GeneratedModule, generate_module
 from vesper.compiler import Compiled
-from vesper.engines.engine import Blocked, Completion, Done, EngineUnavailable, NowMissing, Request
-from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, Outcome, Returned
+from vesper.engines.engine import (
+    UNLESS_SAID,
+    Blocked,
+    Completion,
+    Done,
+    EngineUnavailable,
+    Limits,
+    NowMissing,
+    Observer,
+    Request,
+)
+from vesper.engines.fuel_bound import fuel_bound
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir import nodes as ir
 from vesper.ir.nodes import Node
 from vesper.ir.statements import all_statements
 from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
+from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.types import JSON, Type, mentions
@@ -45,11 +58,11 @@ def _has_code_positions() -> bool:
 
 
 class _LoadedFunction:
-    """One form of the generated function, plain or traced."""
+    """One form of the generated function: plain, metered or traced."""
 
-    def __init__(self, node: Node, traced: bool, callees: Mapping[str, Callable[..., Any]]) -> None:
-        self.module: GeneratedModule = generate_module(node, traced)
-        self.filename = f"<vesper {node.node_id}{' traced' if traced else ''}>"
+    def __init__(self, node: Node, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
+        self.module: GeneratedModule = generate_module(node, form == "traced", form == "metered")
+        self.filename = f"<vesper {node.node_id}{'' if form == 'plain' else f' {form}'}>"
         self._lines = self.module.text.splitlines()
         namespace: dict[str, Any] = {
             "__name__": f"vesper.generated.{node.node_id}",
@@ -99,7 +112,7 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 class PythonProgram:
-    """A node as generated Python. The traced form is made when it is first asked for."""
+    """A node as generated Python. The metered and the traced form are made when they are first asked for."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.node = compiled.node
@@ -109,12 +122,20 @@ class PythonProgram:
         self._takes_now = takes_now(self.node)
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
         self.has_json = any(mentions(each.type, JSON) for each in parts)
-        self._plain = self._load(traced=False)
-        self._traced: _LoadedFunction | None = None
+        self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
+        self._is_always_plain = self.fuel_bound <= UNLESS_SAID.fuel
+        self._plain = self._load("plain")
+        self._forms = {"plain": self._plain}
 
-    def _load(self, traced: bool) -> _LoadedFunction:
-        callees = {node_id: program.callable() for node_id, program in self._callees.items()}
-        return _LoadedFunction(self.node, traced, callees)
+    def _load(self, form: str) -> _LoadedFunction:
+        called = PythonProgram.callable if form == "plain" else PythonProgram.metered_callable
+        return _LoadedFunction(self.node, form, {each: called(program) for each, program in self._callees.items()})
+
+    def form(self, name: str) -> _LoadedFunction:
+        """The plain, metered or traced form. Two threads that ask for it first may both make it; either will do."""
+        if name not in self._forms:
+            self._forms[name] = self._load(name)
+        return self._forms[name]
 
     def callable(self) -> Callable[..., Any]:
         """The function as other nodes call it: inputs by their names, values as they are."""
@@ -129,7 +150,21 @@ class PythonProgram:
         call.takes_now = self._takes_now  # type: ignore[attr-defined]
         return call
 
-    def call(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+    def metered_callable(self) -> Callable[..., Any]:
+        """The same in the metered form, which spends what its caller has: the first argument."""
+        loaded = self.form("metered")
+        parameters = list(zip(self._declared, loaded.module.parameters, strict=True))
+
+        def call(meter: Meter, /, *, now: datetime | None = None, **inputs: Any) -> Any:
+            given = {each: inputs.get(name, default) for (name, _, default), each in parameters}
+            return loaded.function(**given, meter=meter, **({"now": now} if self._takes_now else {}))
+
+        call.takes_now = self._takes_now  # type: ignore[attr-defined]
+        return call
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        if limits is not None or not self._is_always_plain:
+            return self._call_within(limits or UNLESS_SAID, inputs, now)
         if not self.is_plain:
             raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
         accepted = self.accept(inputs)
@@ -137,6 +172,20 @@ class PythonProgram:
             return accepted
         loaded = self._plain
         arguments = self.arguments(loaded, accepted, now)
+        return self.outcome(loaded, lambda: loaded.function(**arguments))
+
+    def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
+        """The same within limits: counted only where they could be hit."""
+        if not self.is_plain:
+            raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
+        accepted = self.accept(inputs)
+        if isinstance(accepted, Failed):
+            return accepted
+        is_counted = self.fuel_bound > limits.fuel or (limits.seconds is not None and self.fuel_bound > 0)
+        loaded = self.form("metered" if is_counted else "plain")
+        arguments = self.arguments(loaded, accepted, now)
+        if is_counted:
+            arguments["meter"] = _Budget(limits).meter
         return self.outcome(loaded, lambda: loaded.function(**arguments))
 
     def result_type(self, path: str) -> Type:
@@ -155,10 +204,14 @@ class PythonProgram:
         """True where generated code is a plain function."""
         return self.node.is_pure()
 
-    def start(self, inputs: Mapping[str, object], now: datetime | None = None) -> PythonExecution:
-        if self._traced is None:
-            self._traced = self._load(traced=True)
-        return PythonExecution(self, self._traced, inputs, now)
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+    ) -> PythonExecution:
+        return PythonExecution(self, self.form("traced"), inputs, now, limits or UNLESS_SAID, observe)
 
     def accept(self, inputs: Mapping[str, object]) -> Mapping[str, Value] | Failed:
         values, problems = accept_inputs(self._declared, inputs)
@@ -186,7 +239,9 @@ class PythonProgram:
         except DecimalException:
             # The exact context traps every lost digit; that is how a bare operator overflows.
             return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW)
-        except _Waiting:
+        except LimitExceeded as hit:
+            return LimitHit(hit.limit)
+        except (_Waiting, _ObserverRaised):
             raise
         except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
             return EngineFault(f"{type(error).__name__}: {error}")
@@ -213,16 +268,48 @@ class _Waiting(Exception):
         self.request = request
 
 
+class _ObserverRaised(Exception):
+    """What an observer raised is for who advances the execution, and no outcome of it."""
+
+
+class _Budget:
+    """What an execution may spend; the clock runs only while it computes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._seconds = limits.seconds
+        self._since = time.monotonic()
+        self.meter = Meter(limits.fuel, None if limits.seconds is None else self._is_overdue)
+
+    def _is_overdue(self) -> bool:
+        assert self._seconds is not None
+        return time.monotonic() - self._since >= self._seconds
+
+    def go(self) -> None:
+        self._since = time.monotonic()
+
+    def wait(self) -> None:
+        if self._seconds is not None:
+            self._seconds -= time.monotonic() - self._since
+
+
 class PythonExecution:
     """One observed run: advanced with completions until it is done."""
 
     def __init__(
-        self, program: PythonProgram, loaded: _LoadedFunction, inputs: Mapping[str, object], now: datetime | None
+        self,
+        program: PythonProgram,
+        loaded: _LoadedFunction,
+        inputs: Mapping[str, object],
+        now: datetime | None,
+        limits: Limits,
+        observe: Observer | None,
     ) -> None:
         self._program = program
         self._loaded = loaded
         self._inputs = inputs
         self._now = now
+        self._budget = _Budget(limits)
+        self._observe = observe
         self._marks: list[tuple[int, Value]] = []
         self._steps: Generator[AskedFor, Any, Any] | None = None
         self._asked: AskedFor | None = None
@@ -232,6 +319,17 @@ class PythonExecution:
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._is_done:
             raise ValueError("this execution has ended")
+        self._budget.go()
+        try:
+            return self._advance(completions)
+        except _ObserverRaised as raised_there:
+            self._is_done = True
+            assert raised_there.__cause__ is not None
+            raise raised_there.__cause__ from None
+        finally:
+            self._budget.wait()
+
+    def _advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._asked is None:
             if completions:
                 raise ValueError("nothing was asked for that could be completed")
@@ -241,7 +339,13 @@ class PythonExecution:
         return self._go_on(self._asked, completions[0])
 
     def _mark(self, index: int, value: Value) -> Value:
-        self._marks.append((index, plain(value) if self._program.has_json else value))
+        shown = plain(value) if self._program.has_json else value
+        self._marks.append((index, shown))
+        if self._observe is not None:
+            try:
+                self._observe(index, shown)
+            except Exception as error:
+                raise _ObserverRaised from error
         return value
 
     def _begin(self) -> Blocked | Done:
@@ -251,9 +355,9 @@ class PythonExecution:
             return self._done(accepted)
         arguments = program.arguments(self._loaded, accepted, self._now)
         if program.is_plain:
-            run = partial(self._loaded.function, **arguments, mark=self._mark)
+            run = partial(self._loaded.function, **arguments, mark=self._mark, meter=self._budget.meter)
             return self._done(program.outcome(self._loaded, run))
-        self._steps = self._loaded.function(**arguments, mark=self._mark)
+        self._steps = self._loaded.function(**arguments, mark=self._mark, meter=self._budget.meter)
         return self._move(lambda steps: steps.send(None))
 
     def _go_on(self, asked: AskedFor, completion: Completion) -> Blocked | Done:

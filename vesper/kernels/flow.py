@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from vesper.kernels.decimal import EXACT
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.spec.errors import ErrorCode
+from vesper.spec.values import MAX_ENTRIES
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-MAX_COLLECTED = 1_000_000
 
 FAILURES = (Raised, DecimalException)
 """What `on_error` can take. The exact context traps every lost digit: that is how a bare operator overflows."""
@@ -87,12 +87,12 @@ def counted(iterations: int, most: int) -> int:
 
 def keep(collected: list[Any], value: object) -> None:
     """Add what an iteration collects."""
-    if len(collected) >= MAX_COLLECTED:
+    if len(collected) >= MAX_ENTRIES:
         raise Raised(ErrorCode.TOO_LARGE)
     collected.append(value)
 
 
-def called(node: Callable[..., _Result], **inputs: object) -> _Result:
+def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
     """The outputs of another node; however else it ends is a failure here."""
     try:
         return node(**inputs)
@@ -106,7 +106,7 @@ def called(node: Callable[..., _Result], **inputs: object) -> _Result:
         raise Raised(failure.code) from failure
 
 
-def call_node(where: str, node: Callable[..., Any], now: datetime, **inputs: object) -> Asking[Any]:
+def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
     """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
     if getattr(node, "takes_now", False):
         inputs["now"] = now

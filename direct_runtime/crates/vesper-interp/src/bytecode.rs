@@ -215,6 +215,8 @@ pub(crate) enum Instruction {
         max: u32,
         expression: ExpressionIndex,
     },
+    /// Takes one unit of fuel; `LoopNext` and `LoopNextEntry` take one for each item by themselves.
+    Spend,
     /// One round of a loop is done.
     LoopRound {
         count: Register,

@@ -10,6 +10,7 @@ use vesper_ir::{Effect, EffectClass, FailureCode, Type, Value};
 use crate::bytecode::Code;
 use crate::frame::{Failure, Frame};
 use crate::link::Unit;
+use crate::meter::{Limits, Meter};
 use crate::run::{Fault, Mark, Outcome, Stop, execute, write};
 use crate::sites::{CallSite, Position, RequestSite};
 
@@ -89,6 +90,8 @@ pub struct Execution {
     /// The outermost first.
     callers: Vec<Caller>,
     marks: Vec<Mark>,
+    /// One for all nodes of the execution, over its whole life.
+    meter: Meter,
     now: Option<Value>,
     next_id: u64,
     state: State,
@@ -122,6 +125,7 @@ impl Execution {
         traced: Option<Arc<Code>>,
         inputs: Vec<Value>,
         now: Option<Value>,
+        limits: Limits,
     ) -> Self {
         let frame = frame(&unit, code(&unit, traced.as_ref(), &[]), inputs, now.as_ref());
         Self {
@@ -130,6 +134,7 @@ impl Execution {
             traced,
             callers: Vec::new(),
             marks: Vec::new(),
+            meter: Meter::new(limits),
             now,
             next_id: 0,
             state: State::New,
@@ -145,6 +150,11 @@ impl Execution {
             }
             State::New | State::Ended => None,
         }
+    }
+
+    /// What was observed so far. At the end the marks are given away, and there are none here.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
     }
 
     /// Goes on until the next request or the end: first with nothing, then each time with the id of the last request
@@ -166,7 +176,9 @@ impl Execution {
         };
         // Whatever happens from here on, a panic included: it does not go on from a place between two instructions.
         self.state = State::Ended;
+        self.meter.go();
         let done = ended.and_then(|ended| self.run(ended));
+        self.meter.wait();
         Ok(match done {
             Ok(advanced) => advanced,
             Err(fault) => Advanced::Done(Outcome::Fault(fault), std::mem::take(&mut self.marks)),
@@ -201,7 +213,7 @@ impl Execution {
                 outcome
             } else {
                 let code = code(&self.unit, self.traced.as_ref(), &self.callers);
-                match execute(code, &mut self.frame, &mut self.marks)? {
+                match execute(code, &mut self.frame, &mut self.marks, &mut self.meter)? {
                     Stop::Ended(outcome) => outcome,
                     Stop::Request(site) => {
                         let request = self.request(site)?;
@@ -209,8 +221,12 @@ impl Execution {
                         return Ok(Advanced::Blocked(request));
                     }
                     Stop::Call(site) => {
-                        self.enter(site)?;
-                        continue;
+                        if let Err(limit) = self.meter.spend() {
+                            limit.into()
+                        } else {
+                            self.enter(site)?;
+                            continue;
+                        }
                     }
                 }
             };

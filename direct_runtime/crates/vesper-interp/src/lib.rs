@@ -11,11 +11,13 @@ mod frame;
 pub mod inputs;
 mod link;
 mod loops;
+mod meter;
 mod program;
 mod run;
 mod sites;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
+pub use meter::Limits;
 pub use program::Program;
 pub use run::{Mark, Outcome};

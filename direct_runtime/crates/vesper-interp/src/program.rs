@@ -9,6 +9,7 @@ use crate::compile::{CompileFault, compile};
 use crate::execution::{Advanced, Execution, Misuse};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
+use crate::meter::{Limits, Meter};
 use crate::run::{Mark, Outcome, Stop, execute};
 
 /// A node and its two forms of bytecode, with the nodes that it calls.
@@ -79,6 +80,17 @@ impl Program {
         now: Option<Value>,
         is_traced: bool,
     ) -> Result<Execution, Misuse> {
+        self.start_within(inputs, now, is_traced, Limits::default())
+    }
+
+    /// The same within these limits.
+    pub fn start_within(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        is_traced: bool,
+        limits: Limits,
+    ) -> Result<Execution, Misuse> {
         if inputs.len() != self.unit.node.inputs.len() {
             return Err(Misuse(WRONG_INPUTS.to_owned()));
         }
@@ -86,21 +98,28 @@ impl Program {
             return Err(Misuse("the node uses now, and no time was given".to_owned()));
         }
         let traced = is_traced.then(|| Arc::clone(&self.traced));
-        Ok(Execution::new(Arc::clone(&self.unit), traced, inputs, now))
+        Ok(Execution::new(Arc::clone(&self.unit), traced, inputs, now, limits))
     }
 
     /// Runs a node without effects on converted inputs.
     pub fn run(&self, inputs: Vec<Value>, now: Option<Value>) -> Outcome {
+        self.run_within(inputs, now, Limits::default())
+    }
+
+    /// The same within these limits.
+    pub fn run_within(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> Outcome {
         let unit = &*self.unit;
         if !unit.callees.is_empty() || unit.asks || unit.uses_now {
-            return self.run_whole(inputs, now, false).1;
+            return self.run_whole(inputs, now, false, limits).1;
         }
         if inputs.len() != unit.node.inputs.len() {
             return Outcome::Fault(WRONG_INPUTS);
         }
         // What most nodes are: nothing to wait for and nobody to call.
         let mut frame = Frame::new(&unit.plain, inputs);
-        match execute(&unit.plain, &mut frame, &mut Vec::new()) {
+        let mut meter = Meter::new(limits);
+        meter.go();
+        match execute(&unit.plain, &mut frame, &mut Vec::new(), &mut meter) {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),
@@ -109,15 +128,21 @@ impl Program {
 
     /// Runs a node without effects on converted inputs and records the marks.
     pub fn run_traced(&self, inputs: Vec<Value>, now: Option<Value>) -> (Vec<Mark>, Outcome) {
-        self.run_whole(inputs, now, true)
+        self.run_whole(inputs, now, true, Limits::default())
     }
 
-    fn run_whole(&self, inputs: Vec<Value>, now: Option<Value>, is_traced: bool) -> (Vec<Mark>, Outcome) {
+    fn run_whole(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        is_traced: bool,
+        limits: Limits,
+    ) -> (Vec<Mark>, Outcome) {
         let fault = |what| (Vec::new(), Outcome::Fault(what));
         if inputs.len() != self.unit.node.inputs.len() {
             return fault(WRONG_INPUTS);
         }
-        let Ok(mut execution) = self.start(inputs, now, is_traced) else {
+        let Ok(mut execution) = self.start_within(inputs, now, is_traced, limits) else {
             return fault("the node uses now, and no time was given");
         };
         match execution.advance(None) {

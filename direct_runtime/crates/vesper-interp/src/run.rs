@@ -10,6 +10,7 @@ use vesper_kernels::Native;
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 use crate::frame::{Failure, Frame};
 use crate::loops::LoopState;
+use crate::meter::Meter;
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -73,7 +74,12 @@ pub(crate) enum Stop {
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
 )]
-pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> Result<Stop, Fault> {
+pub(crate) fn execute(
+    code: &Code,
+    frame: &mut Frame,
+    marks: &mut Vec<Mark>,
+    meter: &mut Meter,
+) -> Result<Stop, Fault> {
     let constants = code.constants.as_slice();
     let Frame {
         registers,
@@ -95,6 +101,14 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                 Err(failure) => return Ok(Stop::Ended(failure.into())),
             }
         }};
+    }
+    // Takes one unit of fuel, or ends: no handler takes that.
+    macro_rules! spend {
+        () => {
+            if let Err(limit) = meter.spend() {
+                return Ok(Stop::Ended(limit.into()));
+            }
+        };
     }
     while let Some(instruction) = code.instructions.get(next) {
         next += 1;
@@ -150,7 +164,10 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                 state(loops, slot)?.start(over);
             }
             Instruction::LoopNext { slot, item, done } => match state(loops, slot)?.next_item() {
-                Some(value) => write(registers, item, value)?,
+                Some(value) => {
+                    spend!();
+                    write(registers, item, value)?;
+                }
                 None => next = done as usize,
             },
             Instruction::LoopNextEntry {
@@ -160,6 +177,7 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                 done,
             } => match state(loops, slot)?.next_entry() {
                 Some((of_key, of_value)) => {
+                    spend!();
                     write(registers, key, of_key)?;
                     write(registers, value, of_value)?;
                 }
@@ -296,6 +314,7 @@ pub(crate) fn execute(code: &Code, frame: &mut Frame, marks: &mut Vec<Mark>) -> 
                     fail!(ErrorCode::LoopLimit, expression);
                 }
             }
+            Instruction::Spend => spend!(),
             Instruction::LoopRound { count } => {
                 let rounds = rounds(registers, count)?.saturating_add(1);
                 write(registers, count, Value::Integer(rounds))?;

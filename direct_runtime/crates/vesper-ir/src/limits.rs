@@ -19,6 +19,8 @@ pub const ITERATIONS: i64 = 1_000_000;
 pub const CALL_DEPTH: usize = 32;
 /// How deep one expression may be; one without operands has depth 1.
 pub const DEPTH: u16 = 512;
+/// The fuel of an execution for which nobody says how much (docs/spec/limits.md).
+pub const FUEL: u64 = 10_000_000;
 /// The most code points of a string.
 pub const TEXT_LENGTH: usize = 10_000_000;
 /// The most bytes of a value of type `bytes`.

@@ -43,6 +43,17 @@ pub(crate) fn misuse(Misuse(what): Misuse) -> PyErr {
 
 #[pymethods]
 impl Execution {
+    /// What was observed so far, from this place in the list of all marks on; nothing any more when it has ended.
+    #[pyo3(signature = (start = 0, /))]
+    fn marks_from<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
+        let marks = match &self.begun {
+            Begun::Running(execution) => execution.marks(),
+            Begun::BadInput(_) | Begun::Ended => &[],
+        };
+        let shown = self.program.bind(py).get().shown();
+        shown.marks(py, marks.get(start..).unwrap_or(&[]))
+    }
+
     /// Goes on until the next request or the end.
     #[pyo3(signature = (completion = None, /))]
     fn advance<'py>(

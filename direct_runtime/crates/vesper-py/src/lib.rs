@@ -56,6 +56,9 @@ mod _direct {
     #[pymodule_export]
     const IR_VERSION: i64 = vesper_ir::IR_VERSION;
 
+    #[pymodule_export]
+    const DEFAULT_FUEL: u64 = vesper_ir::limits::FUEL;
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::guard::quiet_guarded_panics();

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use vesper_interp::Limits;
 use vesper_interp::inputs::ProblemKind;
 use vesper_ir::{Type, Value};
 
@@ -91,20 +93,23 @@ impl Program {
         self.compiled.uses_now()
     }
 
-    /// The outcome of an execution on these inputs.
-    #[pyo3(signature = (inputs, /, now = None))]
+    /// The outcome of an execution on these inputs, within these limits.
+    #[pyo3(signature = (inputs, /, now = None, fuel = None, seconds = None))]
     fn call<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let limits = limits(fuel, seconds)?;
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
         let run = || {
             let converted = self.converted(inputs)?;
-            PyResult::Ok(converted.map(|frame| self.compiled.run(frame, now)))
+            PyResult::Ok(converted.map(|frame| self.compiled.run_within(frame, now, limits)))
         };
         match guarded(run) {
             Ok(Ok(Ok(outcome))) => self.shown().outcome(py, &outcome),
@@ -141,13 +146,16 @@ impl Program {
     }
 
     /// An execution on these inputs, which runs when it is advanced.
-    #[pyo3(signature = (inputs, /, now = None, is_traced = true))]
+    #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None))]
     fn start<'py>(
         program: &Bound<'py, Self>,
         inputs: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
         is_traced: bool,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
     ) -> PyResult<Execution> {
+        let limits = limits(fuel, seconds)?;
         let own = program.get();
         let inputs = as_dict(inputs)?;
         let now = own.now(now)?;
@@ -156,13 +164,27 @@ impl Program {
         })?;
         let begun = match converted? {
             Ok(frame) => {
-                let started = own.compiled.start(frame, now, is_traced);
+                let started = own.compiled.start_within(frame, now, is_traced, limits);
                 Begun::Running(Box::new(started.map_err(misuse)?))
             }
             Err(problems) => Begun::BadInput(problems),
         };
         Ok(Execution::new(program.clone().unbind(), begun))
     }
+}
+
+/// What is not said is what it is for an execution for which nobody says anything.
+fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
+    let usual = Limits::default();
+    let time = match seconds.map(Duration::try_from_secs_f64) {
+        None => usual.time,
+        Some(Ok(time)) => Some(time),
+        Some(Err(_)) => return Err(PyValueError::new_err("seconds are a number that is not negative")),
+    };
+    Ok(Limits {
+        fuel: fuel.unwrap_or(usual.fuel),
+        time,
+    })
 }
 
 fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {

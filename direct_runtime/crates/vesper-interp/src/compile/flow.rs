@@ -337,6 +337,9 @@ impl Compiler<'_> {
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
             expression: repeated.condition.or(repeated.over).ok_or(MISSING)?,
         });
+        if repeated.over.is_none() {
+            self.emit(Instruction::Spend);
+        }
         self.rounds.push(count);
         self.round(repeated, &state, slot)?;
         self.rounds.pop();

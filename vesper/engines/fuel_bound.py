@@ -1,0 +1,189 @@
+"""The most fuel that an execution of a node can spend, from its IR: where that is no more than it has, nothing needs to
+be counted.
+
+How often a loop goes round is bounded by what it goes over: something written out, a range of literals, a type with few
+values, an input whose length a constraint bounds; else by the most items that a collection can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vesper.codegen.ranges import integer_range
+from vesper.ir import nodes as ir
+from vesper.spec.types import BOOLEAN, Enum, MapOf, SetOf, Type, without_null
+from vesper.spec.values import MAX_ENTRIES
+
+_NO_LONGER = frozenset((
+    "array.take", "array.drop", "array.slice", "array.replace_at", "array.sort", "array.distinct", "array.zip",
+    "array.enumerate", "array.reverse", "array.to_set", "map.keys", "map.values", "map.entries", "map.remove",
+    "map.from_entries", "set.intersection", "set.difference", "set.remove", "set.to_array",
+))  # fmt: skip
+"""Operations that give no more items than their first argument has."""
+_ONE_MORE = frozenset(("array.append", "map.put", "set.put"))
+_BOTH = frozenset(("array.concat", "map.merge", "set.union"))
+_LENGTHS = frozenset(("array.length", "set.length", "map.length"))
+
+_Name = tuple[str, str]
+"""The kind of a reference, and its name."""
+
+
+def fuel_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
+    """`callees` are the bounds of the nodes that it calls, by id."""
+    return _Bounds(node, callees).of_node()
+
+
+class _Bounds:
+    def __init__(self, node: ir.Node, callees: Mapping[str, int]) -> None:
+        self._node = node
+        self._callees = callees
+        self._sizes: dict[_Name, int] = {
+            ("constant", each.name): len(each.value)
+            for each in node.constants
+            if isinstance(each.value, list | dict | frozenset)
+        }
+        self._lets = {each.local: each.value for each in node.expressions() if isinstance(each, ir.Let)}
+        self._found: dict[int, tuple[int, int]] = {}
+        """By the index of an expression: what it costs, and how many items its value has."""
+
+    def of_node(self) -> int:
+        node = self._node
+        # Before the body each clause is evaluated whatever the others say; what they say of lengths holds after them.
+        total = sum(self._cost(clause.holds) for clause in (*node.constraints, *node.preconditions))
+        for clause in (*node.constraints, *node.preconditions):
+            self._learn(clause.holds)
+        total += self._block(node.body)
+        return total + sum(self._cost(clause.holds) for clause in (*node.postconditions, *node.invariants))
+
+    def _learn(self, holds: ir.Expression) -> None:
+        """From `length(xs) <= 10` and its like."""
+        match holds:
+            case ir.Logical("and", left, right):
+                self._learn(left)
+                self._learn(right)
+            case ir.Call(
+                op="integer.less_or_equal" | "integer.less" | "integer.equal",
+                args=(ir.Call(op=op, args=(ir.Ref(kind="input", name=name),)), ir.Literal(value=int(most))),
+            ) if op in _LENGTHS:
+                known = self._sizes.get(("input", name), MAX_ENTRIES)
+                self._sizes["input", name] = max(0, min(known, most))
+            case _:
+                pass
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block) -> int:
+        return sum(self._statement(statement) for statement in block)
+
+    def _statement(self, statement: ir.Statement) -> int:
+        match statement:
+            case ir.Step():
+                cost = self._cost(statement.value)
+                if not statement.handlers:
+                    self._sizes["step", statement.name] = self._size(statement.value)
+                return cost + self._handlers(statement.handlers)
+            case ir.Return() | ir.Raise():
+                return sum(self._cost(value) for _, value in statement.values)
+            case ir.Require(clause):
+                return self._cost(clause.holds)
+            case ir.Branch():
+                arms = sum(
+                    self._cost(arm.when) + self._block(arm.body) + self._optional(arm.value) for arm in statement.arms
+                )
+                otherwise = self._block(statement.otherwise) + self._optional(statement.otherwise_value)
+                return arms + otherwise + self._handlers(statement.handlers)
+            case ir.Loop():
+                return self._loop(statement) + self._handlers(statement.handlers)
+            case ir.Request():
+                arguments = sum(self._cost(value) for _, value in statement.arguments)
+                return self._optional(statement.key) + arguments + self._handlers(statement.handlers)
+            case ir.CallNode():
+                inputs = sum(self._cost(value) for _, value in statement.inputs)
+                return inputs + 1 + self._callees[statement.node] + self._handlers(statement.handlers)
+
+    def _handlers(self, handlers: tuple[ir.Handler, ...]) -> int:
+        return sum(self._block(handler.body) + self._optional(handler.value) for handler in handlers)
+
+    def _loop(self, loop: ir.Loop) -> int:
+        before = self._optional(loop.over) + sum(self._cost(each.value) for each in loop.state)
+        taken = loop.max if loop.over is None else self._size(loop.over)
+        rounds = min(taken, loop.max)
+        next_ = sum(self._cost(value) for _, value in loop.next)
+        inside = self._block(loop.body) + self._optional(loop.collect) + next_ + self._optional(loop.stop_when)
+        # A condition is evaluated once more than there are rounds.
+        conditions = (taken + 1) * (self._optional(loop.where) + self._optional(loop.condition))
+        return before + taken + conditions + rounds * inside
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def _optional(self, expression: ir.Expression | None) -> int:
+        return 0 if expression is None else self._cost(expression)
+
+    def _cost(self, root: ir.Expression) -> int:
+        for part in ir.walk(root):
+            # Operands come before what they are operands of, and the value of a name before where it is used.
+            self._found[part.index] = self._own_cost(part), min(self._own_size(part), _most(part.type))
+        return self._found[root.index][0]
+
+    def _size(self, expression: ir.Expression) -> int:
+        return self._found[expression.index][1]
+
+    def _own_cost(self, expression: ir.Expression) -> int:
+        cost = self._known_cost
+        match expression:
+            case ir.For(over=over, with_=with_, where=where, key=key, value=value):
+                return cost(over) + cost(with_) + self._size(over) * (1 + cost(where) + cost(key) + cost(value))
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                return cost(condition) + max(cost(then), cost(otherwise))
+            case _:
+                return sum(cost(part) for part in ir.children(expression))
+
+    def _known_cost(self, expression: ir.Expression | None) -> int:
+        return 0 if expression is None else self._found[expression.index][0]
+
+    def _own_size(self, expression: ir.Expression) -> int:
+        match expression:
+            case ir.Literal(value=list() | dict() | frozenset() as value):
+                return len(value)
+            case ir.Array(items=items):
+                return len(items)
+            case ir.Ref(kind=kind, name=name):
+                return self._sizes.get((kind, name), MAX_ENTRIES)
+            case ir.Local(number=number) if number in self._lets:
+                return self._size(self._lets[number])
+            case ir.Let(body=body):
+                return self._size(body)
+            case ir.If(then=then, otherwise=otherwise):
+                return max(self._size(then), self._size(otherwise))
+            case ir.For(kind=kind, over=over) if kind != "fold":
+                return self._size(over)
+            case ir.Call():
+                return self._size_of_call(expression)
+            case _:
+                return MAX_ENTRIES
+
+    def _size_of_call(self, call: ir.Call) -> int:
+        if call.op == "array.range" and len(call.args) > 1:
+            # Whatever the step is, there are no more numbers than from one end to the other.
+            (least_start, most_start), (least_end, most_end) = map(integer_range, call.args[:2])
+            return max(0, most_end - least_start, most_start - least_end)
+        if call.op == "array.take":
+            return max(0, min(self._size(call.args[0]), integer_range(call.args[1])[1]))
+        if call.op in _NO_LONGER:
+            return self._size(call.args[0])
+        if call.op in _ONE_MORE:
+            return self._size(call.args[0]) + 1
+        if call.op in _BOTH:
+            return self._size(call.args[0]) + self._size(call.args[1])
+        return MAX_ENTRIES
+
+
+def _most(type_: Type) -> int:
+    """How many items a value of this type can have."""
+    match without_null(type_):
+        case SetOf(Enum(members)) | MapOf(Enum(members), _):
+            return len(members)
+        case SetOf(key) | MapOf(key, _) if key == BOOLEAN:
+            return 2
+        case _:
+            return MAX_ENTRIES
