@@ -9,12 +9,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
 use vesper_interp::inputs::ProblemKind;
+use vesper_interp::problems::{Path, Problems};
 use vesper_ir::{Map, OwnedKey, Set, Type, Value};
 
 use crate::convert::to_scalar;
 use crate::gather::{Held, gather};
 use crate::json::to_json;
-use crate::problems::{Path, Problems};
 use crate::shapes::{Fields, Parts, Shape};
 
 /// The most entries of an array, a set or a map.

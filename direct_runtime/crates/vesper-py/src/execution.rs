@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{Advanced, Completion, Misuse, Request};
 use vesper_ir::{ErrorCode, FailureCode, Type};
 
@@ -13,8 +14,8 @@ use crate::composed::Conversion;
 use crate::convert::to_python;
 use crate::guard::guarded;
 use crate::outcome::{bad_input, fault};
-use crate::problems::{Path, Problems};
 use crate::program::Program;
+use crate::watch::watched;
 
 /// Where an execution is.
 pub(crate) enum Begun {
@@ -81,16 +82,21 @@ impl Execution {
                     Some(given) => Some(completed(program, execution.awaited(), given)?),
                     None => None,
                 };
-                match guarded(|| execution.advance(completion)) {
-                    Err(message) => {
+                match watched(py, || guarded(|| execution.advance(completion))) {
+                    // A signal stopped it where it cannot go on.
+                    Err(interrupted) => {
+                        self.begun = Begun::Ended;
+                        Err(interrupted)
+                    }
+                    Ok(Err(message)) => {
                         self.begun = Begun::Ended;
                         done(fault(py, &message)?, PyList::empty(py))
                     }
-                    Ok(Err(wrong)) => Err(misuse(wrong)),
-                    Ok(Ok(Advanced::Blocked(request))) => {
+                    Ok(Ok(Err(wrong))) => Err(misuse(wrong)),
+                    Ok(Ok(Ok(Advanced::Blocked(request)))) => {
                         (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
                     }
-                    Ok(Ok(Advanced::Done(outcome, marks))) => {
+                    Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
                         self.begun = Begun::Ended;
                         let shown = program.shown();
                         done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)

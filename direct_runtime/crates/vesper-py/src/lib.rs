@@ -7,6 +7,8 @@ mod composed;
 mod convert;
 #[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
 mod decimals;
+#[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
+mod entry;
 mod execution;
 #[allow(unsafe_code, reason = "goes through dicts without taking each entry apart twice")]
 mod gather;
@@ -17,6 +19,8 @@ mod problems;
 mod program;
 mod shapes;
 mod times;
+#[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
+mod watch;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -46,6 +50,8 @@ mod _direct {
     use super::IrRejected;
     #[pymodule_export]
     use super::decimals::decimal_access;
+    #[pymodule_export]
+    use super::entry::Entry;
     #[pymodule_export]
     use super::execution::Execution;
     #[pymodule_export]

@@ -6,12 +6,13 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use vesper_interp::problems::Problems;
 use vesper_interp::{Mark, Mention, Outcome};
 use vesper_ir::node::Output;
 use vesper_ir::{ErrorCode, Node, Type, Value};
 
 use crate::convert::{to_dict, to_python};
-use crate::problems::Problems;
+use crate::problems::pairs;
 use crate::shapes::{Shape, Shapes};
 
 pub(crate) fn fault<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, PyTuple>> {
@@ -19,7 +20,7 @@ pub(crate) fn fault<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, 
 }
 
 pub(crate) fn bad_input<'py>(py: Python<'py>, problems: &Problems) -> PyResult<Bound<'py, PyTuple>> {
-    let problems = PyList::new(py, problems.to_python(py)?)?;
+    let problems = PyList::new(py, pairs(py, problems)?)?;
     let code = ErrorCode::BadInput.name();
     (intern!(py, "failed"), code, py.None(), problems).into_pyobject(py)
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use vesper_interp::Limits;
 use vesper_interp::inputs::ProblemKind;
+use vesper_interp::problems::{Path, Problems};
+use vesper_interp::{Limits, Outcome};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
@@ -18,8 +19,8 @@ use crate::execution::{Begun, Execution, misuse};
 use crate::gather::gather;
 use crate::guard::guarded;
 use crate::outcome::{Named, Shown, bad_input, fault};
-use crate::problems::{Path, Problems};
 use crate::shapes::Shapes;
+use crate::watch::{WATCH, watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -107,14 +108,9 @@ impl Program {
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
-        let run = || {
-            let converted = self.converted(inputs)?;
-            PyResult::Ok(converted.map(|frame| self.compiled.run_within(frame, now, limits)))
-        };
-        match guarded(run) {
-            Ok(Ok(Ok(outcome))) => self.shown().outcome(py, &outcome),
-            Ok(Ok(Err(problems))) => bad_input(py, &problems),
-            Ok(Err(error)) => Err(error),
+        match self.ran(py, inputs, now, limits)? {
+            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome),
+            Ok(Err(problems)) => bad_input(py, &problems),
             Err(message) => fault(py, &message),
         }
     }
@@ -174,7 +170,7 @@ impl Program {
 }
 
 /// What is not said is what it is for an execution for which nobody says anything.
-fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
+pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
     let usual = Limits::default();
     let time = match seconds.map(Duration::try_from_secs_f64) {
         None => usual.time,
@@ -184,16 +180,40 @@ fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
     Ok(Limits {
         fuel: fuel.unwrap_or(usual.fuel),
         time,
+        watch: Some(WATCH),
     })
 }
 
-fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {
+pub(crate) fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {
     inputs
         .cast::<PyDict>()
         .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
 }
 
 impl Program {
+    /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
+    pub(crate) fn ran(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyDict>,
+        now: Option<Value>,
+        limits: Limits,
+    ) -> PyResult<Result<Result<Outcome, Problems>, String>> {
+        Ok(match guarded(|| self.converted(inputs)) {
+            Ok(Ok(Ok(frame))) => {
+                let run = || guarded(|| self.compiled.run_within(frame, now, limits));
+                watched(py, run)?.map(Ok)
+            }
+            Ok(Ok(Err(problems))) => Ok(Err(problems)),
+            Ok(Err(error)) => return Err(error),
+            Err(message) => Err(message),
+        })
+    }
+
+    pub(crate) fn compiled(&self) -> &vesper_interp::Program {
+        &self.compiled
+    }
+
     pub(crate) fn shapes(&self) -> &Shapes {
         &self.shapes
     }
@@ -206,7 +226,7 @@ impl Program {
         }
     }
 
-    fn refuse_effects(&self) -> PyResult<()> {
+    pub(crate) fn refuse_effects(&self) -> PyResult<()> {
         if self.compiled.asks() {
             return Err(PyValueError::new_err(
                 "the node asks for effects: start it, and advance it with what comes of them",
@@ -216,7 +236,7 @@ impl Program {
     }
 
     /// The time of the start, in a program that needs it; another one does not look at what was given.
-    fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
+    pub(crate) fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
         if !self.compiled.uses_now() {
             return Ok(None);
         }
