@@ -161,3 +161,8 @@ def _refuse(raw: _RawOutcome) -> NoReturn:
 
 
 _CODES = frozenset(code.value for code in ErrorCode)
+
+
+def decimal_access() -> str:
+    """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
+    return _direct.decimal_access()

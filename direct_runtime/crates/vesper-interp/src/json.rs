@@ -41,11 +41,9 @@ impl Program {
             let path = Path::Input(&input.name);
             frame.extend(reading.given(&input.ty, input.default.as_ref(), given, &path));
         }
-        for (name, _) in &entries {
-            // Entries are in the order of their names.
-            if !declared.iter().any(|input| input.name == *name) {
-                reading.refuse(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
-            }
+        let is_declared = |name: &str| declared.iter().any(|input| &*input.name == name);
+        for name in Spelled::unknown(&entries, is_declared) {
+            reading.refuse(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
         }
         reading.found(frame)
     }

@@ -8,6 +8,7 @@ mod bytecode;
 mod compile;
 mod execution;
 mod frame;
+pub mod guard;
 pub mod inputs;
 pub mod json;
 mod link;

@@ -178,7 +178,14 @@ mod tests {
         for fuel in [0, 1, 1_023, 1_024, 1_025, 5_000] {
             let hour = Some(Duration::from_secs(3_600));
             for time in [None, hour] {
-                assert_eq!(spent(Limits { fuel, time, watch: None }), (fuel, Exhausted::Fuel));
+                assert_eq!(
+                    spent(Limits {
+                        fuel,
+                        time,
+                        watch: None
+                    }),
+                    (fuel, Exhausted::Fuel)
+                );
             }
         }
     }
@@ -187,25 +194,51 @@ mod tests {
     fn a_watch_changes_no_fuel_and_stops_what_is_not_short() {
         for fuel in [0, 1, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT] {
             let watch = Some(Watch(|| false));
-            assert_eq!(spent(Limits { fuel, time: None, watch }), (fuel, Exhausted::Fuel));
+            assert_eq!(
+                spent(Limits {
+                    fuel,
+                    time: None,
+                    watch
+                }),
+                (fuel, Exhausted::Fuel)
+            );
         }
         let watch = Some(Watch(|| true));
-        let limits = Limits { fuel: SHORT, time: None, watch };
+        let limits = Limits {
+            fuel: SHORT,
+            time: None,
+            watch,
+        };
         assert_eq!(spent(limits), (SHORT, Exhausted::Fuel));
-        let limits = Limits { fuel: SHORT + 1, time: None, watch };
+        let limits = Limits {
+            fuel: SHORT + 1,
+            time: None,
+            watch,
+        };
         assert_eq!(spent(limits), (SHORT, Exhausted::Stopped));
     }
 
     #[test]
     fn the_clock_is_looked_at_before_the_first_unit() {
         let time = Some(Duration::ZERO);
-        assert_eq!(spent(Limits { fuel: 10, time, watch: None }), (0, Exhausted::Time));
+        assert_eq!(
+            spent(Limits {
+                fuel: 10,
+                time,
+                watch: None
+            }),
+            (0, Exhausted::Time)
+        );
     }
 
     #[test]
     fn time_in_which_nothing_is_computed_does_not_count() {
         let time = Some(Duration::from_millis(200));
-        let mut meter = Meter::new(Limits { fuel: 10, time, watch: None });
+        let mut meter = Meter::new(Limits {
+            fuel: 10,
+            time,
+            watch: None,
+        });
         meter.go();
         meter.wait();
         std::thread::sleep(Duration::from_millis(300));

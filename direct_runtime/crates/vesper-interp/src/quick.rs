@@ -23,7 +23,10 @@ pub(crate) enum Quick {
 
 /// Computes an operation of one or two arguments, if it is one of these.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "one jump for the instruction and its operation")]
+#[expect(
+    clippy::inline_always,
+    reason = "one jump for the instruction and its operation"
+)]
 pub(crate) fn quick(
     op: Op,
     first: Operand,

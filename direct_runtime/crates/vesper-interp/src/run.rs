@@ -154,19 +154,17 @@ pub(crate) fn execute(
                 let fields = gather(code, fields, registers)?;
                 write(registers, out, Value::Record(fields))?;
             }
-            Instruction::Field { out, of, place } => {
-                match apart(registers, constants, out, of)? {
-                    Some((out, Value::Record(fields))) => out.set(fields.get(place as usize).ok_or(NO_FIELD)?),
-                    Some(_) => return Err(NO_FIELD),
-                    None => {
-                        let Value::Record(fields) = read(of, constants, registers)? else {
-                            return Err(NO_FIELD);
-                        };
-                        let value = fields.get(place as usize).ok_or(NO_FIELD)?.clone();
-                        write(registers, out, value)?;
-                    }
+            Instruction::Field { out, of, place } => match apart(registers, constants, out, of)? {
+                Some((out, Value::Record(fields))) => out.set(fields.get(place as usize).ok_or(NO_FIELD)?),
+                Some(_) => return Err(NO_FIELD),
+                None => {
+                    let Value::Record(fields) = read(of, constants, registers)? else {
+                        return Err(NO_FIELD);
+                    };
+                    let value = fields.get(place as usize).ok_or(NO_FIELD)?.clone();
+                    write(registers, out, value)?;
                 }
-            }
+            },
             Instruction::LoopStart { slot, over } => {
                 let over = read(over, constants, registers)?;
                 state(loops, slot)?.start(over);
@@ -418,9 +416,7 @@ fn apart<'a>(
     if out == from {
         return Ok(None);
     }
-    let [out, from] = registers
-        .get_disjoint_mut([out, from])
-        .map_err(|_| NO_REGISTER)?;
+    let [out, from] = registers.get_disjoint_mut([out, from]).map_err(|_| NO_REGISTER)?;
     Ok(Some((out, from)))
 }
 

@@ -28,8 +28,9 @@ pub(crate) struct Conversion<'py> {
     pub(crate) held: Held<'py>,
 }
 
-/// A value, or nothing where problems were found; the error is Python's own, such as a lack of memory.
-type Converted = PyResult<Option<Value>>;
+/// True when the value is in its place, false where problems were found; the error is Python's own, such as a lack of
+/// memory. Values are written where they will be read: one that is given back goes through memory in pieces.
+type Converted = PyResult<bool>;
 
 /// The two forms of an array.
 pub(crate) enum Sequence<'a, 'py> {
@@ -61,9 +62,9 @@ impl<'a, 'py> Sequence<'a, 'py> {
 }
 
 impl<'py> Conversion<'py> {
-    fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
+    fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> bool {
         self.problems.add(path, kind);
-        None
+        false
     }
 
     /// The value of an object, for a place of this type. Goes as deep as the type does, which is limited.
@@ -72,23 +73,29 @@ impl<'py> Conversion<'py> {
         shape: &Shape,
         object: &Bound<'py, PyAny>,
         path: &Path<'_>,
+        out: &mut Value,
     ) -> Converted {
         match &shape.parts {
-            Parts::None if matches!(shape.ty, Type::Json) => Ok(match to_json(object)? {
-                Ok(value) => Some(Value::Json(Arc::new(value))),
-                Err(kind) => self.refuse(path, kind),
-            }),
-            Parts::None | Parts::Enum(_) => Ok(match to_scalar(shape, object)? {
-                Ok(value) => Some(value),
-                Err(kind) => self.refuse(path, kind),
-            }),
-            Parts::Optional(_) if object.is_none() => Ok(Some(Value::Null)),
-            Parts::Optional(of) => self.value(of, object, path),
-            Parts::Array(of) => Ok(self.items(of, object, path)?.map(Value::Array)),
-            Parts::Set(of) => self.set(of, object, path),
-            Parts::Map(key, value) => self.map(key, value, object, path),
-            Parts::Record(fields) => self.record(fields, object, path),
+            Parts::None if matches!(shape.ty, Type::Json) => match to_json(object)? {
+                Ok(value) => *out = Value::Json(Arc::new(value)),
+                Err(kind) => return Ok(self.refuse(path, kind)),
+            },
+            Parts::None | Parts::Enum(_) => {
+                if let Err(kind) = to_scalar(shape, object, out)? {
+                    return Ok(self.refuse(path, kind));
+                }
+            }
+            Parts::Optional(_) if object.is_none() => *out = Value::Null,
+            Parts::Optional(of) => return self.value(of, object, path, out),
+            Parts::Array(of) => match self.items(of, object, path)? {
+                Some(items) => *out = Value::Array(items),
+                None => return Ok(false),
+            },
+            Parts::Set(of) => return self.set(of, object, path, out),
+            Parts::Map(key, value) => return self.map(key, value, object, path, out),
+            Parts::Record(fields) => return self.record(fields, object, path, out),
         }
+        Ok(true)
     }
 
     /// The items of an array, or of a set in that form.
@@ -107,17 +114,17 @@ impl<'py> Conversion<'py> {
             self.refuse(path, ProblemKind::OutOfRange);
             return Ok(None);
         }
-        all(0..length, |place| {
+        all(length, |place, out| {
             let item = sequence.get(place)?;
-            self.value(of, &item, &Path::Item(path, place))
+            self.value(of, &item, &Path::Item(path, place), out)
         })
     }
 
-    fn set(&mut self, of: &Shape, object: &Bound<'py, PyAny>, path: &Path<'_>) -> Converted {
+    fn set(&mut self, of: &Shape, object: &Bound<'py, PyAny>, path: &Path<'_>, out: &mut Value) -> Converted {
         let keys: Option<Vec<OwnedKey>> = match members(object)? {
             None => {
                 let Some(items) = self.items(of, object, path)? else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 items.iter().map(Value::to_key).collect()
             }
@@ -128,7 +135,8 @@ impl<'py> Conversion<'py> {
                 let mut keys = Vec::with_capacity(length);
                 for member in members {
                     // Members come in no order that could be told to anyone, so the first misfit says it all.
-                    match to_scalar(of, &member?)?.ok().and_then(|member| member.to_key()) {
+                    let fits = to_scalar(of, &member?, out)?.is_ok();
+                    match out.to_key().filter(|_| fits) {
                         Some(key) => keys.push(key),
                         None => return Ok(self.refuse(path, ProblemKind::Malformed)),
                     }
@@ -140,10 +148,11 @@ impl<'py> Conversion<'py> {
         let set = keys
             .zip(of.ty.key_kind())
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
-        Ok(match set {
-            Some(set) if Some(set.len()) == length => Some(Value::Set(Arc::new(set))),
-            _ => self.refuse(path, ProblemKind::Duplicate),
-        })
+        match set {
+            Some(set) if Some(set.len()) == length => *out = Value::Set(Arc::new(set)),
+            _ => return Ok(self.refuse(path, ProblemKind::Duplicate)),
+        }
+        Ok(true)
     }
 
     fn map(
@@ -152,6 +161,7 @@ impl<'py> Conversion<'py> {
         of_value: &Shape,
         object: &Bound<'py, PyAny>,
         path: &Path<'_>,
+        out: &mut Value,
     ) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
@@ -162,8 +172,8 @@ impl<'py> Conversion<'py> {
         let mut is_whole = true;
         let mut given: Vec<(OwnedKey, Bound<'_, PyAny>)> = Vec::with_capacity(dict.len());
         for (key, value) in dict.iter() {
-            match to_scalar(of_key, &key)? {
-                Ok(key) => given.extend(key.to_key().map(|key| (key, value))),
+            match to_scalar(of_key, &key, out)? {
+                Ok(()) => given.extend(out.to_key().map(|key| (key, value))),
                 Err(kind) => {
                     is_whole = false;
                     self.refuse(&Path::BadKey(path), kind);
@@ -180,46 +190,61 @@ impl<'py> Conversion<'py> {
         }
         let mut entries = Vec::with_capacity(given.len());
         for (key, value) in given {
-            match self.value(of_value, &value, &Path::Entry(path, &key, &of_key.ty))? {
-                Some(value) => entries.push((key, value)),
-                None => is_whole = false,
+            let mut place = Value::Null;
+            if self.value(of_value, &value, &Path::Entry(path, &key, &of_key.ty), &mut place)? {
+                entries.push((key, place));
+            } else {
+                is_whole = false;
             }
         }
         if !is_whole {
-            return Ok(None);
+            return Ok(false);
         }
         let map = of_key
             .ty
             .key_kind()
             .and_then(|kind| Map::from_entries(kind, entries));
-        Ok(match map {
-            Some(map) => Some(Value::Map(Arc::new(map))),
-            None => self.refuse(path, ProblemKind::Duplicate),
-        })
+        match map {
+            Some(map) => *out = Value::Map(Arc::new(map)),
+            None => return Ok(self.refuse(path, ProblemKind::Duplicate)),
+        }
+        Ok(true)
     }
 
-    fn record(&mut self, fields: &Fields, object: &Bound<'py, PyAny>, path: &Path<'_>) -> Converted {
+    fn record(
+        &mut self,
+        fields: &Fields,
+        object: &Bound<'py, PyAny>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
         let base = self.held.len();
         let Some(unknown) = gather(dict, &fields.names, |name| fields.of.place(name), &mut self.held)? else {
+            self.held.truncate(base);
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
         let declared = fields.of.fields();
-        let values = all(0..fields.shapes.len(), |place| {
+        let values = all(fields.shapes.len(), |place, out| {
             let given = self.held.get_mut(base + place).and_then(Option::take);
             // As many shapes as fields.
             let (Some(field), Some(shape)) = (declared.get(place), fields.shapes.get(place)) else {
-                return Ok(None);
+                return Ok(false);
             };
-            self.given(shape, None, given.as_ref(), &Path::Field(path, &field.name))
+            let path = Path::Field(path, &field.name);
+            self.given(shape, None, given.as_ref(), &path, out)
         })?;
         self.held.truncate(base);
         for name in &unknown {
             self.refuse(&Path::UnknownField(path, name), ProblemKind::Unknown);
         }
-        Ok(values.filter(|_| unknown.is_empty()).map(Value::Record))
+        match values {
+            Some(values) if unknown.is_empty() => *out = Value::Record(values),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// The value of an input or a field, which may not be given.
@@ -229,41 +254,31 @@ impl<'py> Conversion<'py> {
         default: Option<&Value>,
         given: Option<&Bound<'py, PyAny>>,
         path: &Path<'_>,
+        out: &mut Value,
     ) -> Converted {
         match (given, default, &shape.ty) {
-            (Some(object), _, _) => self.value(shape, object, path),
-            (None, Some(default), _) => Ok(Some(default.clone())),
-            (None, None, Type::Optional(_)) => Ok(Some(Value::Null)),
-            (None, None, _) => Ok(self.refuse(path, ProblemKind::Missing)),
+            (Some(object), _, _) => return self.value(shape, object, path, out),
+            (None, Some(default), _) => out.set(default),
+            (None, None, Type::Optional(_)) => *out = Value::Null,
+            (None, None, _) => return Ok(self.refuse(path, ProblemKind::Missing)),
         }
+        Ok(true)
     }
 }
 
-/// The values at these places, in one allocation; nothing where one is missing. All are asked for, that every problem
-/// is found, unless Python itself has an error.
+/// So many values, in one allocation; nothing where one is missing. All are asked for, that every problem is found,
+/// unless Python itself has an error.
 fn all(
-    places: std::ops::Range<usize>,
-    mut value: impl FnMut(usize) -> Converted,
+    length: usize,
+    mut value: impl FnMut(usize, &mut Value) -> Converted,
 ) -> PyResult<Option<Arc<[Value]>>> {
+    let mut values: Arc<[Value]> = (0..length).map(|_| Value::Null).collect();
     let mut is_whole = true;
-    let mut error = None;
-    // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
-    let values: Arc<[Value]> = places
-        .map(|place| {
-            if error.is_none() {
-                match value(place) {
-                    Ok(Some(value)) => return value,
-                    Ok(None) => is_whole = false,
-                    Err(raised) => error = Some(raised),
-                }
-            }
-            Value::Null
-        })
-        .collect();
-    match error {
-        Some(raised) => Err(raised),
-        None => Ok(is_whole.then_some(values)),
+    // Nobody else has it yet.
+    for (place, out) in Arc::get_mut(&mut values).into_iter().flatten().enumerate() {
+        is_whole &= value(place, out)?;
     }
+    Ok(is_whole.then_some(values))
 }
 
 /// How many members a set has, and an iterator of the base type over them; nothing where the object is no set.

@@ -14,7 +14,7 @@ use pyo3::types::{
     IntoPyDict, PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
     PyString,
 };
-use vesper_interp::inputs::{Given, ProblemKind, convert};
+use vesper_interp::inputs::{Given, ProblemKind, convert, is_too_long};
 use vesper_ir::{Decimal, Member, Type, Value};
 
 use crate::decimals::decimals;
@@ -25,29 +25,59 @@ use crate::times::{date_object, duration_object, length_given, moment_given, tim
 /// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
 const DECIMAL_BITS: u64 = 3_322;
 
-/// The value of a type without parts, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
+/// Writes the value of a type without parts, or gives the kind of the problem with it; the outer error is Python's own,
+/// such as a lack of memory.
 #[inline]
-pub(crate) fn to_scalar(shape: &Shape, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
+pub(crate) fn to_scalar(
+    shape: &Shape,
+    object: &Bound<'_, PyAny>,
+    out: &mut Value,
+) -> PyResult<Result<(), ProblemKind>> {
     // What most callers give, without asking what else it could be.
     match (&shape.ty, &shape.parts) {
         (Type::Decimal, _) => {
-            if let Some(number) = decimals(object.py())?.quick(object) {
-                return Ok(Ok(Value::Decimal(number)));
+            if let Some((coefficient, scale)) = decimals(object.py())?.quick(object) {
+                out.set_small_decimal(coefficient, scale);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Integer, _) => {
+            if object.is_exact_instance_of::<PyInt>()
+                && let Given::Integer(value) = integer_given(object.cast::<PyInt>()?, false)?
+            {
+                out.set_integer(value);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Boolean, _) => {
+            if object.is_exact_instance_of::<PyBool>() {
+                out.set_boolean(object.cast::<PyBool>()?.is_true());
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Text, _) => {
+            if object.is_exact_instance_of::<PyString>()
+                && let Ok(text) = object.cast::<PyString>()?.to_str()
+                && !is_too_long(text)
+            {
+                *out = Value::Text(Arc::from(text));
+                return Ok(Ok(()));
             }
         }
         (_, Parts::Enum(names)) => {
             if let Some(place) = names.iter().position(|name| name.is(object))
                 && let Ok(place) = u32::try_from(place)
             {
-                return Ok(Ok(Value::Member(Member(place))));
+                *out = Value::Member(Member(place));
+                return Ok(Ok(()));
             }
         }
         _ => {}
     }
-    any_scalar(&shape.ty, object)
+    Ok(any_scalar(&shape.ty, object)?.map(|value| *out = value))
 }
 
-/// The same, whatever the object is.
+/// The value of a type without parts, whatever the object is.
 pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
     // Asked first, because a cast that fails makes an error to say so.
     if object.is_instance_of::<PyBool>() {

@@ -1,8 +1,9 @@
 //! `decimal.Decimal` to decimals and back: through its layout in memory where that is known, otherwise as text.
 //!
 //! Python has no C API for decimals, and its text costs more than all else that a call does. So the private layout of
-//! `_decimal` is used, on builds of `CPython` that are in the table and pass a test at import; docs/how-to/embed.md
-//! says how to switch it off. Only exact `Decimal`s are read so: what a subclass is made of is its own affair.
+//! `_decimal` is used, on builds of `CPython` that are in the table and pass a test at import;
+//! docs/how-to/use-the-rust-engine.md says how to switch it off. Only exact `Decimal`s are read so: what a subclass is
+//! made of is its own affair.
 
 use std::mem::{offset_of, size_of};
 
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple, PyType};
 use vesper_ir::Decimal;
-use vesper_ir::decimal::ParseDecimalError;
+use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
 
 /// Set to `text`, decimals go as text, whatever Python this is.
 const VARIABLE: &str = "VESPER_DECIMALS";
@@ -96,9 +97,10 @@ impl Decimals {
         Ok(decimals)
     }
 
-    /// The number that an object is, if it is of exactly the type whose layout is known and short enough.
+    /// The coefficient and the scale of an object, if it is of exactly the type whose layout is known, and short enough.
+    /// They are within the limits of a decimal.
     #[inline]
-    pub(crate) fn quick(&self, object: &Bound<'_, PyAny>) -> Option<Decimal> {
+    pub(crate) fn quick(&self, object: &Bound<'_, PyAny>) -> Option<(i128, u16)> {
         if self.why_text.is_some() || !self.is_exact(object) {
             return None;
         }
@@ -106,8 +108,12 @@ impl Decimals {
         let raw = self.raw(object)?;
         let scale = u16::try_from(raw.exponent.checked_neg()?).ok()?;
         let coefficient = i128::try_from(raw.coefficient).ok()?;
-        let coefficient = if raw.is_negative { -coefficient } else { coefficient };
-        Decimal::new(coefficient, scale).ok()
+        let coefficient = if raw.is_negative {
+            -coefficient
+        } else {
+            coefficient
+        };
+        (scale <= MAX_SCALE).then_some((coefficient, scale))
     }
 
     #[inline]
@@ -149,7 +155,9 @@ impl Decimals {
         &self,
         object: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Result<Decimal, ParseDecimalError>>> {
-        if let Some(number) = self.quick(object) {
+        if let Some(number) = self.quick(object)
+            && let Ok(number) = Decimal::new(number.0, number.1)
+        {
             return Ok(Some(Ok(number)));
         }
         // Not `isinstance`: an object may claim any `__class__`.
@@ -239,7 +247,9 @@ fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
     // `t`: without the global lock; `d`: with checks for developers, whose objects have more in front.
     let flags: String = sys.getattr("abiflags")?.extract()?;
     if implementation != "cpython" || !flags.is_empty() {
-        return Ok(Some(format!("{implementation} with the flags `{flags}` is not a usual CPython")));
+        return Ok(Some(format!(
+            "{implementation} with the flags `{flags}` is not a usual CPython"
+        )));
     }
     if size_of::<usize>() != 8 || cfg!(target_endian = "big") {
         return Ok(Some("not a 64-bit little-endian machine".to_owned()));
@@ -318,7 +328,10 @@ fn spelled(context: &Bound<'_, PyAny>, number: &Bound<'_, PyAny>) -> PyResult<St
     let sum = context.call_method1("add", (number, number))?.repr()?;
     let product = context.call_method1("multiply", (number, number))?.repr()?;
     let hash = number.hash()?;
-    Ok(format!("{} {parts} {size} {sum} {product} {hash}", number.repr()?))
+    Ok(format!(
+        "{} {parts} {size} {sum} {product} {hash}",
+        number.repr()?
+    ))
 }
 
 fn references(object: &Bound<'_, PyAny>) -> isize {

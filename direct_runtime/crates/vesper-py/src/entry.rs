@@ -5,8 +5,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 use vesper_interp::Outcome;
+use vesper_interp::guard::guarded;
 
-use crate::guard::guarded;
 use crate::outcome::{bad_input, fault};
 use crate::program::{Program, as_dict, limits};
 use crate::watch::watched;
@@ -73,7 +73,9 @@ impl Entry {
             Ended::Returned(outputs) => Ok(outputs),
             Ended::Otherwise(raw) => {
                 self.refuse.bind(py).call1((raw,))?;
-                Err(PyRuntimeError::new_err("an outcome without outputs was not refused"))
+                Err(PyRuntimeError::new_err(
+                    "an outcome without outputs was not refused",
+                ))
             }
         }
     }
@@ -140,7 +142,9 @@ impl OneSlot {
         }
         let probe = PyDict::new(py);
         if !found.make(probe.as_any())?.getattr(slot)?.is(&probe) {
-            return Err(PyTypeError::new_err("the class of outcomes does not keep what it is given"));
+            return Err(PyTypeError::new_err(
+                "the class of outcomes does not keep what it is given",
+            ));
         }
         Ok(found)
     }

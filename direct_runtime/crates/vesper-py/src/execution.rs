@@ -6,13 +6,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
 use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{Advanced, Completion, Misuse, Request};
-use vesper_ir::{ErrorCode, FailureCode, Type};
+use vesper_ir::{ErrorCode, FailureCode, Type, Value};
 
 use crate::composed::Conversion;
 use crate::convert::to_python;
-use crate::guard::guarded;
 use crate::outcome::{bad_input, fault};
 use crate::program::Program;
 use crate::watch::watched;
@@ -121,17 +121,19 @@ fn completed(
         "limit_hit" => Completion::LimitHit(Arc::from(text()?)),
         "value" => {
             let mut conversion = Conversion::default();
-            let value = match awaited {
+            let mut value = Value::Null;
+            let fits = match awaited {
                 Some((waiting, ty)) if waiting == id => {
                     let shape = program.shapes().of(given.py(), ty);
-                    conversion.value(&shape, &what, &Path::Input("result"))?
+                    conversion.value(&shape, &what, &Path::Input("result"), &mut value)?
                 }
                 // Refused by the execution, which says what it waits for.
-                _ => None,
+                _ => false,
             };
-            match value {
-                Some(value) if conversion.problems.is_empty() => Completion::Value(value),
-                _ => Completion::Failed(ErrorCode::BadResponse.into()),
+            if fits && conversion.problems.is_empty() {
+                Completion::Value(value)
+            } else {
+                Completion::Failed(ErrorCode::BadResponse.into())
             }
         }
         other => {

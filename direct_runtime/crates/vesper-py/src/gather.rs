@@ -54,7 +54,10 @@ pub(crate) fn gather<'py>(
     if unknown.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let mut spelled: Unknown = unknown.iter().map(bytes_with_surrogates).collect::<PyResult<_>>()?;
+    let mut spelled: Unknown = unknown
+        .iter()
+        .map(bytes_with_surrogates)
+        .collect::<PyResult<_>>()?;
     // UTF-8, surrogates included, sorts by code point.
     spelled.sort();
     spelled.dedup();

@@ -1,7 +1,7 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `guard` keeps a panic from crossing into Python. No meaning lives here.
+//! is one that waits for effects, `entry` the short way in. No meaning lives here.
 
 mod composed;
 mod convert;
@@ -10,9 +10,11 @@ mod decimals;
 #[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
 mod entry;
 mod execution;
-#[allow(unsafe_code, reason = "goes through dicts without taking each entry apart twice")]
+#[allow(
+    unsafe_code,
+    reason = "goes through dicts without taking each entry apart twice"
+)]
 mod gather;
-mod guard;
 mod json;
 mod outcome;
 mod problems;
@@ -67,7 +69,7 @@ mod _direct {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::guard::quiet_guarded_panics();
+        vesper_interp::guard::quiet_guarded_panics();
         // Tests here whether decimals may be read from memory, rather than in the first call.
         super::decimals::decimals(module.py()).map(|_| ())
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{Limits, Outcome};
@@ -17,7 +18,6 @@ use crate::composed::Conversion;
 use crate::convert::any_scalar;
 use crate::execution::{Begun, Execution, misuse};
 use crate::gather::gather;
-use crate::guard::guarded;
 use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::shapes::Shapes;
 use crate::watch::{WATCH, watched};
@@ -260,7 +260,10 @@ impl Program {
         for (place, (input, shape)) in declared.enumerate() {
             let given = conversion.held.get_mut(place).and_then(Option::take);
             let path = Path::Input(&input.name);
-            frame.extend(conversion.given(shape, input.default.as_ref(), given.as_ref(), &path)?);
+            frame.push(Value::Null);
+            if let Some(out) = frame.last_mut() {
+                conversion.given(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
+            }
         }
         let mut problems = conversion.problems;
         for name in &unknown {

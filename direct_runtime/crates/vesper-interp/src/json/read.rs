@@ -16,7 +16,7 @@ pub(super) enum Spelled {
     Number(Decimal, bool),
     Text(Arc<str>),
     Array(Vec<Spelled>),
-    /// In code-point order of the keys, each once.
+    /// In the order given, each key once.
     Object(Vec<(Arc<str>, Spelled)>),
 }
 
@@ -31,7 +31,9 @@ impl Build for Spelled {
 
     fn number(text: &str) -> Option<Self> {
         let is_whole = !text.contains(['.', 'e', 'E']);
-        Decimal::parse(text).ok().map(|number| Self::Number(number, is_whole))
+        Decimal::parse(text)
+            .ok()
+            .map(|number| Self::Number(number, is_whole))
     }
 
     fn text(text: Arc<str>) -> Self {
@@ -42,18 +44,27 @@ impl Build for Spelled {
         Self::Array(items)
     }
 
-    fn object(mut entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
-        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
-        let is_once = entries.is_sorted_by(|(left, _), (right, _)| left < right);
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
+        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        let is_once = keys.is_sorted_by(|left, right| left < right);
         is_once.then_some(Self::Object(entries))
     }
 }
 
 impl Spelled {
-    /// The value of a key, among entries in order.
+    /// The value of a key; there are as few to look for as inputs or fields are declared.
     pub(super) fn find<'a>(entries: &'a [(Arc<str>, Self)], key: &str) -> Option<&'a Self> {
-        let place = entries.binary_search_by(|(own, _)| own.as_ref().cmp(key)).ok()?;
-        entries.get(place).map(|(_, value)| value)
+        let mut entries = entries.iter();
+        entries.find(|(own, _)| &**own == key).map(|(_, value)| value)
+    }
+
+    /// The keys that are not declared, in code-point order.
+    pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
+        let keys = entries.iter().map(|(key, _)| key.as_ref());
+        let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
+        unknown.sort_unstable();
+        unknown
     }
 
     /// As a JSON value; nothing where a string is too long.
@@ -65,7 +76,9 @@ impl Spelled {
             Self::Text(text) => Json::Text(short(text)?),
             Self::Array(items) => Json::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
             Self::Object(entries) => {
-                let entries = entries.iter().map(|(key, value)| Some((short(key)?, value.to_json()?)));
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Some((short(key)?, value.to_json()?)));
                 Json::Object(Object::new(entries.collect::<Option<_>>()?)?)
             }
         })
@@ -127,7 +140,9 @@ impl Reading {
                 Some(json) => Some(Value::Json(Arc::new(json))),
                 None => self.refuse(path, ProblemKind::OutOfRange),
             },
-            (Type::Array(of), Spelled::Array(items)) => self.items(of, items, path).map(|items| Value::Array(items.into())),
+            (Type::Array(of), Spelled::Array(items)) => self
+                .items(of, items, path)
+                .map(|items| Value::Array(items.into())),
             (Type::Set(of), Spelled::Array(items)) => self.set(of, items, path),
             (Type::Map(of), spelled) => self.map(of, spelled, path),
             (Type::Record(of), Spelled::Object(entries)) => self.record(of, entries, path),
@@ -158,13 +173,19 @@ impl Reading {
         }
     }
 
-    /// An object where keys are strings or members of an enum; otherwise an array of pairs.
+    /// An object; where keys are neither strings nor members of an enum, an array of pairs too.
     fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
         let has_names = matches!(of.key, Type::Text | Type::Enum(_));
         let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
-            Spelled::Object(entries) if has_names => {
+            Spelled::Object(entries) => {
                 let convert = |(key, value)| (convert(&of.key, Given::Text(key)), value);
-                Some(entries.iter().map(|(key, value)| (key.as_ref(), value)).map(convert).collect())
+                Some(
+                    entries
+                        .iter()
+                        .map(|(key, value)| (key.as_ref(), value))
+                        .map(convert)
+                        .collect(),
+                )
             }
             Spelled::Array(pairs) if !has_names => pairs.iter().map(|pair| pair_of(&of.key, pair)).collect(),
             _ => None,
@@ -197,7 +218,10 @@ impl Reading {
         if !is_whole {
             return None;
         }
-        let map = of.key.key_kind().and_then(|kind| Map::from_entries(kind, entries));
+        let map = of
+            .key
+            .key_kind()
+            .and_then(|kind| Map::from_entries(kind, entries));
         match map {
             Some(map) => Some(Value::Map(Arc::new(map))),
             None => self.refuse(path, ProblemKind::Duplicate),
@@ -212,11 +236,9 @@ impl Reading {
             values.extend(self.given(&field.ty, None, given, &Path::Field(path, &field.name)));
         }
         let mut is_whole = values.len() == length;
-        for (name, _) in entries {
-            if of.place(name).is_none() {
-                is_whole = false;
-                self.refuse(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
-            }
+        for name in Spelled::unknown(entries, |name| of.place(name).is_some()) {
+            is_whole = false;
+            self.refuse(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
         }
         is_whole.then(|| Value::Record(values.into()))
     }
@@ -228,9 +250,10 @@ fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKin
         return None;
     };
     match pair.as_slice() {
-        [key @ (Spelled::Boolean(_) | Spelled::Number(_, true) | Spelled::Text(_)), value] => {
-            Some((scalar(of, key), value))
-        }
+        [
+            key @ (Spelled::Boolean(_) | Spelled::Number(_, true) | Spelled::Text(_)),
+            value,
+        ] => Some((scalar(of, key), value)),
         _ => None,
     }
 }

@@ -47,13 +47,19 @@ impl Writing<'_> {
             Outcome::Returned(values) => {
                 out.push_str("{\"kind\":\"returned\",\"value\":");
                 let outputs = self.node.outputs.iter();
-                fields(outputs.map(|output| (&*output.name, &output.ty)).zip(values), &mut out);
+                fields(
+                    outputs.map(|output| (&*output.name, &output.ty)).zip(values),
+                    &mut out,
+                );
                 out.push('}');
             }
             Outcome::DeclaredError(values) => {
                 out.push_str("{\"kind\":\"declared_error\",\"value\":");
                 let errors = self.node.errors.iter();
-                fields(errors.map(|field| (&*field.name, &field.ty)).zip(values), &mut out);
+                fields(
+                    errors.map(|field| (&*field.name, &field.ty)).zip(values),
+                    &mut out,
+                );
                 out.push('}');
             }
             Outcome::Failed { code, expression } => {
@@ -64,7 +70,11 @@ impl Writing<'_> {
                 clause,
                 values,
             } => {
-                let _ = write!(out, "{{\"index\":{clause},\"kind\":\"contract_broken\",\"phase\":\"{}\"", phase.name());
+                let _ = write!(
+                    out,
+                    "{{\"index\":{clause},\"kind\":\"contract_broken\",\"phase\":\"{}\"",
+                    phase.name()
+                );
                 out.push_str(",\"values\":");
                 let named = values.iter().filter_map(|(mention, value)| {
                     let (name, ty) = self.named(*mention)?;
@@ -101,7 +111,10 @@ impl Writing<'_> {
                 (&*step.name, step.ty.as_ref()?)
             }
             Mention::Error(place) => node.errors.get(place).map(|field| (&*field.name, &field.ty))?,
-            Mention::Output(place) => node.outputs.get(place).map(|output| (&*output.name, &output.ty))?,
+            Mention::Output(place) => node
+                .outputs
+                .get(place)
+                .map(|output| (&*output.name, &output.ty))?,
         })
     }
 }
@@ -149,15 +162,21 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
             if matches!(of.key, Type::Text | Type::Enum(_)) {
                 let named = |key: &Value| match (key, &of.key) {
                     (Value::Text(key), _) => key.to_string(),
-                    (Value::Member(member), Type::Enum(names)) => {
-                        names.name(*member).map_or_else(String::new, |name| name.to_string())
-                    }
+                    (Value::Member(member), Type::Enum(names)) => names
+                        .name(*member)
+                        .map_or_else(String::new, |name| name.to_string()),
                     _ => String::new(),
                 };
-                let mut entries: Vec<(String, &Value)> = entries.map(|(key, value)| (named(&key), value)).collect();
+                let mut entries: Vec<(String, &Value)> =
+                    entries.map(|(key, value)| (named(&key), value)).collect();
                 // Members are in the order of their declaration, objects in that of their keys.
                 entries.sort_by(|(left, _), (right, _)| left.cmp(right));
-                fields(entries.iter().map(|(key, value)| ((key.as_str(), &of.value), *value)), out);
+                fields(
+                    entries
+                        .iter()
+                        .map(|(key, value)| ((key.as_str(), &of.value), *value)),
+                    out,
+                );
             } else {
                 list(entries, out, |(key, value), out| {
                     out.push('[');
