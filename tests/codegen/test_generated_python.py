@@ -122,7 +122,22 @@ def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:
         check_vocabulary(text, set())
 
 
-ODD_NAMES = ["meter", "spend", "all_of", "class", "lambda", "import", "len", "decimal", "mark", "checked", "match", "text_length", "d_0", "success"]
+ODD_NAMES = [
+    "meter",
+    "spend",
+    "all_of",
+    "class",
+    "lambda",
+    "import",
+    "len",
+    "decimal",
+    "mark",
+    "checked",
+    "match",
+    "text_length",
+    "d_0",
+    "success",
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -21,11 +21,12 @@ from vesper.cli.show import json_text, outcome_json, outcome_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
-from vesper.engines.engine import Program
-from vesper.engines.outcome import EngineFault, Outcome, Returned
+from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.spec.json_forms import input_of_json
 from vesper.spec.json_value import parse_json
+from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.types import TIMESTAMP, Enum, Primitive, Type, without_null
 from vesper.spec.values import ProblemKind, ValueProblem, plain, printable, show
 
@@ -46,6 +47,15 @@ _TIMED_CALLS = 200
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
+@click.option(
+    "--fuel",
+    type=click.IntRange(0, MAX_FUEL),
+    metavar="UNITS",
+    help=f"The most it may spend: items that loops take, rounds, called nodes. {DEFAULT_FUEL:,} unless said.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0, 1e9), metavar="S", help="How long it may compute; no limit unless said."
+)
 @click.option("--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers.")
 def command(
     node: str,
@@ -55,28 +65,31 @@ def command(
     engine: str,
     style: str,
     start: str | None,
+    fuel: int | None,
+    seconds: float | None,
     case_name: str | None,
 ) -> None:
     """Run a node and print its outcome."""
     compiled = compile_or_exit(find_node(node, root))
+    limits = Limits(DEFAULT_FUEL if fuel is None else fuel, seconds)
     names = list(ENGINES) if engine == "both" else [engine]
     if case_name is not None:
         if pairs or json_file is not None or start is not None:
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
         programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
-        sys.exit(_run_case(compiled, programs, case_name, style))
+        sys.exit(_run_case(compiled, programs, case_name, style, limits))
     if not compiled.node.is_pure():
         raise click.UsageError(_no_host(compiled))
     inputs, now = _inputs(compiled, pairs, json_file), _start(start)
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
-    outcomes = {name: program.call(inputs, now) for name, program in programs.items()}
+    outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if style == "json":
         _print_json(compiled, outcomes)
     elif engine == "both":
-        _print_both(compiled, programs, outcomes, inputs, now)
+        _print_both(compiled, programs, outcomes, inputs, now, limits)
     else:
         outcome = outcomes[engine]
-        click.echo(outcome_lines(compiled, outcome, inputs), err=not isinstance(outcome, Returned))
+        click.echo(_shown(compiled, outcome, inputs, limits), err=not isinstance(outcome, Returned))
     sys.exit(_exit_code(outcomes))
 
 
@@ -97,7 +110,7 @@ def _no_host(compiled: Compiled) -> str:
     return f"{compiled.node.node_id} asks for effects, and this version has no Host that performs them{hint}"
 
 
-def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, style: str) -> int:
+def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, style: str, limits: Limits) -> int:
     """One of the node's own cases: what is asked for, what it is answered, and how it ends."""
     from vesper.verify.differential import meets
     from vesper.verify.responses import UnexpectedRequest, run_case
@@ -111,7 +124,7 @@ def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, 
     asked: list[str] = []
     for name, program in programs.items():
         try:
-            done = run_case(program, case)
+            done = run_case(program, case, limits)
         except UnexpectedRequest as problem:
             click.echo(f"{name}: case `{case.name}`: {problem}", err=True)
             return WRONG_INPUT
@@ -123,7 +136,7 @@ def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, 
         for number, line in enumerate(asked, start=1):
             click.echo(f"{number}. {line}")
         for name, outcome in outcomes.items():
-            click.echo(("" if len(outcomes) == 1 else f"{name}:\n") + outcome_lines(compiled, outcome, case.inputs))
+            click.echo(("" if len(outcomes) == 1 else f"{name}:\n") + _shown(compiled, outcome, case.inputs, limits))
     if not _agree(outcomes) or any(isinstance(outcome, EngineFault) for outcome in outcomes.values()):
         return OUR_BUG
     if not all(meets(case, outcome) for outcome in outcomes.values()):
@@ -132,9 +145,14 @@ def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, 
     return FINE
 
 
+def _has_run_out_of_time(outcomes: Mapping[str, Outcome]) -> bool:
+    """When that is differs from run to run, so such outcomes say nothing about the engines."""
+    return any(isinstance(outcome, LimitHit) and outcome.limit != "fuel" for outcome in outcomes.values())
+
+
 def _agree(outcomes: Mapping[str, Outcome]) -> bool:
     first, *others = outcomes.values()
-    return all(same_outcome(first, other) for other in others)
+    return _has_run_out_of_time(outcomes) or all(same_outcome(first, other) for other in others)
 
 
 def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
@@ -216,13 +234,32 @@ def _from_json(file: TextIO, types: Mapping[str, Type]) -> dict[str, object]:
 # -- output ---------------------------------------------------------------------------------------
 
 
+def _shown(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], limits: Limits) -> str:
+    """An outcome for a person; of a limit also who set it and how it is raised."""
+    match outcome:
+        case LimitHit("fuel"):
+            origin = "unless more is given" if limits.fuel == DEFAULT_FUEL else "by --fuel"
+            return (
+                f"error: limit hit: fuel; {compiled.node.node_id} has {limits.fuel:,} units {origin}, and needs more\n"
+                "  a unit is an item that a loop takes, a round of a `while` loop or a called node; "
+                "give more with --fuel"
+            )
+        case LimitHit("time"):
+            return (
+                f"error: limit hit: time; {compiled.node.node_id} computed for {limits.seconds:g} s, set by --seconds\n"
+                "  give more with --seconds, or none to let it run as long as its fuel lasts"
+            )
+        case _:
+            return outcome_lines(compiled, outcome, inputs)
+
+
 def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
     document: dict[str, Any] = {
         "node": compiled.node.node_id,
         "semantic_hash": compiled.semantic_hash,
         "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
     }
-    if len(outcomes) > 1:
+    if len(outcomes) > 1 and not _has_run_out_of_time(outcomes):
         document["agree"] = _agree(outcomes)
     click.echo(json_text(document))
 
@@ -233,21 +270,25 @@ def _print_both(
     outcomes: Mapping[str, Outcome],
     inputs: dict[str, object],
     now: datetime,
+    limits: Limits,
 ) -> None:
     click.echo(f"{compiled.node.node_id}  semantic hash {compiled.semantic_hash[:12]}\n")
     for name, outcome in outcomes.items():
         click.echo(f"{name}:")
-        click.echo(outcome_lines(compiled, outcome, inputs) + "\n")
+        click.echo(_shown(compiled, outcome, inputs, limits) + "\n")
+    if _has_run_out_of_time(outcomes):
+        click.echo("the limit on time was hit, so the outcomes cannot be compared")
+        return
     click.echo("the engines agree" if _agree(outcomes) else "THE ENGINES DISAGREE; this is a bug in Vesper")
-    times = {name: _median_seconds(program, inputs, now) for name, program in programs.items()}
+    times = {name: _median_seconds(program, inputs, now, limits) for name, program in programs.items()}
     shown = ", ".join(f"{name} {seconds * 1e6:.1f} µs" for name, seconds in times.items())
     click.echo(f"{shown} a call (median of {_TIMED_CALLS})")
 
 
-def _median_seconds(program: Program, inputs: dict[str, object], now: datetime) -> float:
+def _median_seconds(program: Program, inputs: dict[str, object], now: datetime, limits: Limits) -> float:
     samples = []
     for _ in range(_TIMED_CALLS):
         start = time.perf_counter()
-        program.call(inputs, now)
+        program.call(inputs, now, limits)
         samples.append(time.perf_counter() - start)
     return statistics.median(samples)

@@ -18,14 +18,12 @@ from vesper.ir.nodes import CallNode, Node, Request
 from vesper.ir.statements import all_statements
 from vesper.repository.locate import SUFFIX, id_of, node_files
 from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
+from vesper.spec.limits import MAX_CALL_DEPTH
 from vesper.spec.node_id import split_node_id
 from vesper.spec.types import OptionalOf
 
 if TYPE_CHECKING:
     from vesper.compiler.pipeline import Compiled
-
-MAX_DEPTH = 32
-"""So many nodes may call each other in a row."""
 
 
 def collection_of(path: Path) -> Path:
@@ -111,17 +109,33 @@ class Neighbours:
         if node_id in self._stack:
             path = " → ".join((*self._stack[self._stack.index(node_id) :], node_id))
             return NotCallable(Code.DEPENDENCY_CYCLE, {"node": node_id, "path": path})
-        if len(self._stack) >= MAX_DEPTH:
-            return NotCallable(Code.TOO_DEEP, {"limit": str(MAX_DEPTH), "what": "calls of nodes in one another"})
+        too_deep = {"limit": str(MAX_CALL_DEPTH), "what": "calls of nodes in one another"}
+        if len(self._stack) >= MAX_CALL_DEPTH:
+            return NotCallable(Code.TOO_DEEP, too_deep)
         found = self._collection.compiled(node_id, self._stack)
         if found is None:
             return NotCallable(Code.WRONG_CALLEE, {"node": node_id}, f"`vesper check {node_id}{SUFFIX}` says why")
         compiled, interface = found
+        # One that was found by a shorter way before has not counted the calls that led here.
+        if len(self._stack) + _depth(compiled) > MAX_CALL_DEPTH:
+            return NotCallable(Code.TOO_DEEP, too_deep)
         lock = self._collection.lock()
         if isinstance(lock, Lock) and (problem := lock.differs(interface.node_id, interface.semantic_hash)):
             return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock` if the change is meant")
         self.called[node_id] = compiled
         return interface
+
+
+def _depth(compiled: Compiled) -> int:
+    """How many nodes call each other in a row from here, itself counted."""
+    depths: dict[str, int] = {}
+
+    def depth(each: Compiled) -> int:
+        if each.node.node_id not in depths:
+            depths[each.node.node_id] = 1 + max(map(depth, each.callees), default=0)
+        return depths[each.node.node_id]
+
+    return depth(compiled)
 
 
 def interface_of(compiled: Compiled) -> Interface:

@@ -121,7 +121,9 @@ class PythonProgram:
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
         self._takes_now = takes_now(self.node)
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
-        self.has_json = any(mentions(each.type, JSON) for each in parts)
+        # Of a called node too: what that asks for goes out under the name of this one.
+        calls_json = any(callee.has_json for callee in self._callees.values())
+        self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
         self._is_always_plain = self.fuel_bound <= UNLESS_SAID.fuel
         self._plain = self._load("plain")
@@ -130,6 +132,10 @@ class PythonProgram:
     def _load(self, form: str) -> _LoadedFunction:
         called = PythonProgram.callable if form == "plain" else PythonProgram.metered_callable
         return _LoadedFunction(self.node, form, {each: called(program) for each, program in self._callees.items()})
+
+    def has_form(self, name: str) -> bool:
+        """True once the form was asked for."""
+        return name in self._forms
 
     def form(self, name: str) -> _LoadedFunction:
         """The plain, metered or traced form. Two threads that ask for it first may both make it; either will do."""

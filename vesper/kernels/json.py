@@ -9,8 +9,17 @@ from typing import Any, Literal, TypeAlias
 from vesper.kernels.raised import Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.json_forms import json_form, value_of_form
-from vesper.spec.json_value import MAX_JSON_DEPTH, Json, JsonContent, canonical_text, depth_of, parse_json
-from vesper.spec.types import declared_type
+from vesper.spec.json_value import (
+    MAX_JSON_DEPTH,
+    MAX_TEXT,
+    Json,
+    JsonContent,
+    depth_of,
+    longest_text,
+    parse_json,
+    text_as_string,
+)
+from vesper.spec.types import BYTES, declared_type, mentions
 from vesper.spec.values import ProblemKind, ValueProblem
 
 __all__ = ["Json"]  # generated code names the type of its values
@@ -115,8 +124,10 @@ def cast(value: Json, of: str) -> Any:
 
 def from_value(value: Any, of: str) -> Json:
     """The JSON form of a value of the type with this text."""
-    content = json_form(declared_type(of), value)
-    if depth_of(content) > MAX_JSON_DEPTH:
+    type_ = declared_type(of)
+    content = json_form(type_, value)
+    # Of all types only bytes become longer: their base64 may be over the limit of a string.
+    if depth_of(content) > MAX_JSON_DEPTH or (mentions(type_, BYTES) and longest_text(content) > MAX_TEXT):
         raise Raised(ErrorCode.TOO_LARGE)
     return Json(content)
 
@@ -130,4 +141,7 @@ def parse(value: str) -> Json:
 
 
 def text(value: Json) -> str:
-    return canonical_text(value)
+    try:
+        return text_as_string(value)
+    except ValueProblem:
+        raise Raised(ErrorCode.TOO_LARGE) from None

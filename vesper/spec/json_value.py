@@ -50,6 +50,29 @@ def canonical_text(value: Json) -> str:
     return _text(value.content, _short_number)
 
 
+def text_as_string(value: Json) -> str:
+    """The same as a value of type string; a `ValueProblem` where it would be over the limit of one."""
+    # Measured before it is written, each shared part once: a small value may have a text that no memory would hold.
+    if _length(value.content, {}) > MAX_TEXT:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return canonical_text(value)
+
+
+def _length(content: JsonContent, known: dict[int, int]) -> int:
+    """How long the canonical text is; `known` are the lengths of parts by identity."""
+    if not isinstance(content, tuple | dict):
+        return len(_text(content, _short_number))
+    if id(content) not in known:
+        # Brackets and commas; behind each key a colon.
+        length = 1 + max(1, len(content))
+        if isinstance(content, dict):
+            length += sum(len(json_string(key)) + 1 + _length(item, known) for key, item in content.items())
+        else:
+            length += sum(_length(item, known) for item in content)
+        known[id(content)] = length
+    return known[id(content)]
+
+
 def exact_text(value: Json) -> str:
     """The same, but numbers keep their places: as a literal of the IR, and for people."""
     return _text(value.content, decimal_text)
@@ -319,10 +342,32 @@ def _number_of_float(number: float) -> Decimal:
 
 def depth_of(content: JsonContent) -> int:
     """A scalar has depth 0, an empty array depth 1."""
-    match content:
-        case tuple():
-            return 1 + max(map(depth_of, content), default=0)
-        case dict():
-            return 1 + max(map(depth_of, content.values()), default=0)
-        case _:
+    known: dict[int, int] = {}
+    """By identity: a part that is shared is looked at once, or doubling a value forty times would take for ever."""
+
+    def depth(part: JsonContent) -> int:
+        if not isinstance(part, tuple | dict):
             return 0
+        if id(part) not in known:
+            inner = part.values() if isinstance(part, dict) else part
+            known[id(part)] = 1 + max(map(depth, inner), default=0)
+        return known[id(part)]
+
+    return depth(content)
+
+
+def longest_text(content: JsonContent) -> int:
+    """The length of the longest string in it, keys too."""
+    seen: set[int] = set()
+    longest = 0
+    waiting = [content]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            longest = max(longest, len(part))
+        elif isinstance(part, tuple | dict) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, dict):
+                longest = max(longest, *map(len, part)) if part else longest
+            waiting += part.values() if isinstance(part, dict) else part
+    return longest

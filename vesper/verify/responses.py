@@ -15,7 +15,8 @@ from typing import TypeAlias, cast
 from vesper.check.case_effects import ExpectedRequest
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
-from vesper.engines.engine import Blocked, Completion, Done, Program, Request
+from vesper.engines.engine import Blocked, Completion, Done, Limits, Program, Request
+from vesper.engines.outcome import LimitHit
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements
 from vesper.spec.effects import EFFECTS
@@ -39,9 +40,15 @@ class TooManyRequests(Exception):
     """The run was given up."""
 
 
-def run_with(program: Program, inputs: Mapping[str, object], now: datetime | None, respond: Responder) -> Done:
+def run_with(
+    program: Program,
+    inputs: Mapping[str, object],
+    now: datetime | None,
+    respond: Responder,
+    limits: Limits | None = None,
+) -> Done:
     """One observed execution to its end; what it asked for is part of what it did."""
-    execution = program.start(inputs, now)
+    execution = program.start(inputs, now, limits)
     asked: list[Request] = []
     step = execution.advance(())
     while isinstance(step, Blocked):
@@ -56,7 +63,7 @@ def run_with(program: Program, inputs: Mapping[str, object], now: datetime | Non
 # -- cases ----------------------------------------------------------------------------------------
 
 
-def run_case(program: Program, case: Case) -> Done:
+def run_case(program: Program, case: Case, limits: Limits | None = None) -> Done:
     """A case to its end, or an `UnexpectedRequest`; a request that is listed and not made is one too."""
     waiting = list(case.effects)
 
@@ -72,8 +79,8 @@ def run_case(program: Program, case: Case) -> Done:
         return Completion(request.id, plain(expected.returns))
 
     now = case.now if isinstance(case.now, datetime) else NOON
-    done = run_with(program, dict(case.inputs), now, respond)
-    if waiting:
+    done = run_with(program, dict(case.inputs), now, respond, limits)
+    if waiting and not isinstance(done.outcome, LimitHit):
         raise UnexpectedRequest(f"ends, and `{waiting[0].path}` was not asked for")
     return done
 

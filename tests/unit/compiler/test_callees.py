@@ -12,9 +12,12 @@ from vesper.compiler.check_files import check_files
 from vesper.compiler.node_cache import NodeCache
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
+from vesper.engines.engine import Limits
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import ENGINES
 from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+from vesper.spec.limits import MAX_CALL_DEPTH
 
 FEE = """\
 node_id: fee_v{version}
@@ -205,3 +208,35 @@ def test_what_is_said_of_a_caller_is_not_kept(tmp_path: Path) -> None:
     write(tmp_path, fee().replace("amount * rate", "amount * rat"))
     with NodeCache(tmp_path / "cache") as cache:
         assert [each.is_wrong for each in check_files([path], cache)] == [True]
+
+
+def test_calls_may_be_so_deep_by_whatever_way(tmp_path: Path) -> None:
+    """A node that was found by a short way first counts from where the long way comes to it."""
+    link = """\
+node_id: {name}
+type: function
+intent: Test
+inputs: {{x: integer}}
+outputs: {{success: {{x: integer}}}}
+flow:
+{calls}
+  - {{operation: return, success: {{x: x}}}}
+"""
+    call = "  - {{step: of_{callee}, operation: call_node, node: {callee}, inputs: {{x: x}}}}"
+
+    def node(name: str, *callees: str) -> Path:
+        return write(tmp_path, link.format(name=name, calls="\n".join(call.format(callee=each) for each in callees)))
+
+    names = [f"link_{number}_v1" for number in range(1, MAX_CALL_DEPTH)]
+    for name, *callees in ((name, *names[place + 1 : place + 2]) for place, name in enumerate(names)):
+        node(name, *callees)
+    deepest, said = found(node("deepest_v1", names[0]))
+    assert said == set()
+    assert deepest is not None
+    for engine in ENGINES.values():
+        program = engine.load(deepest)
+        assert program.call({"x": 7}) == Returned({"x": 7})
+        assert program.call({"x": 7}, None, Limits(MAX_CALL_DEPTH - 2)) == LimitHit("fuel")
+    node("between_v1", names[0])
+    assert found(node("too_deep_v1", "deepest_v1"))[0] is None
+    assert found(node("two_ways_v1", names[0], "between_v1"))[0] is None

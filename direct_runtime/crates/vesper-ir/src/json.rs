@@ -1,6 +1,7 @@
 //! JSON values, as docs/spec/collections.md has them: exact numbers, objects whose keys are unique and in order.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -58,13 +59,38 @@ impl Object {
 }
 
 impl Json {
-    /// How many levels it has.
+    /// How many levels it has. A part that is shared is looked at once: a value that was doubled forty times has few
+    /// parts, and a million million paths to them.
     pub fn depth(&self) -> usize {
-        match self {
-            Self::Array(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
-            Self::Object(object) => 1 + object.0.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
-            _ => 0,
+        self.depth_with(&mut HashMap::new())
+    }
+
+    fn depth_with(&self, known: &mut HashMap<*const u8, usize>) -> usize {
+        let (place, is_shared) = match self {
+            Self::Array(items) => (Arc::as_ptr(items).cast::<u8>(), Arc::strong_count(items) > 1),
+            Self::Object(object) => (
+                Arc::as_ptr(&object.0).cast::<u8>(),
+                Arc::strong_count(&object.0) > 1,
+            ),
+            _ => return 0,
+        };
+        if let Some(depth) = known.get(&place).filter(|_| is_shared) {
+            return *depth;
         }
+        let inner = match self {
+            Self::Array(items) => items.iter().map(|item| item.depth_with(known)).max(),
+            Self::Object(object) => object
+                .0
+                .iter()
+                .map(|(_, value)| value.depth_with(known))
+                .max(),
+            _ => None,
+        };
+        let depth = 1 + inner.unwrap_or(0);
+        if is_shared {
+            known.insert(place, depth);
+        }
+        depth
     }
 
     /// Equality as the language has it: of one kind, numbers by value.
@@ -131,6 +157,45 @@ impl Json {
         let mut out = String::new();
         self.write(&mut out, &|number| number.normalize().to_string());
         out
+    }
+
+    /// The same, unless it would have more code points than these. Parts may be shared, so that a small value may have
+    /// a text that no memory would hold: it is measured before it is written.
+    pub fn text_within(&self, most: usize) -> Option<String> {
+        let mut left = most;
+        self.measure(&mut left).map(|()| self.text())
+    }
+
+    /// Takes the length of the text from `left`; nothing where that is not there.
+    fn measure(&self, left: &mut usize) -> Option<()> {
+        let mut take = |length: usize| {
+            *left = left.checked_sub(length)?;
+            Some(())
+        };
+        let quoted = |text: &str| {
+            let mut out = String::new();
+            quote(text, &mut out);
+            out.chars().count()
+        };
+        match self {
+            Self::Null | Self::Boolean(true) => take(4),
+            Self::Boolean(false) => take(5),
+            Self::Number(number) => take(number.normalize().to_string().len()),
+            Self::Text(text) => take(quoted(text)),
+            Self::Array(items) => {
+                // Brackets, and a comma between two.
+                take(items.len().saturating_sub(1) + 2)?;
+                items.iter().try_for_each(|item| item.measure(left))
+            }
+            Self::Object(object) => {
+                take(object.0.len().saturating_sub(1) + 2)?;
+                for (key, value) in object.0.iter() {
+                    *left = left.checked_sub(quoted(key) + 1)?;
+                    value.measure(left)?;
+                }
+                Some(())
+            }
+        }
     }
 
     /// The text of a literal in the IR: canonical, but with the places that numbers have.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use vesper_ir::json::{ParseJsonError, parse};
+use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::{ErrorCode, Json, JsonKernels, JsonKind, Type, Value};
 
 use crate::Native;
@@ -73,7 +74,10 @@ impl JsonKernels for Native {
         })
     }
 
-    fn json_text(&self, value: &Json) -> Arc<str> {
-        Arc::from(value.text())
+    fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode> {
+        value
+            .text_within(TEXT_LENGTH)
+            .map(Arc::from)
+            .ok_or(ErrorCode::TooLarge)
     }
 }

@@ -1443,7 +1443,7 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let [Value::Json(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
             };
-            let result = kernels.json_text(value);
+            let result = kernels.json_text(value)?;
             Ok(Value::Text(result))
         }
         Op::MapEqual => {

@@ -863,7 +863,9 @@ pub trait JsonKernels {
     fn json_parse(&self, value: &str) -> Result<Arc<Json>, ErrorCode>;
 
     /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
-    fn json_text(&self, value: &Json) -> Arc<str>;
+    ///
+    /// Fails with `too_large`.
+    fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode>;
 }
 
 /// The operations of the `map` family.

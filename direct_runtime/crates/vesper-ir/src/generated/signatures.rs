@@ -1808,7 +1808,7 @@ impl Op {
                 type_params: &[],
                 params: &[("value", Json)],
                 returns: Text,
-                raises: &[],
+                raises: &[ErrorCode::TooLarge],
                 named: &[],
                 typed: &[],
                 patterns: &[],
