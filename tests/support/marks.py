@@ -7,11 +7,22 @@ import ast
 _OWN = ("mark", "meter")
 """Parameters that the forms have over the plain one."""
 
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
 
 class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.keywords = [each for each in node.keywords if each.arg not in _OWN]
+        # The two forms have their lines elsewhere: the table of the one is not that of the other.
+        is_table = isinstance(node.func, ast.Name) and node.func.id == "Source"
+        node.keywords = [each for each in node.keywords if each.arg not in (("lines",) if is_table else _OWN)]
         match node.func:
             case ast.Name("meter"):
                 return node.args[0]
@@ -26,6 +37,20 @@ class _Plain(ast.NodeTransformer):
                 return None
             case _:
                 return self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """`not mark(1, a == b)` is `a != b` in the plain form."""
+        is_marked = isinstance(node.operand, ast.Call) and ast.unparse(node.operand.func) == "mark"
+        self.generic_visit(node)
+        if not is_marked or not isinstance(node.op, ast.Not):
+            return node
+        match node.operand:
+            case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _OPPOSITES:
+                return ast.Compare(left=left, ops=[_OPPOSITES[type(operator)]()], comparators=[right])
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return inner
+            case _:
+                return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)

@@ -6,7 +6,7 @@ member of an enum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vesper.check.callees import Callees, Interface, NoCallees
 from vesper.check.capabilities import check_capabilities
@@ -22,18 +22,19 @@ from vesper.check.node_types import check_errors, check_node_type
 from vesper.check.policies import PolicyReader
 from vesper.check.requests import RequestChecker
 from vesper.check.scope import Scope
-from vesper.check.type_clauses import type_clauses
+from vesper.check.type_clauses import type_clauses, value_clauses
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import HTTP_CODE, becomes_declared, possible_in
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, Enum, Type, optional
 from vesper.spec.values import Value
 from vesper.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckedNode:
     node: ir.Node
     cases: tuple[Case, ...]
@@ -87,7 +88,10 @@ class _NodeChecker:
         body = self._flow(flow)
         self.called = requests.called
         self._scope.in_postcondition = True
-        postconditions = [self._clause(each) for each in document.postconditions]
+        postconditions = [
+            *(clause for each in document.outputs for clause in self._of_output(each)),
+            *(self._clause(each) for each in document.postconditions),
+        ]
         invariants = self._invariants()
         requests.report_conflicts()
         requests.check_dependencies(document.dependencies)
@@ -171,6 +175,14 @@ class _NodeChecker:
         type_ = self._types.resolve(declared.type)
         self._scope.declare("output", declared.name, type_, self._bag)
         return None if type_ is None else ir.Output(declared.name.text, type_)
+
+    def _of_output(self, declared: ast.Output) -> list[ir.Clause | None]:
+        """What the types of an output ask of it: postconditions that nobody has to write."""
+        type_ = self._scope.outputs[declared.name.text].type
+        if type_ is None:
+            return []
+        value = ir.Ref("output", declared.name.text, type_, place_of(self._bag.source, declared.name.span))
+        return value_clauses(value, declared.name.text, declared.type, self._types, self._expressions)
 
     def _error_field(self, declared: ast.Output) -> ir.Output | None:
         type_ = self._types.resolve(declared.type)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vesper.check.checker_part import CheckerPart
 from vesper.check.narrowing import NOTHING, facts_when
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.source import Span
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import (
     BOOLEAN,
     DECIMAL,
@@ -47,7 +48,7 @@ _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
 """What the value of a `for` must be, by kind; of any other kind any type will do."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Initial:
     """What a fold starts with, and what its value calls that."""
 

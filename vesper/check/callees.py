@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from vesper.diagnostics.codes import Code
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Interface:
     """A checked node as its callers see it."""
 
@@ -35,7 +36,7 @@ class Interface:
         return ir.Callee(self.node_id, self.semantic_hash, self.inputs, self.outputs, self.errors)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NotCallable:
     """Why a node cannot be called: a diagnostic without its place."""
 

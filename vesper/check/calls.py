@@ -17,10 +17,12 @@ from vesper.check.operations import (
     argument_hint,
     by_function,
     by_operator,
+    chosen_before,
     form_of,
     function_names,
     instance,
     is_member_there,
+    remember_choice,
     specified,
 )
 from vesper.diagnostics.codes import Code
@@ -37,6 +39,7 @@ from vesper.spec.types import (
     Enum,
     MapOf,
     OptionalOf,
+    Primitive,
     Record,
     SetOf,
     Type,
@@ -116,11 +119,13 @@ class Calls(NodeFunctions):
         """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
         if isinstance(expression, ast.Name):
             return self.scope.find(expression.text) is None
+        if isinstance(expression, ast.Infix):
+            return False
         if isinstance(expression, ast.Prefix):
             return self._is_open(expression.operand)
         if isinstance(expression, _LITERALS):
             return all(self._is_open(part) for part in ast.parts(expression))
-        return isinstance(expression, ast.String | ast.Number)
+        return isinstance(expression, (ast.String, ast.Number))
 
     def index(self, expression: ast.Index) -> ir.Expression | None:
         base = self.infer(expression.base, None)
@@ -156,6 +161,11 @@ class Calls(NodeFunctions):
         Of the ways to do that the one that converts the fewest is taken, those on the left first.
         """
         place = self.place(span)
+        known = chosen_before(specs, operands)
+        if known is not None:
+            for position in known.as_decimals:
+                operands = (*operands[:position], to_decimal(operands[position]), *operands[position + 1 :])
+            return ir.Call(known.op, known.of, operands, known.returns, place)
         integers = [position for position, operand in enumerate(operands) if operand.type == INTEGER]
         for count in range(len(integers) + 1):
             for chosen in combinations(integers, count):
@@ -164,6 +174,7 @@ class Calls(NodeFunctions):
                 )
                 call = instance(specs, candidate, place)
                 if call is not None:
+                    remember_choice(specs, operands, chosen, call)
                     return call
         return None
 
@@ -234,6 +245,8 @@ def to_decimal(operand: ir.Expression) -> ir.Expression:
 def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:
     """What one operand says about the other: a collection says it of its members, and all of it to a literal."""
     type_ = without_null(other.type)
+    if isinstance(type_, Primitive) and not isinstance(literal, _LITERALS):  # nearly always
+        return type_ if type_ is DECIMAL or type_ is FLOAT else None
     if isinstance(literal, _LITERALS) and not is_member:
         return type_ if isinstance(type_, ArrayOf | SetOf | MapOf | Record) else None
     type_ = type_.element if isinstance(type_, SetOf | ArrayOf) else type_

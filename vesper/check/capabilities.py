@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import Span
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.spec.capabilities import CAPABILITIES
+from vesper.spec.record import record
 from vesper.syntax import ast
 
 _TARGET = re.compile(r"[a-zA-Z0-9_*][a-zA-Z0-9_.-]*|\*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Need:
     """A capability that something in the node needs."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from vesper.check.callees import Interface
 from vesper.check.literals import UNREAD, Unread, read_literal
@@ -13,6 +12,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import is_code
 from vesper.ir.statements import all_statements
+from vesper.spec.record import record
 from vesper.spec.types import JSON, OptionalOf, Record, Type
 from vesper.spec.values import Value
 from vesper.syntax import ast, yaml_tree
@@ -20,7 +20,7 @@ from vesper.syntax.fields import expect_scalar
 from vesper.syntax.yaml_tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ExpectedRequest:
     """A request that the case must make next, and what it is answered with."""
 

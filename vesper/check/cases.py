@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from vesper.check.callees import Interface
 from vesper.check.case_effects import CaseEffects, ExpectedRequest
@@ -14,13 +13,14 @@ from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.failures import is_code
+from vesper.spec.record import record
 from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import Value, plain
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Case:
     name: str
     inputs: dict[str, Value]
@@ -36,6 +36,11 @@ class Case:
     now: Value | None = None
     """When the execution starts."""
     effects: tuple[ExpectedRequest, ...] = ()
+    line: int = 0
+    """Where it stands in its file."""
+
+
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
 
 
 def check_cases(
@@ -54,20 +59,22 @@ def check_cases(
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
         now, effects = _now(case, asks_time, bag), reader.read(case)
+        line = bag.source.position(case.name.span.start)[0]
         if case.error is not None:
             errors = {each.name: each.type for each in node.errors}
             error = _values(case.error, errors, "no field of the errors", bag)
-            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects))
+            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects, line=line))
             continue
         if case.fails is not None:
             of_called = (interface.codes for interface in called.values())
             if not is_code(case.fails.text) and not any(case.fails.text in codes for codes in of_called):
                 bag.error(Code.CODE_CANNOT_HAPPEN, case.fails.span, failure=case.fails.text)
-            found.append(Case(case.name.text, given, None, None, fails=case.fails.text, now=now, effects=effects))
+            failure = case.fails.text
+            found.append(Case(case.name.text, given, None, None, None, failure, now, effects, line))
             continue
         if case.breaks is None:
             expect = _values(case.expect, outputs, "no output", bag)
-            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects))
+            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects, line=line))
             continue
         found_clause = clauses.get(_words(case.breaks.text))
         if found_clause is None:
@@ -75,7 +82,7 @@ def check_cases(
             help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
             bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
             continue
-        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects))
+        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects, line=line))
     return tuple(found)
 
 
@@ -107,4 +114,4 @@ def _values(
 
 def _words(text: str) -> tuple[str, ...]:
     """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
-    return tuple(re.findall(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]", text))
+    return tuple(_WORD.findall(text))

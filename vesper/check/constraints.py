@@ -3,8 +3,6 @@ points."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vesper.check.expressions import place_of
 from vesper.check.literals import Unread, read_literal, value_from_text
 from vesper.check.patterns import is_scalar_pattern
@@ -12,13 +10,14 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 from vesper.spec.values import Value, show
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Meaning:
     verb: str
     """The comparison, in the family of what is compared."""

@@ -7,9 +7,10 @@ nothing is reported about what it is part of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import reduce
 
 from vesper.check.calls import Calls, to_decimal
 from vesper.check.collections import CollectionForms
@@ -23,6 +24,7 @@ from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.ir import nodes as ir
+from vesper.spec.json_value import Json
 from vesper.spec.numbers import finite_float
 from vesper.spec.types import (
     BOOLEAN,
@@ -44,7 +46,24 @@ from vesper.syntax import ast
 
 
 def place_of(source: SourceFile, span: Span) -> ir.Place:
-    return ir.Place(*source.position(span.start), *source.position(span.end))
+    return ir.Place(*source.positions(span))
+
+
+class _Assuming(AbstractContextManager[None]):
+    """`ExpressionChecker.assuming`: a class, because a generator takes four times as long to enter and leave."""
+
+    __slots__ = ("_checker", "_facts", "_outer")
+
+    def __init__(self, checker: ExpressionChecker, facts: Facts) -> None:
+        self._checker = checker
+        self._facts = facts
+
+    def __enter__(self) -> None:
+        self._outer = self._checker.known
+        self._checker.known = self._outer | self._facts
+
+    def __exit__(self, *_: object) -> None:
+        self._checker.known = self._outer
 
 
 class ExpressionChecker(CollectionForms, Calls, FlowForms):
@@ -107,32 +126,32 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         """From here on, as far as the block reaches, these are known not to be null."""
         self.known |= facts
 
-    @contextmanager
-    def assuming(self, facts: Facts) -> Iterator[None]:
+    def assuming(self, facts: Facts) -> AbstractContextManager[None]:
         """Check what stands where these are known not to be null."""
-        outer = self.known
-        self.known = outer | facts
-        try:
-            yield
-        finally:
-            self.known = outer
+        return _Assuming(self, facts)
 
     def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
         """The expression with the type it has. What is expected only decides what literals and bare words mean."""
-        hint = without_null(expected) if expected is not None else None
+        hint = expected.inner if type(expected) is OptionalOf else expected
+        # Most are one of three; the others are asked for one by one.
+        if type(expression) is ast.Name:
+            return self._name(expression, hint)
+        if type(expression) is ast.Number:
+            return self._number(expression, hint)
+        if type(expression) is ast.Infix:
+            word = expression.operator.text
+            if word in ("AND", "OR", "=>"):
+                return self._logical(expression)
+            return self._or_else(expression, hint) if word == "??" else self.infix(expression)
         match expression:
             case ast.Unread():
                 return None
-            case ast.Number():
-                return self._number(expression, hint)
             case ast.String():
                 return self._string(expression, hint)
             case ast.Boolean():
                 return ir.Literal(BOOLEAN, expression.value, self.place(expression.span))
             case ast.Null():
                 return ir.Literal(NULL, None, self.place(expression.span))
-            case ast.Name():
-                return self._name(expression, hint)
             case ast.Field():
                 return self._field(expression)
             case ast.If():
@@ -141,12 +160,6 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
                 return self._prefix(expression, hint)
             case ast.IsNull():
                 return self._is_null(expression)
-            case ast.Infix(operator=ast.Word(text="AND" | "OR" | "=>")):
-                return self._logical(expression)
-            case ast.Infix(operator=ast.Word(text="??")):
-                return self._or_else(expression, hint)
-            case ast.Infix():
-                return self.infix(expression)
             case ast.Index():
                 return self.index(expression)
             case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
@@ -161,7 +174,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
                 return self.collection_form(expression, hint)
 
     def place(self, span: Span) -> ir.Place:
-        return place_of(self.bag.source, span)
+        return ir.Place(*self.bag.source.positions(span))
 
     # -- literals and names -----------------------------------------------------------------------
 
@@ -436,4 +449,26 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if value.type != JSON:
             self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
             return None
-        return ir.Call("json.cast", (type_,), (value,), type_, self.place(expression.span))
+        place = self.place(expression.span)
+        cast = ir.Call("json.cast", (type_,), (value,), type_, place)
+        # In a constraint a CAST looks at the shape alone: the type may be the one whose constraint this is.
+        if type_ == JSON or self._part is not None or not self._types.has_constraints(expression.type):
+            return cast
+        return self._met(cast, expression.type, place)
+
+    def _met(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
+        """What a CAST gives, if it meets the constraints of its type: `bad_cast` where it does not."""
+        from vesper.check.type_clauses import value_clauses  # which checks clauses with this very class
+
+        number = self.fresh_local()
+        found = ir.Local(number, "cast", cast.type, place)
+        clauses = [clause.holds for clause in value_clauses(found, "value", text, self._types, self) if clause]
+        if not clauses:
+            return None
+        inner = without_null(cast.type)
+        null = ir.Literal(JSON, Json(None), place)
+        # A JSON null fits no type but an optional one, so this CAST fails whenever it is reached.
+        refused = self.converted(ir.Call("json.cast", (inner,), (null,), inner, place), cast.type)
+        assert refused is not None
+        holds = reduce(lambda left, right: ir.Logical("and", left, right, place), clauses)
+        return ir.Let(number, "cast", cast, ir.If(holds, found, refused, cast.type, place), place)

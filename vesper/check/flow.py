@@ -20,6 +20,7 @@ from vesper.check.literals import Unread, read_literal
 from vesper.check.named_types import TypeResolver
 from vesper.check.narrowing import NOTHING, Facts, facts_when
 from vesper.check.scope import Declared, Scope
+from vesper.check.type_clauses import value_clauses
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import Span
@@ -27,7 +28,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.statements import value_type
 from vesper.spec.effects import EFFECTS
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Type, optional
+from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Record, Type, optional
 from vesper.syntax import ast
 from vesper.syntax.yaml_tree import Scalar
 
@@ -137,14 +138,39 @@ class FlowChecker:
                     declared.ir_name = f"_{step.name.text}"
         if statement is None or len(known) < len(conditions):
             return None
-        return self._skippable(step, known, before, statement) if is_skippable else [*before, statement]
+        after = self._of_declared_type(step, statement)
+        if is_skippable:
+            return self._skippable(step, known, before, statement, after)
+        return [*before, statement, *after]
+
+    def _of_declared_type(self, step: ast.Step, statement: ir.Statement) -> list[ir.Statement]:
+        """What the type that a step declares asks of its value."""
+        type_ = value_type(statement)
+        if type_ is None:
+            return []
+        assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
+        if isinstance(statement, ir.Step) and step.conditions:
+            type_ = optional(type_)
+        value = ir.Ref("step", statement.name, type_, place_of(self._bag.source, step.span))
+        shown = step.name.text if step.name is not None else "value"
+        clauses = [
+            clause
+            for text, part, name in _declared_parts(step.action, value, shown)
+            for clause in value_clauses(part, name, text, self._types, self._expressions)
+        ]
+        return [ir.Require(clause) for clause in clauses if clause is not None]
 
     def _under(self, step: ast.Step, facts: Facts) -> AbstractContextManager[None]:
         """Where a step is checked. What one without conditions says (a validation, a way that leaves) holds below."""
         return self._expressions.assuming(facts) if step.conditions else nullcontext()
 
     def _skippable(
-        self, step: ast.Step, conditions: list[ir.Expression], before: list[ir.Statement], statement: ir.Statement
+        self,
+        step: ast.Step,
+        conditions: list[ir.Expression],
+        before: list[ir.Statement],
+        statement: ir.Statement,
+        after: list[ir.Statement],
     ) -> list[ir.Statement]:
         condition = _all_of(conditions)
         type_ = value_type(statement)
@@ -158,7 +184,7 @@ class FlowChecker:
                 ir.Handler(h.codes, h.body, None if h.value is None else self._expressions.converted(h.value, wanted))
                 for h in statement.handlers
             )
-            return [ir.Step(statement.name, value, statement.place, handlers)]
+            return [ir.Step(statement.name, value, statement.place, handlers), *after]
         name = (
             f"_{statement.name}" if not isinstance(statement, ir.Return | ir.Raise | ir.Require) else self._name(None)
         )
@@ -170,7 +196,7 @@ class FlowChecker:
             ref = ir.Ref("step", statement.name, type_, place)
             arm_value = self._expressions.converted(ref, optional(type_))
             otherwise = ir.Literal(optional(type_), None, place)
-        return [ir.Branch(name, (ir.Arm(condition, (*before, statement), arm_value),), (), otherwise, place)]
+        return [ir.Branch(name, (ir.Arm(condition, (*before, statement, *after), arm_value),), (), otherwise, place)]
 
     def _guarded(self, step: ast.Step, conditions: list[ir.Expression], body: ir.Block) -> list[ir.Statement]:
         """Statements without a value, skipped where a condition fails."""
@@ -700,6 +726,26 @@ class FlowChecker:
                         value = self._expressions.check(handler.value, type_)
             found.append(ir.Handler(tuple(word.text for word in handler.codes), body, value))
         return tuple(found)
+
+
+def _declared_parts(
+    action: ast.Action, value: ir.Expression, shown: str
+) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
+    """The types that a step says its value, or the fields of its value, have: each with that part and its name."""
+    match action:
+        case ast.Compute() | ast.DecisionTable() | ast.Conditional() | ast.Match():
+            if action.type is not None:
+                yield action.type, value, shown
+        case ast.EffectStep(returns=text, expect=fields):
+            if text is not None:
+                yield text, value, shown
+            if fields is not None and isinstance(value.type, Record):
+                types = dict(value.type.fields)
+                for each in fields:
+                    name = each.name.text
+                    yield each.type, ir.Field(value, name, types[name], value.place), name
+        case _:
+            return
 
 
 def step_leaves(step: ast.Step) -> bool:

@@ -74,10 +74,12 @@ class FlowForms(CheckerPart):
         place = self.place(template.span)
         if not parts:
             return ir.Literal(STRING, "", place)
-        whole = parts[0]
-        for each in parts[1:]:
-            whole = ir.Call("text.concat", (), (whole, each), STRING, place)
-        return whole
+        if len(parts) == 1:
+            return parts[0]
+        if len(parts) == 2:
+            return ir.Call("text.concat", (), tuple(parts), STRING, place)
+        together = ir.Array(tuple(parts), STRING, place)
+        return ir.Call("text.join", (), (together, ir.Literal(STRING, "", place)), STRING, place)
 
     def _literal_part(self, text: str, template: ast.Template) -> ir.Expression:
         return ir.Literal(STRING, text, self.place(template.span))

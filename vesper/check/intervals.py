@@ -13,8 +13,10 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
+from vesper.spec.record import record
 from vesper.spec.types import STRING, ArrayOf, Enum, MapOf, OptionalOf, Primitive, SetOf, Type
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, Value
 
@@ -78,7 +80,7 @@ class Sized:
     length: Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Anything:
     pass
 
@@ -102,9 +104,9 @@ _PRIMITIVES: dict[str, Known] = {
 
 def of_type(type_: Type) -> Known:
     """Every value of the type."""
+    if type(type_) is Primitive:
+        return _PRIMITIVES.get(type_.name, ANYTHING)
     match type_:
-        case Primitive(name):
-            return _PRIMITIVES.get(name, ANYTHING)
         case Enum(members):
             return Choice(frozenset(members))
         case OptionalOf(inner):
@@ -125,9 +127,7 @@ def of_value(type_: Type, value: Value) -> Known:
         case int():
             return exactly(value)
         case Decimal():
-            fraction = Fraction(value)
-            number = fraction.numerator if fraction.denominator == 1 else fraction  # integers are faster
-            return outwards(number, number, False)
+            return _of_decimal(value)
         case str() if isinstance(type_, Enum):
             return Choice(frozenset((value,)))
         case str() if type_ == STRING:
@@ -136,6 +136,13 @@ def of_value(type_: Type, value: Value) -> Known:
             return Sized(exactly(len(value)))
         case _:
             return ANYTHING
+
+
+@lru_cache(maxsize=1024)  # zero, one and a hundred stand in every node; to make a fraction takes long
+def _of_decimal(value: Decimal) -> Interval:
+    fraction = Fraction(value)
+    number = fraction.numerator if fraction.denominator == 1 else fraction  # integers are faster
+    return outwards(number, number, False)
 
 
 def exactly(number: int) -> Interval:
@@ -343,15 +350,15 @@ def restricted(one: Known, orders: int, other: Known) -> Known | None:
     """Those of the one that can stand so to some of the other."""
     if orders == EQUAL:
         return meet(one, other)
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        if orders & GREATER == 0:
+            is_open = other.high_is_open or not orders & EQUAL
+            return _meet_intervals(one, Interval(None, other.high, False, False, is_open))
+        if orders & LESS == 0:
+            is_open = other.low_is_open or not orders & EQUAL
+            return _meet_intervals(one, Interval(other.low, None, False, is_open))
+        return _without(one, other.single) if orders == UNEQUAL else one
     match one, other:
-        case Interval(), Interval():
-            if orders & GREATER == 0:
-                is_open = other.high_is_open or not orders & EQUAL
-                return meet(one, Interval(None, other.high, False, high_is_open=is_open))
-            if orders & LESS == 0:
-                is_open = other.low_is_open or not orders & EQUAL
-                return meet(one, Interval(other.low, None, False, low_is_open=is_open))
-            return _without(one, other.single) if orders == UNEQUAL else one
         case Choice(values), Choice(others) if orders & EQUAL == 0 and len(others) == 1:
             return Choice(values - others) if values - others else None
         case Texts(), Texts() if one.values is not None and other.values is not None:

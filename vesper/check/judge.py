@@ -7,7 +7,6 @@ the walk takes time linear in the node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from vesper.check.intervals import (
@@ -38,6 +37,7 @@ from vesper.check.intervals import (
 from vesper.check.terms import Facts, Terms, either
 from vesper.check.transfer import result
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, JSON, STRING, Enum, Primitive, Type, without_null
 from vesper.spec.values import Value
 
@@ -57,7 +57,7 @@ _COMPARISONS = {f"{family}.{verb}": orders for family in _ORDERED_FAMILIES for v
 _MEMBERSHIP = frozenset(("set.is_member", "array.is_item", "map.is_key"))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constant:
     """A condition or a comparison that can only come out in one way."""
 
@@ -103,23 +103,24 @@ class Judge:
 
     def value(self, expression: ir.Expression, facts: Facts) -> Known | None:
         """What the expression can be; None where it never has a value."""
+        terms = self.terms
         kind = type(expression)
         if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
-            return self.terms.known(self.terms.number(expression), facts)
-        if _is_boolean(expression.type):
+            return terms.known(terms.by_index[expression.index], facts)
+        if expression.type is BOOLEAN:
             holds, fails = self.branch(expression, facts)
             if holds is None:
                 return None if fails is None else FALSE
             return TRUE if fails is None else BOOLEANS
         found = self._value(expression, facts)
-        known = self.terms.known(self.terms.number(expression), facts)
-        return None if found is None or known is None else meet(known, found)
+        known = terms.known(terms.by_index[expression.index], facts)
+        return None if found is None else meet(known, found)
 
     def _value(self, expression: ir.Expression, facts: Facts) -> Known | None:
+        if type(expression) is ir.Call:
+            operands = self._values(expression.args, facts)
+            return None if operands is None else result(expression.op, operands)
         match expression:
-            case ir.Call(op=op, args=args):
-                operands = self._values(args, facts)
-                return None if operands is None else result(op, operands)
             case ir.If():
                 return self._if(expression, facts)
             case ir.Let(value=value, body=body):
@@ -224,10 +225,10 @@ class Judge:
             self.found.append(Constant(expression, fails is None, None))
 
     def _branch(self, expression: ir.Expression, facts: Facts) -> Branches:
-        orders = orders_of(expression)
+        if type(expression) is ir.Call and (orders := _COMPARISONS.get(expression.op)) is not None:
+            left, right = expression.args
+            return self._comparison(left, right, orders, facts)
         match expression:
-            case ir.Call(args=(left, right)) if orders is not None:
-                return self._comparison(left, right, orders, facts)
             case ir.Logical(kind, left, right):
                 holds, fails = self.branch(left, facts)
                 if kind == "and":
@@ -312,12 +313,14 @@ class Judge:
         return [*value] if isinstance(value, list | frozenset | dict) else None
 
     def _comparison(self, left: ir.Expression, right: ir.Expression, wanted: int, facts: Facts) -> Branches:
-        operands = self._values((left, right), facts)
-        if operands is None:
+        first = self.value(left, facts)
+        second = None if first is None else self.value(right, facts)
+        if first is None or second is None:
             return None, None
+        operands = (first, second)
         one, other = self.terms.number(left), self.terms.number(right)
         possible = EQUAL if one == other and _is_equal_to_itself(left.type) else facts.order(one, other)
-        possible &= possible_orders(*operands)
+        possible &= possible_orders(first, second)
         holds = self._ordered(one, other, operands, possible & wanted, possible, facts)
         fails = self._ordered(one, other, operands, possible & ~wanted & ANY_ORDER, possible, facts)
         return holds, fails
@@ -332,17 +335,14 @@ class Judge:
             return facts
         left, right = operands
         learnt: Facts | None = facts
-        if not self.terms.is_fixed(one):
+        terms = self.terms
+        if not terms.is_fixed(one):
             first = restricted(left, orders, right)
-            learnt = None if first is None else self.terms.learn(facts, one, first)
-        if learnt is not None and not self.terms.is_fixed(other):
+            learnt = None if first is None else terms.learn(facts, one, first)
+        if learnt is not None and not terms.is_fixed(other):
             second = restricted(right, reversed_orders(orders), left)
-            learnt = None if second is None else self.terms.learn(learnt, other, second)
+            learnt = None if second is None else terms.learn(learnt, other, second)
         return None if learnt is None else learnt.with_order(one, other, orders)
-
-
-def _is_boolean(type_: Type) -> bool:
-    return type_ is BOOLEAN or (type(type_) is Primitive and type_.name == "boolean")
 
 
 def _is_question(expression: ir.Expression) -> bool:

@@ -41,6 +41,18 @@ class TypeResolver:
             return self._known[text.name.text][0]
         return None
 
+    def has_constraints(self, text: ast.TypeText) -> bool:
+        """True where some value of a type must meet more than its type."""
+        if isinstance(text, ast.TypeApplied):
+            return any(self.has_constraints(argument) for argument in text.arguments)
+        declared = self.declaration(text)
+        if declared is None:
+            return False
+        inner = (
+            (declared.type,) if isinstance(declared, ast.NamedType) else tuple(each.type for each in declared.fields)
+        )
+        return bool(declared.constraints) or any(self.has_constraints(each) for each in inner)
+
     def _declare(self, declared: ast.RecordType | ast.NamedType) -> None:
         name = declared.name
         if name.text in self._known:

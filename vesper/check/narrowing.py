@@ -35,8 +35,14 @@ def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
             return None
 
 
+_TELLING = frozenset(("==", "!=", "AND", "OR", "=>"))
+"""Operators that say something of null in what they join."""
+
+
 def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
     """What is not null where the condition holds, or where it fails."""
+    if isinstance(condition, ast.Infix) and condition.operator.text not in _TELLING:  # most are
+        return NOTHING
     match condition:
         case ast.IsNull(operand=operand, is_negated=is_negated):
             path = path_of(operand, scope) if is_negated == holds else None

@@ -9,7 +9,18 @@ from functools import cache
 from vesper.ir import nodes as ir
 from vesper.spec.operation import OpSpec
 from vesper.spec.operations import FORMS, IMPLEMENTED, OPERATIONS
-from vesper.spec.types import DECIMAL, INTEGER, Enum, Type, declared_type, fits_bound, match_declared, substitute
+from vesper.spec.record import record
+from vesper.spec.types import (
+    DECIMAL,
+    INTEGER,
+    Enum,
+    Primitive,
+    Type,
+    declared_type,
+    fits_bound,
+    match_declared,
+    substitute,
+)
 from vesper.spec.values import from_json
 
 
@@ -68,6 +79,40 @@ def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
     """True where some declaration takes a member of this name as the argument at this position."""
     patterns = [declared_type(spec.params[position][1]) for spec in specs if len(spec.params) > position]
     return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
+
+
+@record(frozen=True, slots=True)
+class Choice:
+    """Which of the overloads two operands of some types meant."""
+
+    specs: tuple[OpSpec, ...]
+    """Kept, so that their `id` stays theirs."""
+    as_decimals: tuple[int, ...]
+    """The positions of integers that become decimals."""
+    op: str
+    of: tuple[Type, ...]
+    returns: Type
+
+
+_CHOICES: dict[tuple[int, Type, Type], Choice] = {}
+"""Of primitive types alone: those are few, so there is a bound, and nearly every operator in a node is among them."""
+
+
+def chosen_before(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> Choice | None:
+    """What was found for operands of these types before."""
+    if len(operands) != 2:
+        return None
+    one, other = operands[0].type, operands[1].type
+    return _CHOICES.get((id(specs), one, other)) if type(one) is type(other) is Primitive else None
+
+
+def remember_choice(
+    specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], as_decimals: tuple[int, ...], call: ir.Call
+) -> None:
+    if len(operands) == 2 == len(call.args):  # what is filled in has a value, too
+        one, other = operands[0].type, operands[1].type
+        if type(one) is type(other) is Primitive:
+            _CHOICES[id(specs), one, other] = Choice(specs, as_decimals, call.op, call.of, call.type)
 
 
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:

@@ -8,7 +8,6 @@ the author meant something else. INVARIANT: what is said here is true of every e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vesper.check.judge import Constant, Judge
 from vesper.check.reachable_flow import FlowWalk, Way
@@ -17,6 +16,7 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 
 MAX_DEPTH = 160
 """Deeper expressions are not judged: the walk is recursive. Authors' expressions are a tenth of that."""
@@ -27,7 +27,7 @@ _MAX_REPEATED = 100
 _NO_FACTS = Facts()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finding:
     """One thing that was said: this expression comes out so in every execution that evaluates it.
 
@@ -62,7 +62,7 @@ def _is_deep(node: ir.Node) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Given:
     """A clause that others are held against."""
 

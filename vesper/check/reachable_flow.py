@@ -7,15 +7,14 @@ known before the statement that fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vesper.check.judge import Judge
 from vesper.check.terms import Facts, either
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, handlers_of
+from vesper.spec.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Way:
     """A condition of the flow that can only come out in one way."""
 

@@ -5,10 +5,10 @@ SQL is always a literal. What is not understood is refused: nothing that was not
 
 from __future__ import annotations
 
-import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from vesper.spec.record import record
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +18,7 @@ READS = ("SELECT",)
 WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Statement:
     verb: str
     read_tables: tuple[str, ...]
@@ -36,6 +36,8 @@ class SqlProblem(Exception):
 
 def read_sql(text: str) -> Statement:
     """What one statement reads, writes and takes, or a `SqlProblem`."""
+    import logging
+
     import sqlglot  # 100 ms, and most nodes have no SQL
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is refused here, in our words

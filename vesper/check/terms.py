@@ -55,12 +55,16 @@ _FOLLOWED = frozenset(
 """Operations whose results say something of their operands: those of `Terms._back`."""
 
 
+_PURE = frozenset(name for name, spec in OPERATIONS.items() if spec.effects == "pure")
+
+
 class Terms:
     """Numbers for the expressions of one node. Filled root by root, in program order."""
 
     def __init__(self, node: ir.Node) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._by_index: dict[int, int] = {}
+        self.by_index: dict[int, int] = {}
+        """The number of every expression that was added, by the expression's index."""
         self._locals: dict[int, int] = {}
         """By the number of a local that a `let` binds: the index of its value."""
         self._named: dict[tuple[str, str], int] = {}
@@ -72,14 +76,18 @@ class Terms:
     def add(self, root: ir.Expression) -> int:
         """Number a whole expression."""
         parts = ir.walk(root)
-        numbers = self._by_index
+        numbers = self.by_index
         for part in parts:
             if type(part) is ir.Let:
                 self._locals[part.local] = part.value.index
         for part in parts:
-            if type(part) is ir.Call and OPERATIONS[part.op].effects == "pure":  # half of them are
+            if type(part) is ir.Call and part.op in _PURE:  # half of them are
                 of = tuple([numbers[each.index] for each in part.args])
                 numbers[part.index] = self._number((part.op, part.of, of), part.op, of, part.type)
+            elif type(part) is ir.Ref:
+                numbers[part.index] = self._reference(part.kind, part.name, part.type)
+            elif type(part) is ir.Literal:
+                numbers[part.index] = self._literal(part.type, part.value)
             else:
                 numbers[part.index] = self._of(part)
         return numbers[root.index]
@@ -90,7 +98,7 @@ class Terms:
         return number
 
     def number(self, expression: ir.Expression) -> int:
-        return self._by_index[expression.index]
+        return self.by_index[expression.index]
 
     def constant(self, name: str) -> Value:
         return self._constants[name].value
@@ -100,33 +108,32 @@ class Terms:
 
     def _of(self, part: ir.Expression) -> int:
         match part:
-            case ir.Ref(kind, name, type_):
-                return self._reference(kind, name, type_)
-            case ir.Literal(type_, value):
-                before = len(self.terms)
-                number = self._number(("literal", type_, repr(value)), "literal", (), type_)
-                if number == before:
-                    self.always[number] = of_value(type_, value)
-                return number
             case ir.Local(local, _, type_):
                 if local in self._locals:
-                    return self._by_index[self._locals[local]]
+                    return self.by_index[self._locals[local]]
                 return self._number(("local", local), "local", (), type_)
             case ir.Let(body=body):
-                return self._by_index[body.index]
+                return self.by_index[body.index]
             case ir.Field(of=ir.RecordValue(fields=fields), name=name):
-                return self._by_index[next(value for field_name, value in fields if field_name == name).index]
+                return self.by_index[next(value for field_name, value in fields if field_name == name).index]
             case ir.Field(of=of, name=name, type=type_):
-                inner = self._by_index[of.index]
+                inner = self.by_index[of.index]
                 return self._number(("field", inner, name), "field", (inner,), type_)
             case ir.If(condition, then, otherwise, type_):
-                parts = tuple(self._by_index[each.index] for each in (condition, then, otherwise))
+                parts = tuple(self.by_index[each.index] for each in (condition, then, otherwise))
                 return self._number(("if", parts), "if", parts, type_)
             case ir.Logical(kind, left, right):
-                parts = (self._by_index[left.index], self._by_index[right.index])
+                parts = (self.by_index[left.index], self.by_index[right.index])
                 return self._number((kind, parts), kind, parts, part.type)
             case _:
                 return self._number(("expression", part.index), "other", (), part.type)
+
+    def _literal(self, type_: Type, value: Value) -> int:
+        before = len(self.terms)
+        number = self._number(("literal", type_, repr(value)), "literal", (), type_)
+        if number == before:
+            self.always[number] = of_value(type_, value)
+        return number
 
     def _reference(self, kind: str, name: str, type_: Type) -> int:
         if kind == "step" and ("step", name) in self._named:
@@ -147,8 +154,8 @@ class Terms:
 
     # -- facts ------------------------------------------------------------------------------------
 
-    def known(self, number: int, facts: Facts) -> Known | None:
-        """All that is known of a term, apart from what its operands say; None where it can have no value."""
+    def known(self, number: int, facts: Facts) -> Known:
+        """All that is known of a term, apart from what its operands say."""
         # What was learnt holds what is always so: `learn` starts from there.
         said = facts.values.get(number)
         return self.always[number] if said is None else said
@@ -168,9 +175,11 @@ class Terms:
         if before is None:
             before = self.always[number]
         now = meet(before, value)
+        if now is before:
+            return facts
         if now is None:
             return None
-        if now is before or now == before:
+        if now == before:
             return facts
         if len(values) >= MAX_FACTS and number not in values:
             return facts

@@ -1,4 +1,5 @@
-"""What every value of a node's own types must meet, as clauses over an input that holds such values.
+"""What every value of a node's own types must meet, as clauses over what holds such values: an input, an output, a step
+that declares its type, what a CAST gives.
 
 `items: array<Line>` gives `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so this goes by
 the text of the types. What is inside comes before what is around it.
@@ -6,19 +7,20 @@ the text of the types. What is inside comes before what is around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vesper.check.constraints import constraint_clause
 from vesper.check.expressions import ExpressionChecker, place_of
 from vesper.check.named_types import TypeResolver
 from vesper.ir import nodes as ir
+from vesper.spec.record import record
 from vesper.spec.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Held:
-    """A value that an input holds, and what a constraint calls it."""
+    """A value, and what a constraint calls it."""
 
     value: ir.Expression
     shown: str
@@ -29,11 +31,30 @@ def type_clauses(
 ) -> list[ir.Clause | None]:
     """The clauses of all the declared types that an input is made of."""
     place = place_of(checker.bag.source, input_.name.span)
-    held = _Held(ir.Ref("input", input_.name.text, type_, place), input_.name.text)
+    value = ir.Ref("input", input_.name.text, type_, place)
     return [
         None if clause is None else replace(clause, input=input_.name.text)
-        for clause in _Clauses(types, checker).within(held, input_.type)
+        for clause in value_clauses(value, input_.name.text, input_.type, types, checker)
     ]
+
+
+def value_clauses(
+    value: ir.Expression, shown: str, text: ast.TypeText, types: TypeResolver, checker: ExpressionChecker
+) -> list[ir.Clause | None]:
+    """The clauses of all the declared types in a type text about a value of it; or of an optional or array of it."""
+    clauses = _Clauses(types, checker)
+    held = _Held(value, shown)
+    if not types.has_constraints(text):
+        return []
+    if value.type == types.resolve(text):
+        return clauses.within(held, text)
+    match value.type:
+        case OptionalOf(inner):
+            return clauses.unless_null(held, inner, text)
+        case ArrayOf():
+            return clauses.of_all(held, ("item",), 0, text)
+        case _:
+            raise AssertionError(f"{value.type} holds nothing of the type that its text names")
 
 
 class _Clauses:
@@ -79,16 +100,16 @@ class _Clauses:
     def _of_applied(self, held: _Held, text: ast.TypeApplied) -> list[ir.Clause | None]:
         match held.value.type:
             case OptionalOf(inner):
-                return self._unless_null(held, inner, text.arguments[0])
+                return self.unless_null(held, inner, text.arguments[0])
             case ArrayOf() | SetOf():
-                return self._of_all(held, ("item",), 0, text.arguments[0])
+                return self.of_all(held, ("item",), 0, text.arguments[0])
             case MapOf():
-                keys = self._of_all(held, ("key",), 0, text.arguments[0])
-                return [*keys, *self._of_all(held, ("key", "item"), 1, text.arguments[1])]
+                keys = self.of_all(held, ("key",), 0, text.arguments[0])
+                return [*keys, *self.of_all(held, ("key", "item"), 1, text.arguments[1])]
             case _:
                 raise AssertionError(f"{held.value.type} is made of nothing")
 
-    def _unless_null(self, held: _Held, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
+    def unless_null(self, held: _Held, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
         """Each clause of the value as `value IS NULL OR …`."""
         value = held.value
         known = ir.Call("optional.unwrap", (inner,), (value,), inner, value.place)
@@ -101,7 +122,7 @@ class _Clauses:
             found.append(replace(clause, holds=holds))
         return found
 
-    def _of_all(self, held: _Held, names: tuple[str, ...], position: int, text: ast.TypeText) -> list[ir.Clause | None]:
+    def of_all(self, held: _Held, names: tuple[str, ...], position: int, text: ast.TypeText) -> list[ir.Clause | None]:
         """Each clause of the items as one over all of them."""
         value = held.value
         numbers = tuple(self._checker.fresh_local() for _ in names)

@@ -9,10 +9,9 @@ import libcst as cst
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter
 from vesper.codegen.types import TypeWriter
+from vesper.codegen.written import EQUAL
 from vesper.ir import nodes as ir
 from vesper.spec.types import Type
-
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 class ContractFunction:
@@ -37,7 +36,7 @@ class ContractFunction:
             if self._needs_now:
                 parameters.append(self._parameter("now", cst.Name("datetime")))
             parameters += [self._parameter(name, cst.Name(type_)) for name, type_ in self._own.items()]
-            body = [blocks.clause(self._phase, index, clause, 1) for index, clause in enumerate(self._clauses)]
+            body = [blocks.clause(self._phase, index, clause) for index, clause in enumerate(self._clauses)]
         first = body[0].with_changes(leading_lines=body[0].leading_lines[1:])
         star = cst.Parameters(kwonly_params=parameters) if parameters else cst.Parameters()
         return cst.FunctionDef(
@@ -53,7 +52,7 @@ class ContractFunction:
         if self._needs_now:
             values["now"] = "now"
         values |= {name: name for name in self._own}
-        arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=_EQUAL) for name, value in values.items()]
+        arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=EQUAL) for name, value in values.items()]
         return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(self.name), arguments))])
 
     def _names(self, naming: Naming) -> dict[tuple[str, str], str]:

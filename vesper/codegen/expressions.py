@@ -29,10 +29,13 @@ from vesper.codegen.spelling import (
     Spelling,
     has_plain_equality,
 )
+from vesper.codegen.types import TypeWriter, has_plain_fields
 from vesper.codegen.written import (
     AND,
     ATOM,
+    BITS,
     COMPARISON,
+    EQUAL,
     NOT,
     OR,
     PRODUCT,
@@ -41,6 +44,7 @@ from vesper.codegen.written import (
     TERNARY,
     Written,
     in_parentheses,
+    negated,
     string_literal,
 )
 from vesper.ir import nodes as ir
@@ -62,6 +66,7 @@ _BINARY: dict[str, tuple[cst.BaseBinaryOp, int]] = {
     "+": (cst.Add(), SUM),
     "-": (cst.Subtract(), SUM),
     "*": (cst.Multiply(), PRODUCT),
+    "&": (cst.BitAnd(), BITS),
 }
 _COMPARE: dict[str, cst.BaseCompOp] = {
     "==": cst.Equal(),
@@ -77,8 +82,9 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
 class ExpressionWriter(LoopWriter):
     """Writes the expressions of one function and remembers what must be known about them."""
 
-    def __init__(self, naming: Naming, traced: bool, metering: Metering) -> None:
+    def __init__(self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self.naming = naming
+        self._types = types
         self.traced = traced
         self.metering = metering
         self._atoms: dict[int, ir.Expression] = {}
@@ -89,6 +95,8 @@ class ExpressionWriter(LoopWriter):
         """Operations that are written as a call of their kernel."""
         self.sites: dict[cst.BaseExpression, int] = {}
         """Python expressions that can fail, with the index of the IR expression they stand for."""
+        self.ends: dict[cst.BaseExpression, int] = {}
+        """Statements that end the node with a broken clause or an error, with the line of the node they stand for."""
 
     def write(self, expression: ir.Expression) -> Written:
         match expression:
@@ -114,7 +122,7 @@ class ExpressionWriter(LoopWriter):
                 items = [cst.Element(self.stored(item).node) for item in expression.items]
                 return Written(cst.List(items), ATOM)
             case ir.RecordValue():
-                return Written(self.record([(name, self.stored(value)) for name, value in expression.fields]), ATOM)
+                return self.made(expression.type, [(name, self.stored(value)) for name, value in expression.fields])
             case ir.Field():
                 base = self.inside(expression.of, ATOM)
                 return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
@@ -130,6 +138,26 @@ class ExpressionWriter(LoopWriter):
             return Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
         return written
 
+    def made(self, type_: Type, entries: Sequence[tuple[str, Written]]) -> Written:
+        """A record by its class, so that readers and type checkers know what it is: `Plan(total=total)`."""
+        assert isinstance(type_, Record)
+        arguments = [cst.Arg(self.record(entries))]
+        if has_plain_fields(type_):
+            arguments = [cst.Arg(each.node, keyword=cst.Name(name), equal=EQUAL) for name, each in entries]
+        return Written(cst.Call(cst.Name(self._types.record(type_)), arguments), ATOM)
+
+    def plain(self, expression: ir.Expression) -> Written:
+        """A value for which only its shape matters, not the names of its types: records are dicts."""
+        match expression:
+            case ir.RecordValue(fields=fields):
+                return Written(self.record([(name, self.plain(value)) for name, value in fields]), ATOM)
+            case ir.Array(items=items):
+                return Written(cst.List([cst.Element(self.plain(item).node) for item in items]), ATOM)
+            case ir.Call(op="optional.some", args=(value,)):
+                return self.plain(value)
+            case _:
+                return self.stored(expression)
+
     def record(self, entries: Sequence[tuple[str, Written]]) -> cst.Dict:
         return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), each.node) for key, each in entries])
 
@@ -142,6 +170,13 @@ class ExpressionWriter(LoopWriter):
 
     def condition(self, expression: ir.Expression) -> Written:
         return self.marked(expression, self.write(expression))
+
+    def opposite(self, written: Written) -> Written:
+        opposite = negated(written)
+        node = opposite.node
+        if isinstance(node, cst.UnaryOperation):
+            self.moved(written.node, node.expression)
+        return opposite
 
     def value(self, value: Value, of: ir.Literal | ir.Constant) -> Written:
         """A literal value; decimals are named once for the module, so that no call builds them again."""
@@ -189,7 +224,10 @@ class ExpressionWriter(LoopWriter):
 
     def _logical(self, expression: ir.Logical) -> Written:
         binds, operator = (AND, cst.And()) if expression.kind == "and" else (OR, cst.Or())
-        left, right = self.inside(expression.left, binds), self.inside(expression.right, binds + 1)
+        # Python would need no parentheses around an `and` in an `or`; people do.
+        tight = NOT if expression.kind == "or" else binds
+        left = self.inside(expression.left, tight if _is_and(expression.left) else binds)
+        right = self.inside(expression.right, tight if _is_and(expression.right) else binds + 1)
         return Written(cst.BooleanOperation(left, operator, right), binds)
 
     def _ternary(self, expression: ir.If) -> Written:
@@ -210,20 +248,17 @@ class ExpressionWriter(LoopWriter):
         match spelling:
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
-                left, right = (self.inside(argument, SUM) for argument in call.args)
+                left, right = (self.inside(argument, SUM) for argument in _operands(call))
                 comparison = cst.Comparison(left, [cst.ComparisonTarget(_COMPARE[sign], right)])
                 written = Written(comparison, COMPARISON)
             case Infix(sign):
                 operator, binds = _BINARY[sign]
-                left = self.inside(call.args[0], binds)
-                right = self.inside(call.args[1], binds + 1)
+                first, second = _operands(call)
+                left = self.inside(first, binds)
+                right = self.inside(second, binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
-            case Prefix("not") if isinstance(call.args[0], ir.Call) and call.args[0].op == "optional.is_null":
-                operand = self.inside(call.args[0].args[0], SUM)
-                comparison = cst.Comparison(operand, [cst.ComparisonTarget(cst.IsNot(), cst.Name("None"))])
-                written = Written(comparison, COMPARISON)
             case Prefix("not"):
-                written = Written(cst.UnaryOperation(cst.Not(), self.inside(call.args[0], NOT)), NOT)
+                written = self.opposite(self.write(call.args[0]))
             case Prefix():
                 written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
             case Itself():
@@ -249,8 +284,13 @@ class ExpressionWriter(LoopWriter):
     def is_atom(self, let: ir.Let) -> bool:
         """True for a name that is bound to a name or a literal: Python can write that itself wherever it is used."""
         value = let.value
-        while isinstance(value, ir.Field):  # a field of one is as good: it holds what it holds
-            value = value.of
+        while True:  # a field of one is as good: it holds what it holds; and so is what is known not to be null
+            if isinstance(value, ir.Field):
+                value = value.of
+            elif isinstance(value, ir.Call) and isinstance(SPELLINGS.get(value.op), Itself):
+                (value,) = value.args
+            else:
+                break
         is_atom = isinstance(value, ir.Ref | ir.Local) or (
             isinstance(value, ir.Literal) and isinstance(value.value, bool | int | Decimal | str)
         )
@@ -269,7 +309,8 @@ class ExpressionWriter(LoopWriter):
 
     def _function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> Written:
         # A kernel may give an argument back or put it in a collection, so it takes what could be stored.
-        arguments = [*(self.stored(argument).node for argument in call.args), *more]
+        written = self.plain if call.op in BY_TYPE else self.stored
+        arguments = [*(written(argument).node for argument in call.args), *more]
         return Written(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
     def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
@@ -283,6 +324,19 @@ class ExpressionWriter(LoopWriter):
         """An expression was replaced by one that only looks different; its site goes with it."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _is_and(expression: ir.Expression) -> bool:
+    return isinstance(expression, ir.Logical) and expression.kind == "and"
+
+
+def _operands(call: ir.Call) -> tuple[ir.Expression, ...]:
+    """The operands of an infix operator. Beside a `Decimal` Python takes an `int` for exactly that number."""
+    bare = [
+        each.args[0] if isinstance(each, ir.Call) and each.op == "decimal.from_integer" else each for each in call.args
+    ]
+    is_changed = [new is not old for new, old in zip(bare, call.args, strict=True)]
+    return call.args if all(is_changed) or not call.op.startswith("decimal.") else tuple(bare)
 
 
 def _is_null(expression: ir.Expression) -> bool:

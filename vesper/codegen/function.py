@@ -11,7 +11,6 @@ from libcst.helpers import parse_template_statement
 from vesper.codegen import templates
 from vesper.codegen.contract_functions import ContractFunction
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.layout import break_dict, break_parameters, code_of, fits
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
@@ -20,10 +19,10 @@ from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.failures import members_that_fail
 from vesper.ir.statements import all_statements
-from vesper.spec.types import OptionalOf, Type
+from vesper.spec.types import Enum, OptionalOf, Type
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import Value
 
-_INDENT = 4
 _BLANK = cst.EmptyLine(indent=False)
 
 
@@ -36,10 +35,11 @@ class FunctionWriter:
     def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self._node = node
         self._naming = naming
-        self._own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
+        self.own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
         """Parameters that are no inputs, with their types: what the form has over the plain one."""
-        self.expressions = ExpressionWriter(naming, traced, metering)
         self._types = types
+        types.name_records(node)
+        self.expressions = ExpressionWriter(naming, types, traced, metering)
         self._blocks = BlockWriter(node, naming, self.expressions, types, self._end)
         for callee in node.calls:
             naming.reserve(callee.node)
@@ -48,9 +48,9 @@ class FunctionWriter:
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
         if returns > 1 and node.postconditions:
-            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self._own)
+            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self.own)
         if node.invariants and (returns > 1 or node.errors):
-            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self._own)
+            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self.own)
 
     def contract_functions(self) -> list[cst.FunctionDef]:
         """The functions for clauses that several ends share."""
@@ -62,11 +62,10 @@ class FunctionWriter:
         for constant in node.constants:
             self._naming.name("constant", constant.name)
         checks = [
-            *self._clauses("constraint", node.constraints, 1),
-            *self._clauses("precondition", node.preconditions, 1),
+            *self._clauses("constraint", node.constraints),
+            *self._clauses("precondition", node.preconditions),
         ]
-        depth = 2 if members_that_fail(node) else 1
-        return self._definition(names, [*checks, *self._becoming_declared(self._blocks.block(node.body, depth))])
+        return self._definition(names, [*checks, *self._becoming_declared(self._blocks.block(node.body))])
 
     def _definition(self, names: dict[str, str], body: list[cst.BaseStatement]) -> cst.FunctionDef:
         shell = parse_template_statement(
@@ -77,10 +76,6 @@ class FunctionWriter:
         assert isinstance(shell, cst.FunctionDef)
         assert isinstance(shell.body, cst.IndentedBlock)
         parameters = self._parameters(names)
-        head = shell.with_changes(params=parameters, body=cst.SimpleStatementSuite([cst.Pass()]), decorators=[])
-        if not fits(head, 0):
-            parameters, before = break_parameters(parameters)
-            shell = shell.with_changes(whitespace_before_params=before)
         lines = [*shell.body.body[:1], *body]  # of the template's body the docstring stays
         return shell.with_changes(params=parameters, body=cst.IndentedBlock(lines))
 
@@ -95,7 +90,7 @@ class FunctionWriter:
         ]
         # After an input with a default come others without: then all are keyword-only, in declared order.
         in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
-        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self._own
+        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self.own
         own = [cst.Param(cst.Name(name), annotation=cst.Annotation(cst.Name(type_))) for name, type_ in others.items()]
         if in_order:
             return cst.Parameters(params=params, kwonly_params=own)
@@ -109,37 +104,36 @@ class FunctionWriter:
 
     # -- ends -------------------------------------------------------------------------------------
 
-    def _clauses(self, phase: str, clauses: Sequence[ir.Clause], depth: int) -> list[cst.BaseStatement]:
-        return [self._blocks.clause(phase, index, clause, depth) for index, clause in enumerate(clauses)]
+    def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
+        return [self._blocks.clause(phase, index, clause) for index, clause in enumerate(clauses)]
 
-    def _checks(self, phase: str, clauses: Sequence[ir.Clause], depth: int) -> list[cst.BaseStatement]:
+    def _checks(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
         """What must hold at an end: the clauses themselves, or a call of the function that has them."""
         if phase in self._shared:
             return [self._shared[phase].call(self._naming)]
-        return self._clauses(phase, clauses, depth)
+        return self._clauses(phase, clauses)
 
-    def _end(self, statement: ir.Return | ir.Raise, depth: int) -> list[cst.BaseStatement]:
+    def _end(self, statement: ir.Return | ir.Raise, is_nested: bool) -> list[cst.BaseStatement]:
         """How the node ends here: the values, what must hold of them, and the return or raise itself."""
         kind = "output" if isinstance(statement, ir.Return) else "error"
-        lines, entries = self._ending_values(kind, statement.values, depth)
+        lines, entries = self._ending_values(kind, statement.values, is_nested)
         if isinstance(statement, ir.Return):
             self._absent("error", self._node.errors)
-            lines += self._checks("postcondition", self._node.postconditions, depth)
+            lines += self._checks("postcondition", self._node.postconditions)
         else:
             self._absent("output", self._node.outputs)
-        lines += self._checks("invariant", self._node.invariants, depth)
+        lines += self._checks("invariant", self._node.invariants)
         result = self.expressions.record(entries)
-        word = "return " if isinstance(statement, ir.Return) else "raise DeclaredError()"
-        if not fits(result, depth * _INDENT + len(word)):
-            result = break_dict(result)
-        leading = [_BLANK] if depth == 1 or lines else []
+        leading = [_BLANK] if lines or not is_nested else []
         if isinstance(statement, ir.Return):
             return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
-        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]))
+        error = cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)])
+        self.expressions.ends[error] = statement.values[0][1].place.line
+        raised = cst.Raise(error, cause=self._blocks.cause())
         return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
 
     def _ending_values(
-        self, kind: str, values: Sequence[tuple[str, ir.Expression]], depth: int
+        self, kind: str, values: Sequence[tuple[str, ir.Expression]], is_nested: bool
     ) -> tuple[list[cst.BaseStatement], list[tuple[str, Written]]]:
         """The values under names of their own where clauses or other values may need them, else where they stand."""
         checks = self._node.postconditions if kind == "output" else ()
@@ -152,9 +146,9 @@ class FunctionWriter:
                 self._naming.alias(kind, name, self._naming.name(value.kind, value.name))
             elif is_named or not isinstance(value, ir.Literal):
                 target, is_new = self._own_name(kind, name)
-                heading = [_BLANK, comment(f"{kind} {name}, line {value.place.line}")] if depth == 1 else []
+                heading = [_BLANK, comment(f"{kind} {name}, line {value.place.line}")] if not is_nested else []
                 annotation = self._blocks.annotation(value.type) if is_new else None
-                lines.append(self._blocks.assign(target, value, depth, heading, annotation=annotation))
+                lines.append(self._blocks.assign(target, value, heading, annotation=annotation))
             else:
                 entries.append((name, self.expressions.stored(value)))
                 continue
@@ -180,32 +174,30 @@ class FunctionWriter:
         members = members_that_fail(self._node)
         if not members:
             return body
-        code = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
-        literals = [cst.Element(cst.SimpleString(string_literal(member))) for member in members]
-        unknown = cst.If(
-            cst.Comparison(code, [cst.ComparisonTarget(cst.NotIn(), cst.Tuple(literals))]),
-            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])]),
-        )
+        code = cst.Name(self._naming.fresh("code"))
+        caught_code = cst.Call(cst.Name("code_of"), [cst.Arg(cst.Name("failure"))])
+        literals = cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in members])
+        one_of = cst.Call(cst.Name("one_of"), [cst.Arg(caught_code), cst.Arg(literals)])
+        annotation = cst.Annotation(self._types.annotation(OptionalOf(Enum(tuple(members)))))
+        lines: list[cst.BaseStatement] = [
+            cst.SimpleStatementLine([cst.AnnAssign(code, annotation, one_of)]),
+            cst.If(
+                cst.Comparison(code, [cst.ComparisonTarget(cst.Is(), cst.Name("None"))]),
+                cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])]),
+            ),
+        ]
         entries: list[tuple[str, Written]] = []
+        self._absent("output", self._node.outputs)
         for each in self._node.errors:
-            value = cst.Name("None") if isinstance(each.type, OptionalOf) else code
-            entries.append((each.name, Written(value, ATOM)))
-        lines: list[cst.BaseStatement] = []
-        if self._node.invariants:
-            self._absent("output", self._node.outputs)
-            for name, written in entries:
-                target, _ = self._own_name("error", name)
-                if code_of(written.node) == "None":
-                    self._naming.alias("error", name, "None")
-                else:
-                    assigned = cst.Assign([cst.AssignTarget(cst.Name(target))], written.node)
-                    lines.append(cst.SimpleStatementLine([assigned]))
-            lines += self._checks("invariant", self._node.invariants, 2)
+            value = "None" if isinstance(each.type, OptionalOf) else code.value
+            self._naming.alias("error", each.name, value)
+            entries.append((each.name, Written(cst.Name(value), ATOM)))
+        lines += self._checks("invariant", self._node.invariants)
         raised = cst.Raise(
             cst.Call(cst.Name("DeclaredError"), [cst.Arg(self.expressions.record(entries))]),
             cause=cst.From(cst.Name("failure")),
         )
-        inside = [unknown, *lines, cst.SimpleStatementLine([raised])]
+        inside = [*lines, cst.SimpleStatementLine([raised])]
         caught = cst.ExceptHandler(
             body=cst.IndentedBlock(inside), type=cst.Name("FAILURES"), name=cst.AsName(cst.Name("failure"))
         )
@@ -216,6 +208,6 @@ class FunctionWriter:
 def docstring(text: str) -> str:
     """A docstring that says this, as a sentence."""
     escaped = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'

@@ -16,7 +16,7 @@ import libcst as cst
 
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
-from vesper.codegen.written import ATOM, OR, Written, in_parentheses, string_literal
+from vesper.codegen.written import ATOM, EQUAL, OR, Written, in_parentheses, string_literal
 from vesper.ir import nodes as ir
 from vesper.spec.types import (
     BOOLEAN,
@@ -35,7 +35,8 @@ from vesper.spec.types import (
 )
 from vesper.spec.values import Key, Value, in_order
 
-_OF_ALL = ("count", "sum", "min", "max", "avg")
+_OF_ALL = ("sum", "min", "max", "avg")
+_OF_VALUES = ("array", "count", "set", "forall", "exists", "sum", "min", "max", "avg")
 _BY_PYTHON = (BOOLEAN, INTEGER, DECIMAL, STRING, BYTES, DATE, TIMESTAMP, DURATION)
 """Types that Python's own comparison puts in the order of the language."""
 _HELPERS = {
@@ -58,6 +59,8 @@ class LoopWriter:
     @abstractmethod
     def stored(self, expression: ir.Expression) -> Written: ...
     @abstractmethod
+    def is_atom(self, let: ir.Let) -> bool: ...
+    @abstractmethod
     def condition(self, expression: ir.Expression) -> Written: ...
     @abstractmethod
     def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression: ...
@@ -67,12 +70,19 @@ class LoopWriter:
     def loop(self, expression: ir.For) -> Written:
         if expression.kind in _HELPERS:
             return self._with_function(expression)
+        if expression.kind == "count" and _is_each_item(expression):
+            items = self.metering.all_of(self.write(expression.over).node)
+            return Written(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
         if expression.kind in _OF_ALL and is_every_item(expression):
             return self._of_all(expression)
         entries = _written_entries(expression)
         if entries is not None:
             return self._map_literal(expression, entries)
+        if expression.kind == "array" and _is_each_item(expression):
+            return self._as_array(expression.over)
         loop = self.comprehension(expression)
+        if expression.kind in _OF_VALUES:
+            expression, loop = self._with_names(expression, loop)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
         match expression.kind:
@@ -93,11 +103,37 @@ class LoopWriter:
         self.sites[call] = expression.index
         return Written(call, ATOM)
 
+    def _with_names(self, expression: ir.For, loop: cst.CompFor) -> tuple[ir.For, cst.CompFor]:
+        """The names that a value binds first, as clauses of the comprehension: `for x in [value]` binds and no more.
+
+        A list of one item as a clause always means that; CPython runs it as an assignment.
+        """
+        value = expression.value
+        bound: list[tuple[cst.Name, cst.BaseExpression]] = []
+        while isinstance(value, ir.Let):
+            if not self.is_atom(value):
+                written = self.stored(value.value).node
+                bound.append((cst.Name(self.naming.local(value.local, value.name)), written))
+            value = value.body
+        inner: cst.CompFor | None = None
+        for name, written in reversed(bound):
+            inner = cst.CompFor(target=name, iter=cst.List([cst.Element(written)]), inner_for_in=inner)
+        return replace(expression, value=value), loop.with_changes(inner_for_in=inner)
+
+    def _as_array(self, collection: ir.Expression) -> Written:
+        """All the items of a collection, in order."""
+        match collection.type:
+            case MapOf():
+                items = self.metering.all_of(self.write(collection).node)
+                return Written(cst.Call(cst.Name("list"), [cst.Arg(items)]), ATOM)
+            case SetOf():
+                return Written(self.metering.all_of(self.plain_items(collection, 1)), ATOM)
+            case _:
+                return Written(self.metering.all_of(self.inside(collection, OR)), ATOM)
+
     def _of_all(self, expression: ir.For) -> Written:
         """An aggregate of all the items of an array: Python needs no loop of its own."""
         items = self.write(expression.over).node
-        if expression.kind == "count":
-            return Written(cst.Call(cst.Name("len"), [cst.Arg(self.metering.all_of(items))]), ATOM)
         call = self._aggregate(
             expression, self.metering.all_of(items) if expression.kind == "avg" else self.metering.items(items)
         )
@@ -242,9 +278,12 @@ def members_of(enum: Enum) -> cst.Tuple:
 
 def is_every_item(expression: ir.For) -> bool:
     """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
+    return isinstance(expression.over.type, ArrayOf) and _is_each_item(expression)
+
+
+def _is_each_item(expression: ir.For) -> bool:
     return (
         expression.where is None
-        and isinstance(expression.over.type, ArrayOf)
         and isinstance(expression.value, ir.Local)
         and expression.value.number == expression.locals[0]
     )
@@ -301,6 +340,4 @@ def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -
 
 
 def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
-    no_space = cst.SimpleWhitespace("")
-    equal = cst.AssignEqual(whitespace_before=no_space, whitespace_after=no_space)
-    return cst.Arg(value, keyword=cst.Name(name), equal=equal)
+    return cst.Arg(value, keyword=cst.Name(name), equal=EQUAL)

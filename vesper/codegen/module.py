@@ -1,30 +1,34 @@
-"""IR to a Python module: header, imports that are used, constants, one function, and the map back to the IR.
+"""IR to a Python module: header, imports that are used, constants, one function, its entry, and the map back.
 
 In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
 metered form is the same tree with `meter(…)` around what loops go over, the traced form is that with `mark(index, …)`
-around what is observed.
+around what is observed. The last statement is the table that leads from lines of the module to lines of the node.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 from libcst.helpers import parse_template_module
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
-from vesper.codegen.function import FunctionWriter, docstring
-from vesper.codegen.layout import break_import, code_of, fits
+from vesper.codegen.entry import EntryWriter
+from vesper.codegen.function import FunctionWriter, docstring, takes_now
+from vesper.codegen.imports import imports_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.source import source_of
+from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
-from vesper.codegen.vocabulary import check_vocabulary
+from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.operations import IMPLEMENTED
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
@@ -60,6 +64,8 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     checks = writer.contract_functions()
+    entry = EntryWriter(node, naming, types, writer.expressions, writer.own)
+    entry_text, _ = source_of(cst.parse_module(entry.text(takes_now(node))))
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
         for c in node.constants
@@ -75,15 +81,21 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         *(statement for each in checks for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
-    module = _module(node, body, sorted(writer.expressions.kernels))
-    check_vocabulary(module.code, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
-    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    sites = {}
+    used = {each.id for each in ast.walk(ast.parse(entry_text)) if isinstance(each, ast.Name)}
+    module = _module(node, body, sorted(writer.expressions.kernels), used)
+    code, positions = source_of(module, {*writer.expressions.sites, *writer.expressions.ends})
+    places = [each.place for each in node.expressions()]
+    sites: dict[Position, int] = {}
+    lines: dict[int, int] = {}
     for expression, index in writer.expressions.sites.items():
-        place = positions[expression]
-        sites[place.start.line, place.start.column, place.end.line, place.end.column] = index
+        sites[positions[expression]] = index
+        lines.setdefault(positions[expression][0], places[index].line)
+    lines |= {positions[end][0]: line for end, line in writer.expressions.ends.items() if end in positions}
+    text = "\n\n".join([code, entry_text, source_table(node, lines)])
+    kernels = {kernel_name(op) for op in IMPLEMENTED}
+    check_vocabulary(text, kernels | entry.functions, {each.node for each in node.calls})
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
-    return GeneratedModule(module.code, node.node_id, parameters, sites)
+    return GeneratedModule(text, node.node_id, parameters, sites)
 
 
 def _constant(name: str, value: cst.BaseExpression, type_: cst.BaseExpression | None = None) -> cst.SimpleStatementLine:
@@ -101,12 +113,12 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
     return [statements[0].with_changes(leading_lines=lines), *statements[1:]]
 
 
-def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
+def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str], used: set[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
-    used = _names_in(body)
-    imports = [kept for line in shell.body[1:] if (kept := _keep_used(line, used)) is not None]
+    used = used | _names_in(body) | {"Source"}  # of the table that comes last
+    check_identifiers(used | {each.node for each in node.calls})
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
-    imports = _grouped([*imports, *(cst.parse_statement(_kernel_import(op)) for op in kernels)])
+    imports = imports_of(shell.body[1:], used, kernels)
     imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
     header = [
         HEADER,
@@ -119,21 +131,11 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
     )
 
 
-def _grouped(imports: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Imports in the order that linters want: Python's own, a blank line, ours, by module."""
-    ordered = sorted(imports, key=lambda line: (code_of(line).strip().startswith("from vesper"), code_of(line)))
-    own = next((line for line in ordered if code_of(line).strip().startswith("from vesper")), None)
-    blank = [cst.EmptyLine(indent=False)]
-    return [line.with_changes(leading_lines=blank if line in (ordered[0], own) else []) for line in ordered]
-
-
-def _kernel_import(op: str) -> str:
-    family, _, verb = op.partition(".")
-    return f"from vesper.kernels.{family} import {verb} as {kernel_name(op)}\n"
-
-
 def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """A text on one line of a comment. In the first two lines of a file Python would take `coding: utf-7` for the
+    encoding of what follows, so that a node could be called what turns its prose into code."""
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
+    return shown.replace("coding:", "codin\\x67:").replace("coding=", "codin\\x67=")
 
 
 def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
@@ -143,21 +145,16 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
         def visit_Name(self, node: cst.Name) -> None:
             found.add(node.value)
 
+        def visit_Arg(self, node: cst.Arg) -> bool:
+            node.value.visit(self)  # and not its keyword
+            return False
+
+        def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
+            for part in (node.annotation, node.value):  # and not the field or name that it is about
+                if part is not None:
+                    part.visit(self)
+            return False
+
     for statement in body:
         statement.visit(Names())
     return found
-
-
-def _keep_used(line: cst.BaseStatement, used: set[str]) -> cst.BaseStatement | None:
-    """An import line of the template with only the names that the module mentions."""
-    assert isinstance(line, cst.SimpleStatementLine)
-    statement = line.body[0]
-    assert isinstance(statement, cst.ImportFrom)
-    assert not isinstance(statement.names, cst.ImportStar)
-    names = [
-        name.with_changes(comma=cst.MaybeSentinel.DEFAULT) for name in statement.names if code_of(name.name) in used
-    ]
-    if not names:
-        return None
-    kept = statement.with_changes(names=names, lpar=None, rpar=None)
-    return line.with_changes(body=[kept if fits(kept, 0) else break_import(kept)])

@@ -22,9 +22,15 @@ RESERVED = frozenset({
     "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
-    "counted", "exact_steps", "http_class", "keep", "path", "now", "failure",
+    "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
     "check_postconditions", "check_invariants",
+    "Any", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
+    "NOT_PLAIN", "NotPlain", "RUN", "SOURCE", "Source",
 })  # fmt: skip
+
+
+# Not `keyword.issoftkeyword`: 3.12 has `type` and 3.11 does not, and generated text is the same on every Python.
+_SOFT_KEYWORDS = frozenset({"_", "case", "match", "type"})
 
 
 def kernel_name(op: str) -> str:
@@ -77,11 +83,15 @@ class Naming:
         """The identifier of a name that an expression binds; within one statement no two share one."""
         return self.name("local", f"{name}#{number}")
 
-    def type(self, type_: object, wanted: str) -> str:
-        """The class of a record."""
-        if ("type", repr(type_)) not in self._given:
-            self._given["type", repr(type_)] = self._fresh(wanted)
-        return self._given["type", repr(type_)]
+    def type(self, wanted: str) -> str:
+        """A name for a class that no other has: `Plan`, `Plan2`."""
+        identifier, number = wanted, 1
+        while identifier in self._taken or keyword.iskeyword(identifier):
+            number += 1
+            identifier = f"{wanted}{number}"
+        self._taken.add(identifier)
+        self._given["type", identifier] = identifier
+        return identifier
 
     def reserve(self, identifier: str) -> None:
         """Keep an identifier for what generated code calls so."""
@@ -118,7 +128,7 @@ class Naming:
 
     def _fresh(self, wanted: str) -> str:
         identifier = wanted
-        while identifier in self._taken or keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):
+        while identifier in self._taken or keyword.iskeyword(identifier) or identifier in _SOFT_KEYWORDS:
             identifier += "_"
         self._taken.add(identifier)
         return identifier

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 import libcst as cst
 
-from vesper.codegen.written import string_literal
+from vesper.codegen.written import EQUAL, string_literal
 from vesper.spec.numbers import float_text
 from vesper.spec.values import Json, Value, scalar_text
 
@@ -23,7 +23,7 @@ def scalar_literal(value: Value) -> cst.BaseExpression | None:
             parts = [value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond]
             while len(parts) > 3 and parts[-1] == 0:
                 parts.pop()
-            utc = cst.Arg(cst.Name("UTC"), keyword=cst.Name("tzinfo"), equal=_EQUAL)
+            utc = cst.Arg(cst.Name("UTC"), keyword=cst.Name("tzinfo"), equal=EQUAL)
             return cst.Call(cst.Name("datetime"), [*map(_number, parts), utc])
         case date():
             return cst.Call(cst.Name("date"), [_number(value.year), _number(value.month), _number(value.day)])
@@ -35,9 +35,6 @@ def scalar_literal(value: Value) -> cst.BaseExpression | None:
             return None
 
 
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-
-
 def _number(value: int) -> cst.Arg:
     digits = cst.Integer(str(abs(value)))
     return cst.Arg(digits if value >= 0 else cst.UnaryOperation(cst.Minus(), digits))
@@ -46,7 +43,7 @@ def _number(value: int) -> cst.Arg:
 def _float(value: float) -> cst.BaseExpression:
     if not math.isfinite(value):
         return cst.Call(cst.Name("float"), [cst.Arg(cst.SimpleString(string_literal(float_text(value))))])
-    digits = cst.Float(float_text(abs(value)))
+    digits = cst.Float(float_text(abs(value)).replace("e+", "e"))
     return cst.UnaryOperation(cst.Minus(), digits) if math.copysign(1, value) < 0 else digits
 
 
@@ -61,5 +58,5 @@ def _duration(value: timedelta) -> cst.Call:
     size = abs(value)
     parts = {"days": size.days, "seconds": size.seconds, "microseconds": size.microseconds}
     given = {name: sign * count for name, count in parts.items() if count} or {"days": 0}
-    arguments = [_number(count).with_changes(keyword=cst.Name(name), equal=_EQUAL) for name, count in given.items()]
+    arguments = [_number(count).with_changes(keyword=cst.Name(name), equal=EQUAL) for name, count in given.items()]
     return cst.Call(cst.Name("timedelta"), arguments)

@@ -67,6 +67,8 @@ SPELLINGS: Final[dict[str, Spelling]] = {
         for verb, sign in _ARITHMETIC.items()
     },
     "integer.negate": Prefix("-"),
+    # SEMANTICS: Python's integers have no width, but `&` of two that fit 64 bits fits them, bit for bit the same.
+    "integer.bit_and": Infix("&"),
     "decimal.negate": Prefix("-"),
     "float.negate": Prefix("-"),
     "duration.negate": Prefix("-"),

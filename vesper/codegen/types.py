@@ -9,9 +9,10 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.layout import break_dict
 from vesper.codegen.naming import Naming
+from vesper.codegen.record_names import record_names
 from vesper.codegen.written import string_literal
+from vesper.ir import nodes as ir
 from vesper.spec.types import (
     BOOLEAN,
     BYTES,
@@ -51,7 +52,12 @@ class TypeWriter:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
+        self._names: dict[Record, str] = {}
         self._classes: dict[str, cst.BaseStatement] = {}
+
+    def name_records(self, node: ir.Node) -> None:
+        """Give each record of the node its name; before anything is written."""
+        self._names = record_names(node, self._naming.type)
 
     @property
     def classes(self) -> list[cst.BaseStatement]:
@@ -70,12 +76,13 @@ class TypeWriter:
             case OptionalOf(inner):
                 return cst.BinaryOperation(self.annotation(inner), cst.BitOr(), cst.Name("None"))
             case Record():
-                return cst.Name(self._record(type_))
+                return cst.Name(self.record(type_))
             case _:
                 return cst.Name(_PRIMITIVES[type_])
 
-    def _record(self, type_: Record) -> str:
-        name = self._naming.type(type_, type_.name or "Record")
+    def record(self, type_: Record) -> str:
+        """The class of a record."""
+        name = self._names[type_]
         if name not in self._classes:
             fields = [(field, self.annotation(each)) for field, each in type_.fields]
             self._classes[name] = typed_dict(name, fields)
@@ -86,7 +93,7 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
     """A class with these fields, or the other spelling of it where Python could not name one of them."""
     if any(keyword.iskeyword(field) for field, _ in fields):
         entries = [cst.DictElement(cst.SimpleString(string_literal(field)), each) for field, each in fields]
-        arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(break_dict(cst.Dict(entries)))]
+        arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(cst.Dict(entries))]
         call = cst.Call(cst.Name("TypedDict"), arguments)
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
     shell = parse_template_statement(templates.SUCCESS)
@@ -96,6 +103,11 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
         for field, annotation in fields
     ]
     return shell.with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+
+
+def has_plain_fields(type_: Record) -> bool:
+    """True where Python can name every field: `class` is none."""
+    return not any(keyword.iskeyword(field) for field, _ in type_.fields)
 
 
 def _applied(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:

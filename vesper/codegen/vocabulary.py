@@ -14,20 +14,22 @@ _FORMS: tuple[type[ast.AST], ...] = (
     ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr, ast.For, ast.While, ast.Break, ast.Continue,
     ast.Try, ast.ExceptHandler, ast.Yield, ast.YieldFrom, ast.keyword, ast.Pass,
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
-    ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr,
+    ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr, ast.BitAnd,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
 )  # fmt: skip
 _CALLS = frozenset({
-    "Decimal", "frozenset", "len", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero", "smallest",
-    "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
+    "Decimal", "frozenset", "len", "list", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero",
+    "smallest", "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
     "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
-    "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "http_class", "keep", "path",
+    "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
+    "Inputs", "Source", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
+    "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants")
+_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 
@@ -35,10 +37,18 @@ class VocabularyError(Exception):
     """Generated code has a form that no writer should produce. This is a bug in Vesper."""
 
 
+def check_identifiers(names: Collection[str]) -> None:
+    """What stands as a name in the tree is one: IR that no checker made could say anything there."""
+    for name in names:
+        # Python takes other letters for ASCII ones, so that two names could be one.
+        if not (name.isascii() and name.isidentifier()):
+            raise VocabularyError(f"{name!a} is no identifier")
+
+
 def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
-    calls = _CALLS | kernels
     everything = list(ast.walk(ast.parse(text)))
+    calls = _CALLS | kernels | _records(everything)
     given = {
         argument
         for node in everything
@@ -56,6 +66,20 @@ def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()
             raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
         if isinstance(node, ast.Expr) and not (isinstance(node.value, ast.Constant) or _is_kept(node.value)):
             raise VocabularyError(f"line {node.lineno}: a statement that only computes")
+
+
+def _records(everything: Collection[ast.AST]) -> set[str]:
+    """The classes of records, in both spellings; a call of one makes a dict."""
+    found = {node.name for node in everything if isinstance(node, ast.ClassDef) and _is_record(node)}
+    for node in everything:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(func=ast.Name("TypedDict"))):
+                found.add(name)
+    return found
+
+
+def _is_record(node: ast.ClassDef) -> bool:
+    return [ast.unparse(base) for base in node.bases] == ["TypedDict"] and not node.decorator_list
 
 
 def _is_kept(value: ast.expr) -> bool:

@@ -51,6 +51,7 @@ class DiagnosticBag:
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
+        self.error_count = 0
         self._found: list[Diagnostic] = []
 
     def error(
@@ -58,6 +59,7 @@ class DiagnosticBag:
         **holes: object,
     ) -> None:  # fmt: skip
         self._add(Severity.ERROR, code, span, label, also, help, holes)
+        self.error_count += 1
         if len(self._found) >= MAX_FOUND and self.error_count >= MAX_FOUND:
             raise CheckingStopped
 
@@ -88,11 +90,7 @@ class DiagnosticBag:
 
     @property
     def has_errors(self) -> bool:
-        return any(diagnostic.severity is Severity.ERROR for diagnostic in self._found)
-
-    @property
-    def error_count(self) -> int:
-        return sum(diagnostic.severity is Severity.ERROR for diagnostic in self._found)
+        return self.error_count > 0
 
     def improve(self, change: Callable[[SourceFile, Diagnostic], Diagnostic]) -> None:
         """Replace each diagnostic by one that says more about the same."""

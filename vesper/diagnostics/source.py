@@ -46,6 +46,15 @@ class SourceFile:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def positions(self, span: Span) -> tuple[int, int, int, int]:
+        """Line and column of the start and of the end of a stretch."""
+        starts, start, end = self._line_starts, span.start, span.end
+        line = bisect_right(starts, start)
+        column = start - starts[line - 1] + 1
+        if line == len(starts) or end < starts[line]:  # as nearly all of them, it ends on the line where it starts
+            return line, column, line, column + end - start
+        return line, column, *self.position(end)
+
     def offset(self, line: int, column: int) -> int:
         """The offset of a line and column."""
         return self._line_starts[line - 1] + column - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from vesper.ir.flow_json import block_to_json, callee_to_json, grants_to_json, machine_to_json
@@ -33,16 +34,20 @@ from vesper.ir.nodes import (
 )
 from vesper.ir.statements import all_statements
 from vesper.ir.type_json import type_to_json
-from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import to_json
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+from vesper.spec.values import Value, to_json
 
 MAX_DOCUMENT = 8 * 1024 * 1024
 """Bytes; a document that is larger no engine reads."""
 
 
+# `json.dumps` would make an encoder at each call.
+_written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
 def canonical_json(value: object) -> bytes:
     """The one spelling of a JSON value."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("utf-8")
+    return _written(value).encode("utf-8")
 
 
 def encode(node: Node) -> bytes:
@@ -67,8 +72,8 @@ def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
 
 def _encoded(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
     # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
-    hashed = canonical_json({"ir_version": IR_VERSION, "semantics": _semantics(node, expressions)})
-    source = canonical_json(_source(node, expressions))
+    hashed = f'{{"ir_version":{IR_VERSION},"semantics":{_semantics(node, expressions)}}}'.encode()
+    source = _source(node, expressions).encode()
     return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
 
 
@@ -97,19 +102,31 @@ def _size_of_types(expressions: list[Expression]) -> int:
     total = 0
     for expression in expressions:
         if isinstance(expression, Literal):
-            total += size(expression.type)
+            total += 0 if isinstance(expression.type, Primitive) else size(expression.type)
         elif isinstance(expression, Call):
-            total += sum(size(type_) for type_ in expression.of)
+            for type_ in expression.of:
+                total += size(type_)
         elif isinstance(expression, Array):
             total += size(expression.of)
     return total
 
 
 # -- writing --------------------------------------------------------------------------------------
+#
+# Most of a document are its expressions and their places: those two are written as text at once. A dictionary for each
+# of them, sorted by the encoder, takes twice as long.
 
 
-def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
-    return {
+def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
+    """The canonical text of an object, with one more member: a list of what is written already."""
+    before = _written({key: value for key, value in form.items() if key < name})
+    after = _written({key: value for key, value in form.items() if key > name})
+    assert before != "{}" != after, "commas stand on both sides"
+    return f'{before[:-1]},"{name}":[{",".join(items)}],{after[1:]}'
+
+
+def _semantics(node: Node, expressions: list[Expression]) -> str:
+    form = {
         "node_id": node.node_id,
         "type": node.type,
         "inputs": [
@@ -126,7 +143,6 @@ def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
         "constants": [
             {"name": c.name, "type": type_to_json(c.type), "value": to_json(c.type, c.value)} for c in node.constants
         ],
-        "expressions": [_expression(expression) for expression in expressions],
         "constraints": [{"holds": c.holds.index, "input": c.input} for c in node.constraints],
         "preconditions": [{"holds": c.holds.index} for c in node.preconditions],
         "body": block_to_json(node.body),
@@ -134,27 +150,43 @@ def _semantics(node: Node, expressions: list[Expression]) -> dict[str, Any]:
         "invariants": [{"holds": c.holds.index} for c in node.invariants],
         **grants_to_json(node.grants),
     }
+    return _with_list(form, "expressions", [_expression(expression) for expression in expressions])
 
 
-def _expression(expression: Expression) -> dict[str, Any]:
+def _expression(expression: Expression) -> str:
+    """One entry of the table."""
+    if isinstance(expression, Ref):  # the commonest first
+        return f'{{"{expression.kind}":{_quoted(expression.name)}}}'
+    if isinstance(expression, Literal):
+        return f'{{"literal":{{"type":{_type(expression.type)},"value":{_value(expression.type, expression.value)}}}}}'
+    if isinstance(expression, Call):
+        args = ",".join([str(each.index) for each in expression.args])
+        of = f'"of":[{",".join([_type(each) for each in expression.of])}],' if expression.of else ""
+        return f'{{"call":{{"args":[{args}],{of}"op":{_quoted(expression.op)}}}}}'
+    if isinstance(expression, If):
+        condition, then, otherwise = expression.condition.index, expression.then.index, expression.otherwise.index
+        return f'{{"if":{{"condition":{condition},"else":{otherwise},"then":{then}}}}}'
+    if isinstance(expression, Logical):
+        return f'{{"{expression.kind}":[{expression.left.index},{expression.right.index}]}}'
+    return _written(_other_expression(expression))
+
+
+def _type(type_: Type) -> str:
+    return f'"{type_.name}"' if isinstance(type_, Primitive) else _written(type_to_json(type_))
+
+
+def _value(type_: Type, value: Value) -> str:
+    # SEMANTICS: of these two the type changes nothing; a boolean is no integer.
+    if type(value) is int:
+        return str(value)
+    return _quoted(value) if type(value) is str else _written(to_json(type_, value))
+
+
+def _other_expression(
+    expression: Local | Let | For | Array | RecordValue | Field | Now | Result,
+) -> dict[str, Any]:
     operands = [child.index for child in children(expression)]
     match expression:
-        case Literal():
-            return {
-                "literal": {
-                    "type": type_to_json(expression.type),
-                    "value": to_json(expression.type, expression.value),
-                }
-            }
-        case Ref():
-            return {expression.kind: expression.name}
-        case Call():
-            of = {"of": [type_to_json(type_) for type_ in expression.of]} if expression.of else {}
-            return {"call": {"op": expression.op, "args": operands} | of}
-        case If():
-            return {"if": dict(zip(("condition", "then", "else"), operands, strict=True))}
-        case Logical():
-            return {expression.kind: operands}
         case Local():
             return {"local": expression.number}
         case Let():
@@ -180,19 +212,20 @@ def _expression(expression: Expression) -> dict[str, Any]:
             return {"result": type_to_json(expression.type)}
 
 
-def _source(node: Node, expressions: list[Expression]) -> dict[str, Any]:
+def _source(node: Node, expressions: list[Expression]) -> str:
     clauses = [clause for _, clauses in node.phases() for clause in clauses]
-    return {
+    form = {
         "path": node.source.path,
         "sha256": node.source.sha256,
         "intent": node.source.intent,
-        "spans": [_place(expression.place) for expression in expressions],
         "steps": {
             s.name: _place(s.place) for s in all_statements(node.body) if not isinstance(s, Return | Raise | Require)
         },
         "clauses": {str(clause.holds.index): clause.text for clause in clauses},
         "locals": _local_names(node, expressions),
     }
+    places = [expression.place for expression in expressions]
+    return _with_list(form, "spans", [f"[{p.line},{p.column},{p.end_line},{p.end_column}]" for p in places])
 
 
 def _local_names(node: Node, expressions: list[Expression]) -> list[str]:

@@ -7,9 +7,10 @@ expressions in program order, which is the order of the table; `rebuilt` makes t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from vesper.spec.record import record
 from vesper.spec.types import ArrayOf, Record, Type
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
 """Settings that the Host reads; docs/spec/ir.md lists them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Handler:
     """What happens where a statement fails with one of the codes. Without a value a body that ends lets the failure
     go on."""
@@ -29,7 +30,7 @@ class Handler:
     value: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     name: str
     value: Expression
@@ -37,33 +38,33 @@ class Step:
     handlers: tuple[Handler, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Return:
     values: tuple[tuple[str, Expression], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Raise:
     """Ends the node with a declared error."""
 
     values: tuple[tuple[str, Expression], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Require:
     """A clause of a validation step."""
 
     clause: Clause
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Arm:
     when: Expression
     body: Block
     value: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Branch:
     name: str
     arms: tuple[Arm, ...]
@@ -73,7 +74,7 @@ class Branch:
     handlers: tuple[Handler, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class State:
     """A local that a loop carries from one iteration to the next."""
 
@@ -82,7 +83,7 @@ class State:
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop:
     name: str
     locals: tuple[int, ...]
@@ -106,7 +107,7 @@ class Loop:
         return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Request:
     """An effect that the Host is asked for; `result` stands for what it answers."""
 
@@ -122,7 +123,7 @@ class Request:
     handlers: tuple[Handler, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CallNode:
     name: str
     node: str
@@ -136,7 +137,7 @@ Statement: TypeAlias = Step | Return | Raise | Require | Branch | Loop | Request
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Machine:
     name: str
     initial: str
@@ -144,7 +145,7 @@ class Machine:
     transitions: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Callee:
     """What a node knows of another that it calls."""
 
@@ -156,7 +157,7 @@ class Callee:
     error: tuple[tuple[str, Type], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Grants:
     """What the node needs and may never use, and how its data is kept."""
 

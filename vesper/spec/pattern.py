@@ -6,8 +6,9 @@ is here: whether a part can match nothing, and how many instructions it counts f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from vesper.spec.record import record
 
 MAX_CODE_POINTS = 1_000
 MAX_GROUPS = 100
@@ -32,7 +33,7 @@ class PatternProblem(Exception):
         self.end = end
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Range:
     """Code points from the first to the last, both included; one of a literal is a range of one."""
 
@@ -40,7 +41,7 @@ class Range:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Escape:
     """`\\d`, `\\w`, `\\s` under that letter; a category under its name; `negated` for the capital letter."""
 
@@ -48,7 +49,7 @@ class Escape:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Class:
     """One code point: a literal, `[…]`, or an escape on its own."""
 
@@ -56,35 +57,35 @@ class Class:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AnyPoint:
     """The point `.`; whether it takes a newline is the pattern's flag."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Anchor:
     """`^`, `$`, `b`, `B`."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sequence:
     items: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alternation:
     options: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Group:
     number: int
     content: Part
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Repeat:
     content: Part
     least: int
@@ -96,7 +97,7 @@ class Repeat:
 Part: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pattern:
     root: Part
     group_count: int

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+from vesper.spec.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True, eq=False)
 class Primitive:
+    """INVARIANT: there is one of each name, below. So two are equal only if they are one object, which is asked
+    thousands of times of every node."""
+
     name: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _primitive, (self.name,)  # a copy is the same one
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Enum:
     members: tuple[str, ...]
 
@@ -29,7 +36,7 @@ class Enum:
         return f"enum[{', '.join(self.members)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayOf:
     element: Type
 
@@ -37,7 +44,7 @@ class ArrayOf:
         return f"array<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SetOf:
     element: Type
 
@@ -45,7 +52,7 @@ class SetOf:
         return f"set<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MapOf:
     key: Type
     value: Type
@@ -54,7 +61,7 @@ class MapOf:
         return f"map<{self.key}, {self.value}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OptionalOf:
     """The only type that has null. INVARIANT: never of another optional."""
 
@@ -64,7 +71,7 @@ class OptionalOf:
         return f"optional<{self.inner}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Record:
     """Named fields in declared order. Structural: two records with the same fields are the same type.
 
@@ -87,7 +94,7 @@ class Record:
         return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     """A type parameter of a declared operation; never the type of a value."""
 
@@ -97,7 +104,7 @@ class Parameter:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """What a binder of a declared operation computes for each item; never the type of a value."""
 
@@ -126,6 +133,12 @@ NULL = Primitive("null")
 PRIMITIVES: Mapping[str, Primitive] = {
     each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 }
+
+
+def _primitive(name: str) -> Primitive:
+    return NULL if name == NULL.name else PRIMITIVES[name]
+
+
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
 KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
 """The same for messages."""

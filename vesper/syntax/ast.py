@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from vesper.diagnostics.source import SourceFile, Span
+from vesper.spec.record import record
 from vesper.syntax.yaml_tree import Scalar, Tree
 
 
-# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
-@dataclass(slots=True, unsafe_hash=True)
+@record(frozen=True, slots=True)
 class Word:
     """A name, or another text that is taken as it stands."""
 
@@ -22,13 +22,13 @@ class Word:
 # -- expressions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Name:
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Number:
     """Digits as written; a point makes it a decimal, an exponent a float."""
 
@@ -36,7 +36,7 @@ class Number:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class String:
     text: str
     span: Span
@@ -49,25 +49,25 @@ class String:
         return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Boolean:
     value: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Null:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Prefix:
     operator: Word
     operand: Expression
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Infix:
     left: Expression
     operator: Word
@@ -75,14 +75,14 @@ class Infix:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class IsNull:
     operand: Expression
     is_negated: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class If:
     condition: Expression
     then: Expression
@@ -90,7 +90,7 @@ class If:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Let:
     name: Word
     value: Expression
@@ -98,7 +98,7 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Field:
     """`line.qty`; with a base of `input` or `output`, one of the node's own."""
 
@@ -107,14 +107,14 @@ class Field:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Index:
     base: Expression
     index: Expression
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Binding:
     """`FOR line IN items WHERE line.qty > 0`; two names walk the keys and values of a map."""
 
@@ -123,7 +123,7 @@ class Binding:
     where: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call:
     """A function of the library or of the node. With a binding, its first argument is computed for every item."""
 
@@ -135,7 +135,7 @@ class Call:
     """`acc = 0` in a fold: what the first argument calls the value so far, and what that is at first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cast:
     """`CAST(value AS type)`."""
 
@@ -144,7 +144,7 @@ class Cast:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Aggregate:
     """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
 
@@ -154,7 +154,7 @@ class Aggregate:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Quantifier:
     """`FORALL` or `EXISTS`."""
 
@@ -164,19 +164,19 @@ class Quantifier:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayLiteral:
     items: tuple[Expression, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RecordLiteral:
     entries: tuple[tuple[Word, Expression], ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MapLiteral:
     """Braces whose keys are strings in quotes or other values, and not bare words."""
 
@@ -184,7 +184,7 @@ class MapLiteral:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class With:
     """A record with some of its fields replaced."""
 
@@ -193,7 +193,7 @@ class With:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Comprehension:
     """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
 
@@ -204,14 +204,14 @@ class Comprehension:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Unread:
     """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Template:
     """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
 
@@ -220,7 +220,7 @@ class Template:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class JsonTree:
     """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
 
@@ -285,19 +285,19 @@ def _binding_parts(binding: Binding | None) -> tuple[Expression, ...]:
 # -- types ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TypeName:
     name: Word
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TypeEnum:
     members: tuple[Word, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TypeApplied:
     """`array<T>`, `set<T>`, `map<K, V>`, `optional<T>`."""
 
@@ -312,7 +312,7 @@ TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
 # -- declarations ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constraint:
     """`non_empty`, or `{min: 0}` with its bound."""
 
@@ -321,7 +321,7 @@ class Constraint:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Input:
     name: Word
     type: TypeText
@@ -330,7 +330,7 @@ class Input:
     is_required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Output:
     """An output, or a field of a declared record."""
 
@@ -338,7 +338,7 @@ class Output:
     type: TypeText
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RecordType:
     """A type of the node's own: fields, and clauses over them that every value of it must meet."""
 
@@ -347,7 +347,7 @@ class RecordType:
     constraints: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NamedType:
     """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
 
@@ -356,14 +356,14 @@ class NamedType:
     constraints: tuple[Constraint | Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constant:
     name: Word
     type: TypeText
     value: Tree
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """A function of the node's own: its value, over its parameters and the node's constants."""
 
@@ -376,7 +376,7 @@ class Function:
 # -- flow -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Clause:
     """A condition of a contract and its text, without the quotes that YAML may need around it."""
 
@@ -384,7 +384,7 @@ class Clause:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Block:
     """Steps, and perhaps a value, inside a step."""
 
@@ -393,26 +393,26 @@ class Block:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compute:
     value: Expression
     type: TypeText | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Row:
     when: Expression
     then: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DecisionTable:
     rows: tuple[Row, ...]
     otherwise: Expression
     type: TypeText | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Requirement:
     """What must hold; where it does not, the error, or without one a broken contract."""
 
@@ -420,12 +420,12 @@ class Requirement:
     error: ErrorValue | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Validation:
     requirements: tuple[Requirement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Conditional:
     condition: Expression
     then: Block
@@ -433,13 +433,13 @@ class Conditional:
     type: TypeText | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MatchCase:
     literals: tuple[Scalar, ...]
     then: Block
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Match:
     on: Expression
     cases: tuple[MatchCase, ...]
@@ -447,14 +447,14 @@ class Match:
     type: TypeText | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StateValue:
     name: Word
     type: TypeText | None
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop:
     binding: Binding | None
     condition: Expression | None
@@ -466,13 +466,13 @@ class Loop:
     stop_when: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Return:
     values: tuple[tuple[Word, Expression], ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ErrorValue:
     """The fields of a declared error, by name."""
 
@@ -480,12 +480,12 @@ class ErrorValue:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Raise:
     error: ErrorValue
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Transition:
     machine: Word
     entity: Expression
@@ -493,13 +493,13 @@ class Transition:
     target: Word
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StateRead:
     machine: Word
     entity: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sql:
     """A statement as the author wrote it."""
 
@@ -507,7 +507,7 @@ class Sql:
     scalar: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EffectStep:
     """A request to the Host, as written: fixed words, expressions by name, SQL, the declared result."""
 
@@ -527,7 +527,7 @@ class EffectStep:
     """Where each of its keys stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CallNode:
     node: Word
     inputs: tuple[tuple[Word, Expression], ...]
@@ -539,7 +539,7 @@ Action: TypeAlias = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Handler:
     """What to do where a step fails with one of the codes."""
 
@@ -549,7 +549,7 @@ class Handler:
     value: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     name: Word | None
     operation: Word
@@ -564,14 +564,14 @@ class Step:
         return self.operation.span if self.name is None else self.name.span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StateMachine:
     name: Word
     initial: Word
     transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Security:
     required: tuple[Word, ...] = ()
     denied: tuple[Word, ...] = ()
@@ -582,7 +582,7 @@ class Security:
     """Of `capabilities_required`, where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CaseEffect:
     """One request that a case expects, and what comes back."""
 
@@ -592,7 +592,7 @@ class CaseEffect:
     fails: Word | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TestCase:
     """A case beside the node: inputs, and the expected outputs, declared error, failure or clause that must break."""
 
@@ -606,7 +606,7 @@ class TestCase:
     effects: tuple[CaseEffect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Document:
     source: SourceFile
     node_id: Word

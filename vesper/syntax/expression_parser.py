@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.spec.operators import OPERATOR_LEVELS
 from vesper.syntax import ast
 from vesper.syntax.token_reader import MAX_DEPTH, SyntaxProblem, read_tokens
-from vesper.syntax.tokens import Token, TokenKind
+from vesper.syntax.tokens import NAME, NUMBER, SIGN, STRING, WORD, Token
 from vesper.syntax.type_parser import TypeParser
 from vesper.syntax.yaml_tree import Scalar
 
@@ -28,6 +26,7 @@ _INFIX = {
     if level.associates != "prefix"
 }
 _COMPARISON = _INFIX["=="]
+_POSTFIX = (".", "[", "WITH")
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
@@ -38,6 +37,12 @@ def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | Non
 
 def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
     """The expression that these tokens are, all of them."""
+    if len(tokens) == 2:  # the other is the end; every third expression is one word or number
+        only = tokens[0]
+        if only.kind is NAME:
+            return ast.Name(only.text, only.span)
+        if only.kind is NUMBER:
+            return ast.Number(only.text, only.span)
     parser = ExpressionParser(tokens, bag)
     parsed = parser.whole(parser.expression)
     if parsed is None or len(tokens) <= MAX_DEPTH:  # no expression is deeper than it has tokens
@@ -88,12 +93,14 @@ class ExpressionParser(TypeParser):
         return self.nested(self._any_form)
 
     def _any_form(self) -> ast.Expression:
-        if self.at("IF"):
-            return self._conditional()
-        if self.at("LET"):
-            return self._let()
-        if self.at("FORALL", "EXISTS"):
-            return self._quantifier()
+        if self.next.kind is WORD:
+            word = self.next.text
+            if word == "IF":
+                return self._conditional()
+            if word == "LET":
+                return self._let()
+            if word in ("FORALL", "EXISTS"):
+                return self._quantifier()
         return self._operators(0)
 
     # -- forms that begin with a word -------------------------------------------------------------
@@ -181,9 +188,9 @@ class ExpressionParser(TypeParser):
 
     def _infix_level(self) -> int | None:
         kind, text = self.next.kind, self.next.text
-        if kind is not TokenKind.SIGN and kind is not TokenKind.WORD:
-            return None
-        if self._ends_at_in and (text == "IN" or text == "NOT"):
+        if kind is SIGN:
+            return _INFIX.get(text)
+        if kind is not WORD or (self._ends_at_in and text in ("IN", "NOT")):
             return None
         if text == "IS" or (text == "NOT" and self.next_but_one_is("IN")):
             return _COMPARISON
@@ -220,7 +227,8 @@ class ExpressionParser(TypeParser):
 
     def _prefix(self, loosest: int) -> ast.Expression:
         """A prefix operator with its operand, where one may stand, or a value."""
-        level = _PREFIX.get(self.next.text) if self.at(*_PREFIX) else None
+        kind = self.next.kind
+        level = _PREFIX.get(self.next.text) if kind is SIGN or kind is WORD else None
         if level is None or level < loosest:
             return self._postfix(self._primary())
         sign = self.take()
@@ -229,7 +237,7 @@ class ExpressionParser(TypeParser):
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 
     def _postfix(self, base: ast.Expression) -> ast.Expression:
-        while self.at(".", "[", "WITH"):
+        while self.next.text in _POSTFIX and self.at(*_POSTFIX):
             sign = self.take()
             if sign.text == ".":
                 name = self.name("a name after the point")
@@ -247,48 +255,52 @@ class ExpressionParser(TypeParser):
     # -- values -----------------------------------------------------------------------------------
 
     def _primary(self) -> ast.Expression:
-        token = self.next
-        if token.kind is TokenKind.NUMBER:
+        token, kind = self.next, self.next.kind
+        if kind is NAME:
+            return self._name_or_call()
+        if kind is NUMBER:
             self.take()
             return ast.Number(token.text, token.span)
-        if token.kind is TokenKind.STRING:
+        if kind is STRING:
             self.take()
             return ast.String(token.text, token.span, token.offsets)
-        if self.at("true", "false"):
-            self.take()
-            return ast.Boolean(token.text == "true", token.span)
-        if self.at("null", "NULL"):
-            self.take()
-            return ast.Null(token.span)
-        if token.kind is TokenKind.NAME:
-            return self._name_or_call()
-        if self.at(*AGGREGATES):
-            return self._aggregate()
-        if self.at("CAST"):
-            return self._cast()
-        if self.at("("):
-            start = self.take()
-            inner = self.closed_expression()
-            return replace(inner, span=start.span.to(self.expect(")").span))
-        if self.at("["):
-            return self._brackets()
-        if self.at("{"):
-            return self._braces()
-        if self.at("IF", "LET", "FORALL", "EXISTS"):
-            return self.expression()
-        self.fail("a value")
+        match token.text:
+            case "(":
+                start = self.take()
+                inner = self.closed_expression()
+                # Made just now and known to nobody else. A copy with another span takes as long as all the parsing.
+                object.__setattr__(inner, "span", start.span.to(self.expect(")").span))
+                return inner
+            case "true" | "false":
+                self.take()
+                return ast.Boolean(token.text == "true", token.span)
+            case "null" | "NULL":
+                self.take()
+                return ast.Null(token.span)
+            case "[":
+                return self._brackets()
+            case "{":
+                return self._braces()
+            case "IF" | "LET" | "FORALL" | "EXISTS":
+                return self.expression()
+            case "CAST":
+                return self._cast()
+            case word if word in AGGREGATES:
+                return self._aggregate()
+            case _:
+                self.fail("a value")
 
     def _name_or_call(self) -> ast.Expression:
         name = self.take()
-        word = ast.Word(name.text, name.span)
         if not self.at("("):
-            return ast.Name(word.text, word.span)
+            return ast.Name(name.text, name.span)
+        word = ast.Word(name.text, name.span)
         self.take()
         arguments: list[ast.Expression] = []
         named: list[tuple[ast.Word, ast.Expression]] = []
         binding: ast.Binding | None = None
         while not self.at(")"):
-            if binding is not None and self.next.kind is TokenKind.NAME and self.next_but_one_is("="):
+            if binding is not None and self.next.kind is NAME and self.next_but_one_is("="):
                 name_of = self.name("a name before `=`")
                 self.expect("=")
                 named.append((name_of, self.closed_expression()))

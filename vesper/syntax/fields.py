@@ -19,17 +19,19 @@ class Fields:
         self._shape = shape
         self._entries: dict[str, Tree] = {}
         self.span = mapping.entries[0][0].span if mapping.entries else mapping.span
+        entries, required, optional = self._entries, shape.required, shape.optional
         for key, value in mapping.entries:
-            self._take(key, value)
-        for name in shape.required:
-            if name not in self._entries:
+            if key.text in required or key.text in optional:
+                entries[key.text] = value
+            else:
+                self._refuse(key)
+        for name in required:
+            if name not in entries:
                 bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name)
 
-    def _take(self, key: Scalar, value: Tree) -> None:
+    def _refuse(self, key: Scalar) -> None:
         shape = self._shape
-        if key.text in shape.required or key.text in shape.optional:
-            self._entries[key.text] = value
-        elif key.text in shape.later:
+        if key.text in shape.later:
             self._bag.error(Code.NOT_IN_THIS_VERSION, key.span, what=f"`{key.text}` in {shape.where}")
         else:
             help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
@@ -55,7 +57,7 @@ class Fields:
 
 
 def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
-    if isinstance(tree, Scalar) and describe(tree) == "text":
+    if isinstance(tree, Scalar) and (tree.text != "" or tree.style != ""):
         return tree
     help_ = None
     if isinstance(tree, Mapping | Sequence):

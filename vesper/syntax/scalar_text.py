@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vesper.diagnostics.source import SourceFile, Span
+from vesper.spec.record import record
 from vesper.syntax.yaml_tree import Scalar
 
 _SINGLE_ESCAPES = {
@@ -23,7 +23,7 @@ _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PlacedText:
     """Characters and where each one starts in the file; `ends` is where the last one stops."""
 

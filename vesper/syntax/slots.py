@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
@@ -172,14 +172,15 @@ class SlotReader:
         """The scalar, unless it is one too many to be read: a check has a bound in time too."""
         self._expressions += 1
         self._expression_text += scalar.span.end - scalar.span.start
-        for found, limit, what in (
-            (self._expressions, MAX_EXPRESSIONS, "expressions and types in this document"),
-            (self._expression_text, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document"),
-        ):
-            if found > limit:
-                self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
-                raise CheckingStopped
+        if self._expressions > MAX_EXPRESSIONS:
+            self._too_large(scalar, MAX_EXPRESSIONS, "expressions and types in this document")
+        if self._expression_text > MAX_EXPRESSION_TEXT:
+            self._too_large(scalar, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document")
         return scalar
+
+    def _too_large(self, scalar: Scalar, limit: int, what: str) -> NoReturn:
+        self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
+        raise CheckingStopped
 
     def _clause(self, scalar: Scalar | None) -> ast.Clause | None:
         holds = self._expression(scalar)

@@ -10,7 +10,7 @@ from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import Span
 from vesper.syntax import ast
 from vesper.syntax.scalar_text import place_text
-from vesper.syntax.tokens import Token, TokenKind, tokenize
+from vesper.syntax.tokens import END, NAME, SIGN, WORD, Token, tokenize
 from vesper.syntax.yaml_tree import Scalar
 
 MAX_DEPTH = 100
@@ -37,7 +37,7 @@ class TokenReader:
         """Apply a rule to all of the tokens."""
         try:
             parsed = rule()
-            if self.next.kind is not TokenKind.END:
+            if self.next.kind is not END:
                 self.fail("the end of the expression or an operator")
         except SyntaxProblem:
             return None
@@ -45,18 +45,18 @@ class TokenReader:
 
     def next_but_one_is(self, text: str) -> bool:
         following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
-        return following.text == text and (following.kind is TokenKind.WORD or following.kind is TokenKind.SIGN)
+        return following.text == text and (following.kind is WORD or following.kind is SIGN)
 
     def take(self) -> Token:
         token = self.next
-        if token.kind is not TokenKind.END:
+        if token.kind is not END:
             self._position += 1
             self.next = self._tokens[self._position]
         return token
 
     def at(self, *texts: str) -> bool:
         token = self.next
-        return token.text in texts and (token.kind is TokenKind.SIGN or token.kind is TokenKind.WORD)
+        return token.text in texts and (token.kind is SIGN or token.kind is WORD)
 
     def expect(self, text: str) -> Token:
         if not self.at(text):
@@ -64,7 +64,7 @@ class TokenReader:
         return self.take()
 
     def name(self, expected: str) -> ast.Word:
-        if self.next.kind is not TokenKind.NAME:
+        if self.next.kind is not NAME:
             self.fail(expected)
         token = self.take()
         return ast.Word(token.text, token.span)
@@ -78,9 +78,7 @@ class TokenReader:
     def _cut_short(self) -> str | None:
         """The help for `{total: round(x, 2)}`: YAML ends the value at the comma, before the expression ends."""
         text = self.bag.source.text
-        is_cut = (
-            self.next.kind is TokenKind.END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
-        )
+        is_cut = self.next.kind is END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
         return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
 
     def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:

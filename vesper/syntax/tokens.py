@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.diagnostics.source import Span
+from vesper.spec.record import record
 from vesper.syntax.scalar_text import PlacedText
 
 
@@ -22,8 +22,11 @@ class TokenKind(Enum):
     END = "the end"
 
 
-# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
-@dataclass(slots=True, unsafe_hash=True)
+# A member found through its class takes several times as long, and parsing asks for little else.
+NAME, WORD, NUMBER, STRING, SIGN, END = TokenKind
+
+
+@record(frozen=True, slots=True)
 class Token:
     kind: TokenKind
     text: str
@@ -72,58 +75,54 @@ WORDS = frozenset(
 )
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n]+)
-      | (?P<number>[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+    r"""(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<sign>==|!=|<=|>=|=>|\?\?|[-+*/<>()\[\],.{}:=])
       | (?P<string>'[^'\r\n]*'|"[^"\r\n]*")
+      | (?P<other>[^ \t\r\n])
     """,
     re.VERBOSE | re.ASCII,
 )
+"""Searched for: what is between two tokens is white space."""
 
 
 def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
     """The tokens, ending with one END; None after reporting what is no token."""
     tokens: list[Token] = []
-    position = 0
     errors = bag.error_count
-    while position < len(placed.text):
-        match = _TOKEN.match(placed.text, position)
-        if match is None:
-            _report_character(placed, position, bag)
-            position += 1
-            continue
-        kind, start, position = match.lastgroup, position, match.end()
-        if kind != "space":
-            tokens.append(_token(str(kind), match[0], placed, start, bag))
+    text = placed.text
+    # Of text that stands in the file just so, a place is a sum; `placed.span` would say the same.
+    shift = placed.end - len(text) if type(placed.offsets) is range else None
+    has_equals = False
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        span = placed.span(start, end) if shift is None else Span(start + shift, end + shift)
+        found, kind = match[0], match.lastgroup
+        if kind == "name":
+            tokens.append(Token(WORD if found in WORDS else NAME, found, span))
+        elif kind == "sign":
+            tokens.append(Token(SIGN, found, span))
+            has_equals = has_equals or found == "="
+        elif kind == "number":
+            if "_" in found:
+                bag.error(Code.BAD_NUMBER, span, text=found, problem="has an underscore in it")
+            tokens.append(Token(NUMBER, found, span))
+        elif kind == "string":
+            tokens.append(Token(STRING, found[1:-1], span, placed.offsets[start + 1 : end]))
+        else:
+            _report_character(found, span, bag)
     # `=` gives a name to a value in a LET, and in a call after a FOR: `fold(acc + x FOR x IN xs, acc = 0)`.
-    if not any(token.text in ("LET", "FOR") for token in tokens):
+    if has_equals and not any(token.text in ("LET", "FOR") for token in tokens):
         for token in tokens:
-            if token.text == "=" and token.kind is TokenKind.SIGN:
+            if token.text == "=" and token.kind is SIGN:
                 bag.error(Code.BAD_CHARACTER, token.span, help="compare with `==`", what="`=`")
     if bag.error_count > errors:
         return None
-    end = placed.span(len(placed.text), len(placed.text))
-    return [*tokens, Token(TokenKind.END, "", end)]
+    tokens.append(Token(END, "", Span(placed.end, placed.end)))
+    return tokens
 
 
-def _token(kind: str, text: str, placed: PlacedText, start: int, bag: DiagnosticBag) -> Token:
-    end = start + len(text)
-    span = placed.span(start, end)
-    if kind == "string":
-        return Token(TokenKind.STRING, text[1:-1], span, placed.offsets[start + 1 : end])
-    if kind == "number":
-        if "_" in text:
-            bag.error(Code.BAD_NUMBER, span, text=text, problem="has an underscore in it")
-        return Token(TokenKind.NUMBER, text, span)
-    if kind == "sign":
-        return Token(TokenKind.SIGN, text, span)
-    return Token(TokenKind.WORD if text in WORDS else TokenKind.NAME, text, span)
-
-
-def _report_character(placed: PlacedText, position: int, bag: DiagnosticBag) -> None:
-    character = placed.text[position]
-    span = placed.span(position, position + 1)
+def _report_character(character: str, span: Span, bag: DiagnosticBag) -> None:
     if character in "'\"":
         bag.error(Code.BAD_CHARACTER, span, "this string does not end on its line", what="an open string")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.syntax import ast
 from vesper.syntax.token_reader import TokenReader, read_tokens
-from vesper.syntax.tokens import TokenKind
+from vesper.syntax.tokens import NAME, STRING, WORD
 from vesper.syntax.yaml_tree import Scalar
 
 ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
@@ -16,6 +16,11 @@ def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
+    first = tokens[0]
+    if (
+        len(tokens) == 2 and first.kind is NAME and first.text not in ARITY and first.text != "enum"
+    ):  # most are one word
+        return ast.TypeName(ast.Word(first.text, first.span), first.span)
     parser = TypeParser(tokens, bag)
     return parser.whole(parser.type)
 
@@ -41,10 +46,10 @@ class TypeParser(TokenReader):
         return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
 
     def _member(self) -> ast.Word:
-        if self.next.kind is TokenKind.WORD:  # `null` is a kind of json, and a word of the language
+        if self.next.kind is WORD:  # `null` is a kind of json, and a word of the language
             help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
             self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
-        if self.next.kind not in (TokenKind.NAME, TokenKind.STRING):
+        if self.next.kind not in (NAME, STRING):
             self.fail("a member of the enum")
         token = self.take()
         return ast.Word(token.text, token.span)

@@ -1,30 +1,25 @@
 # AUTO-GENERATED - DO NOT EDIT
 # api_key_issue_v1, from nodes/access/api_key_issue_v1.vsp
-# semantic hash d26a675cd77463b1c5d29ede73a000ca6c93683eb7a40995446ea4fb7484ad59
+# semantic hash 82a7a8a89f8f04702aa1dafdcfccf2370d17e3d3812b35b6d32271c6151fdefb
 """Issue an API key - shown once, kept as a hash, registered with the gateway."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.bytes import hex as bytes_hex
-from vesper.kernels.bytes import sha256 as bytes_sha256
-from vesper.kernels.bytes import utf8 as bytes_utf8
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.bytes import hex as bytes_hex, sha256 as bytes_sha256, utf8 as bytes_utf8
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import to_array as set_to_array
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
-from vesper.kernels.text import replace as text_replace
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+    replace as text_replace,
+)
 
 
 class Success(TypedDict):
@@ -57,13 +52,12 @@ def api_key_issue_v1(
 
     try:
         if not len(scopes) > 0:
-            raise DeclaredError({
-                "error_code": "no_scopes",
-                "message": "a key for nothing is no key",
-            })
+            raise DeclaredError(
+                {"error_code": "no_scopes", "message": "a key for nothing is no key"}
+            )
 
         # validation, line 35: NOT (admin IN scopes AND label == '')
-        if not not ("admin" in scopes and label == ""):
+        if "admin" in scopes and label == "":
             raise ContractBroken("validation", 0, {"scopes": scopes, "label": label})
 
         # step existing, line 37
@@ -81,9 +75,16 @@ def api_key_issue_v1(
 
         # raise_2, line 44
         if existing >= MOST:
-            message = text_concat(
-                text_concat(text_concat(text_concat(text_concat(owner, " has "), integer_text(existing)), " keys; "), integer_text(MOST)),
-                " is the most",
+            message = text_join(
+                [
+                    owner,
+                    " has ",
+                    integer_text(existing),
+                    " keys; ",
+                    integer_text(MOST),
+                    " is the most",
+                ],
+                "",
             )
 
             raise DeclaredError({"error_code": "too_many_keys", "message": message})
@@ -96,11 +97,7 @@ def api_key_issue_v1(
 
         # step check_digit, line 50
         check_digit: int = yield Request(
-            "check_digit",
-            "random_integer",
-            "read",
-            {},
-            {"min": 0, "max": 9},
+            "check_digit", "random_integer", "read", {}, {"min": 0, "max": 9}
         )
 
         # step issued_at, line 51
@@ -108,24 +105,17 @@ def api_key_issue_v1(
 
         # step gateway_token, line 52
         gateway_token: str = yield Request(
-            "gateway_token",
-            "secret_read",
-            "read",
-            {"name": "gateway_token"},
-            {},
+            "gateway_token", "secret_read", "read", {"name": "gateway_token"}, {}
         )
 
         # step key, line 54
-        key = text_concat(
-            text_concat("vk_", text_replace(secret_part, "-", "")),
-            integer_text(check_digit),
-        )
+        key = text_join(["vk_", text_replace(secret_part, "-", ""), integer_text(check_digit)], "")
 
         # step hashed, line 58
         hashed = bytes_hex(bytes_sha256(bytes_utf8(key)))
 
         # step keep, line 62
-        keep_: int = yield Request(
+        yield Request(
             "keep",
             "database_write",
             "txn",
@@ -141,13 +131,13 @@ def api_key_issue_v1(
                     "label": label,
                     "issued_at": issued_at,
                     "revoked": False,
-                },
+                }
             },
         )
 
         # step register, line 69
         try:
-            register: Json = yield Request(
+            yield Request(
                 "register",
                 "http_request",
                 "keyed",
@@ -156,39 +146,43 @@ def api_key_issue_v1(
                 arguments={
                     "endpoint": text_concat("/keys/", text_percent_encode(key_id)),
                     "headers": {"authorization": text_concat("Bearer ", gateway_token)},
-                    "body": json_from_value({"hash": hashed, "scopes": set_to_array(scopes, ("read", "write", "admin")), "owner": owner}, "{hash: string, scopes: array<enum[read, write, admin]>, owner: string}"),
+                    "body": json_from_value(
+                        {
+                            "hash": hashed,
+                            "scopes": set_to_array(scopes, ("read", "write", "admin")),
+                            "owner": owner,
+                        },
+                        "{hash: string, scopes: array<enum[read, write, admin]>, owner: string}",
+                    ),
                 },
             )
         except FAILURES as failure:
-            if code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_4xx":
-                # step forget, line 82
-                forget: int = yield Request(
-                    "forget",
-                    "database_write",
-                    "txn",
-                    {
-                        "database": "accounts",
-                        "sql": "DELETE FROM api_keys WHERE key_id = :key_id",
-                    },
-                    {"bind": {"key_id": key_id}},
-                )
-                raise DeclaredError({
+            if not (
+                code_of(failure) in ("timeout", "unavailable")
+                or http_class(code_of(failure)) == "http_4xx"
+            ):
+                raise
+            # step forget, line 82
+            yield Request(
+                "forget",
+                "database_write",
+                "txn",
+                {"database": "accounts", "sql": "DELETE FROM api_keys WHERE key_id = :key_id"},
+                {"bind": {"key_id": key_id}},
+            )
+            raise DeclaredError(
+                {
                     "error_code": "gateway_refused",
                     "message": "the gateway does not take the key; nothing was issued",
-                })
-            else:
-                raise
+                }
+            ) from failure
 
         # step forget_list, line 89
         try:
             forget_list: bool = yield Request(
-                "forget_list",
-                "cache_delete",
-                "read",
-                {"cache": "key_lists"},
-                {"key": owner},
+                "forget_list", "cache_delete", "read", {"cache": "key_lists"}, {"key": owner}
             )
-        except FAILURES as failure:
+        except FAILURES:
             forget_list = False
 
         # postcondition, line 27: length(key) > 20
@@ -199,13 +193,44 @@ def api_key_issue_v1(
         if not (check_digit >= 0 and check_digit <= 9):
             raise ContractBroken("postcondition", 1, {"check_digit": check_digit})
 
-        return {
-            "key_id": key_id,
-            "key": key,
-            "check_digit": check_digit,
-            "issued_at": issued_at,
-        }
+        return {"key_id": key_id, "key": key, "check_digit": check_digit, "issued_at": issued_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("not_found",):
+        code: Literal["not_found"] | None = one_of(code_of(failure), ("not_found",))
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"owner": "string", "scopes": "set<enum[read, write, admin]>", "label": "string"},
+    {"label": ""},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    owner, scopes, label = read_inputs(INPUTS, inputs)
+    return api_key_issue_v1(owner, scopes, label, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/access/api_key_issue_v1.vsp",
+    lines={
+        47: 8, 51: 8, 55: 34, 61: 35, 64: 37, 78: 46, 90: 46, 93: 48, 96: 49, 99: 50, 104: 51,
+        107: 52, 112: 56, 115: 60, 118: 62, 140: 69, 147: 73, 148: 74, 149: 75, 166: 82, 173: 87,
+        182: 89, 190: 27, 194: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(owner) > 0",
+            "length(owner) <= 80",
+        ],
+        "validation": [
+            "NOT (admin IN scopes AND label == '')",
+        ],
+        "postcondition": [
+            "length(key) > 20",
+            "check_digit >= 0 AND check_digit <= 9",
+        ],
+    },
+)  # fmt: skip

@@ -4,45 +4,68 @@
 """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
 
 from datetime import date, datetime, timedelta
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import min as array_min
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import day as date_day
-from vesper.kernels.date import from_parts as date_from_parts
-from vesper.kernels.date import month as date_month
-from vesper.kernels.date import to_timestamp as date_to_timestamp
-from vesper.kernels.date import weekday_number as date_weekday_number
-from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import add as duration_add
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_milliseconds as duration_from_milliseconds
-from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.duration import multiply as duration_multiply
-from vesper.kernels.duration import parse as duration_parse
-from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.date import (
+    add_months as date_add_months,
+    day as date_day,
+    from_parts as date_from_parts,
+    month as date_month,
+    to_timestamp as date_to_timestamp,
+    weekday_number as date_weekday_number,
+    year as date_year,
+)
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.duration import (
+    add as duration_add,
+    divide as duration_divide,
+    from_milliseconds as duration_from_milliseconds,
+    from_minutes as duration_from_minutes,
+    multiply as duration_multiply,
+    parse as duration_parse,
+    sum as duration_sum,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.timestamp import add as timestamp_add
-from vesper.kernels.timestamp import day as timestamp_day
-from vesper.kernels.timestamp import epoch_microseconds as timestamp_epoch_microseconds
-from vesper.kernels.timestamp import from_epoch_microseconds as timestamp_from_epoch_microseconds
-from vesper.kernels.timestamp import hour as timestamp_hour
-from vesper.kernels.timestamp import microsecond as timestamp_microsecond
-from vesper.kernels.timestamp import minute as timestamp_minute
-from vesper.kernels.timestamp import month as timestamp_month
-from vesper.kernels.timestamp import second as timestamp_second
-from vesper.kernels.timestamp import subtract as timestamp_subtract
-from vesper.kernels.timestamp import text as timestamp_text
-from vesper.kernels.timestamp import to_date as timestamp_to_date
-from vesper.kernels.timestamp import year as timestamp_year
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    pad_start as text_pad_start,
+)
+from vesper.kernels.timestamp import (
+    add as timestamp_add,
+    day as timestamp_day,
+    epoch_microseconds as timestamp_epoch_microseconds,
+    from_epoch_microseconds as timestamp_from_epoch_microseconds,
+    hour as timestamp_hour,
+    microsecond as timestamp_microsecond,
+    minute as timestamp_minute,
+    month as timestamp_month,
+    second as timestamp_second,
+    subtract as timestamp_subtract,
+    text as timestamp_text,
+    to_date as timestamp_to_date,
+    year as timestamp_year,
+)
 from vesper.kernels.value import max as value_max
 
 
@@ -76,7 +99,8 @@ def backup_plan_v1(
     checksum: bytes,
     expected: bytes | None = None,
 ) -> Success:
-    """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
+    """Say when the next backup runs, what kind it is, how long it may take and what can be
+    deleted."""
 
     # constraint, line 8: matches(every, "^[0-9]{1,4}[hm]$")
     if not regex_matches(every, "^[0-9]{1,4}[hm]$"):
@@ -116,7 +140,9 @@ def backup_plan_v1(
 
     # step budget, line 53
     budget = value_max(
-        duration_from_minutes(1) if len(spent) == 0 else duration_divide(duration_multiply(duration_sum(spent), 3), checked(len(spent) * 2)),
+        duration_from_minutes(1)
+        if len(spent) == 0
+        else duration_divide(duration_multiply(duration_sum(spent), 3), checked(len(spent) * 2)),
         duration_from_minutes(1),
     )
 
@@ -124,7 +150,14 @@ def backup_plan_v1(
     ends_by = timestamp_add(next_run, budget)
 
     # step stamp, line 55
-    stamp = [timestamp_year(next_run), timestamp_month(next_run), timestamp_day(next_run), timestamp_hour(next_run), timestamp_minute(next_run), timestamp_second(next_run)]
+    stamp = [
+        timestamp_year(next_run),
+        timestamp_month(next_run),
+        timestamp_day(next_run),
+        timestamp_hour(next_run),
+        timestamp_minute(next_run),
+        timestamp_second(next_run),
+    ]
 
     # step fraction, line 56
     fraction = timestamp_microsecond(next_run)
@@ -175,49 +208,40 @@ def backup_plan_v1(
 
     # output message, line 84
     message = text_concat(
-        text_concat(text_concat("a ", enum_text(kind)), " backup at "),
-        timestamp_text(next_run),
+        text_concat(text_concat("a ", enum_text(kind)), " backup at "), timestamp_text(next_run)
     )
 
     # postcondition, line 39: next_run >= last_run AND ends_by >= next_run
     if not (next_run >= last_run and ends_by >= next_run):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"next_run": next_run, "last_run": last_run, "ends_by": ends_by},
+            "postcondition", 0, {"next_run": next_run, "last_run": last_run, "ends_by": ends_by}
         )
 
     # postcondition, line 40: warn_at <= ends_by
     if not warn_at <= ends_by:
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"warn_at": warn_at, "ends_by": ends_by},
-        )
+        raise ContractBroken("postcondition", 1, {"warn_at": warn_at, "ends_by": ends_by})
 
     # postcondition, line 41: delete_before < next_run
     if not delete_before < next_run:
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"delete_before": delete_before, "next_run": next_run},
+            "postcondition", 2, {"delete_before": delete_before, "next_run": next_run}
         )
 
-    # postcondition, line 42: kind != full OR weekday_number(to_date(next_run)) == 7 OR day(next_run) == 1 OR last_kind == skipped
-    if not (kind != "full" or date_weekday_number(timestamp_to_date(next_run)) == 7 or timestamp_day(next_run) == 1 or last_kind == "skipped"):
+    # postcondition, line 42: kind != full OR weekday_number(to_date(next_run)) == 7 OR
+    #   day(next_run) == 1 OR last_kind == skipped
+    if not (
+        kind != "full"
+        or date_weekday_number(timestamp_to_date(next_run)) == 7
+        or timestamp_day(next_run) == 1
+        or last_kind == "skipped"
+    ):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"kind": kind, "next_run": next_run, "last_kind": last_kind},
+            "postcondition", 3, {"kind": kind, "next_run": next_run, "last_kind": last_kind}
         )
 
     # postcondition, line 43: from_epoch_microseconds(micros) == next_run
-    if not timestamp_from_epoch_microseconds(micros) == next_run:
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"micros": micros, "next_run": next_run},
-        )
+    if timestamp_from_epoch_microseconds(micros) != next_run:
+        raise ContractBroken("postcondition", 4, {"micros": micros, "next_run": next_run})
 
     return {
         "next_run": next_run,
@@ -234,3 +258,128 @@ def backup_plan_v1(
         "micros": micros,
         "message": message,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "last_run": "timestamp",
+        "last_label": "string",
+        "every": "string",
+        "delay": "duration",
+        "took_ms": "array<integer>",
+        "keep_months": "integer",
+        "no_work_on": "array<date>",
+        "last_kind": "enum[full, changes, skipped]",
+        "checksum": "bytes",
+        "expected": "optional<bytes>",
+    },
+    {"every": "24h", "delay": timedelta(days=0), "keep_months": 3},
+)
+RUN: Final = undecorated(backup_plan_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            6
+            + ("every" in inputs)
+            + ("delay" in inputs)
+            + ("keep_months" in inputs)
+            + ("expected" in inputs)
+        ):
+            raise NotPlain
+        last_run = inputs["last_run"]
+        last_run = read_value("timestamp", last_run)
+        last_label = inputs["last_label"]
+        if (
+            type(last_label) is not str
+            or not (is_ascii(last_label) or is_text(last_label))
+            or len(last_label) > MAX_TEXT
+        ):
+            raise NotPlain
+        every = inputs["every"] if "every" in inputs else "24h"
+        if (
+            type(every) is not str
+            or not (is_ascii(every) or is_text(every))
+            or len(every) > MAX_TEXT
+        ):
+            raise NotPlain
+        delay = inputs["delay"] if "delay" in inputs else timedelta(days=0)
+        delay = read_value("duration", delay)
+        took_ms = inputs["took_ms"]
+        if type(took_ms) is not list or len(took_ms) > MAX_ENTRIES:
+            raise NotPlain
+        took_ms = [read_integer(item) for item in took_ms]
+        keep_months = inputs["keep_months"] if "keep_months" in inputs else 3
+        if type(keep_months) is not int or not MIN_INTEGER <= keep_months <= MAX_INTEGER:
+            raise NotPlain
+        no_work_on = inputs["no_work_on"]
+        no_work_on = read_value("array<date>", no_work_on)
+        last_kind = inputs["last_kind"]
+        if type(last_kind) is not str or last_kind not in {"full", "changes", "skipped"}:
+            raise NotPlain
+        checksum = inputs["checksum"]
+        checksum = read_value("bytes", checksum)
+        expected = inputs["expected"] if "expected" in inputs else None
+        expected = None if expected is None else read_value("bytes", expected)
+    except NOT_PLAIN:
+        (
+            last_run,
+            last_label,
+            every,
+            delay,
+            took_ms,
+            keep_months,
+            no_work_on,
+            last_kind,
+            checksum,
+            expected,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(
+        last_run=last_run,
+        last_label=last_label,
+        every=every,
+        delay=delay,
+        took_ms=took_ms,
+        keep_months=keep_months,
+        no_work_on=no_work_on,
+        last_kind=last_kind,
+        checksum=checksum,
+        expected=expected,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/backup_plan_v1.vsp",
+    lines={
+        107: 8, 111: 11, 115: 11, 119: 35, 123: 36, 127: 37, 130: 48, 133: 49, 139: 52, 143: 53,
+        145: 53, 146: 53, 150: 54, 166: 57, 167: 57, 168: 57, 172: 58, 175: 60, 192: 77, 195: 79,
+        210: 84, 211: 84, 216: 39, 222: 40, 226: 41, 238: 42, 243: 43, 244: 43,
+    },
+    clauses={
+        "constraint": [
+            'matches(every, "^[0-9]{1,4}[hm]$")',
+            "keep_months >= 1",
+            "keep_months <= 120",
+        ],
+        "precondition": [
+            "year(last_run) >= 1970 AND year(last_run) < 3000",
+            "delay >= duration('0s') AND delay < duration('1h')",
+            "FORALL ms IN took_ms SATISFIES ms >= 0 AND ms <= 86400000",
+        ],
+        "postcondition": [
+            "next_run >= last_run AND ends_by >= next_run",
+            "warn_at <= ends_by",
+            "delete_before < next_run",
+            "kind != full OR weekday_number(to_date(next_run)) == 7 OR day(next_run) == 1 OR last_kind == skipped",
+            "from_epoch_microseconds(micros) == next_run",
+        ],
+    },
+)  # fmt: skip

@@ -1,46 +1,66 @@
 # AUTO-GENERATED - DO NOT EDIT
 # basket_rules_v1, from nodes/shop/basket_rules_v1.vsp
 # semantic hash d271e04281d856bfc49bc3026f923a5adfdb0e8d7b3795541320bf3ad17738db
-"""Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+"""Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs
+together."""
 
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import chunks as array_chunks
-from vesper.kernels.array import contains as array_contains
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import index_of as array_index_of
-from vesper.kernels.array import max as array_max
-from vesper.kernels.array import replace_at as array_replace_at
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import sum as integer_sum
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import keys as map_keys
-from vesper.kernels.map import merge as map_merge
-from vesper.kernels.map import put as map_put
-from vesper.kernels.map import remove as map_remove
-from vesper.kernels.map import values as map_values
+from vesper.kernels.array import (
+    append as array_append,
+    chunks as array_chunks,
+    contains as array_contains,
+    first as array_first,
+    flatten as array_flatten,
+    index_of as array_index_of,
+    max as array_max,
+    replace_at as array_replace_at,
+    reverse as array_reverse,
+    sort as array_sort,
+)
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_member,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.integer import checked, sum as integer_sum, text as integer_text
+from vesper.kernels.map import (
+    at as map_at,
+    contains as map_contains,
+    entries_of,
+    get as map_get,
+    keys as map_keys,
+    map_of,
+    merge as map_merge,
+    put as map_put,
+    remove as map_remove,
+    values as map_values,
+)
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.set import contains as set_contains
-from vesper.kernels.set import difference as set_difference
-from vesper.kernels.set import intersection as set_intersection
-from vesper.kernels.set import is_disjoint as set_is_disjoint
-from vesper.kernels.set import is_subset as set_is_subset
-from vesper.kernels.set import put as set_put
-from vesper.kernels.set import remove as set_remove
-from vesper.kernels.set import to_array as set_to_array
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import join as text_join
+from vesper.kernels.set import (
+    contains as set_contains,
+    difference as set_difference,
+    intersection as set_intersection,
+    is_disjoint as set_is_disjoint,
+    is_subset as set_is_subset,
+    put as set_put,
+    remove as set_remove,
+    to_array as set_to_array,
+)
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Change(TypedDict):
@@ -63,7 +83,10 @@ class Success(TypedDict):
     log: list[str]
 
 
-SETS_OF: Final[dict[str, frozenset[str]]] = {"camera": frozenset({"battery", "strap"}), "tent": frozenset({"pegs"})}
+SETS_OF: Final[dict[str, frozenset[str]]] = {
+    "camera": frozenset({"battery", "strap"}),
+    "tent": frozenset({"pegs"}),
+}
 SPENT: Final[frozenset[str]] = frozenset({"WELCOME"})
 
 
@@ -78,7 +101,8 @@ def basket_rules_v1(
     coupons: frozenset[str] = frozenset(),
     voucher: str | None = None,
 ) -> Success:
-    """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs together."""
+    """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs
+    together."""
 
     # constraint, line 11: qty >= 1
     if not (change is None or change["qty"] >= 1):
@@ -107,7 +131,10 @@ def basket_rules_v1(
         asked = map_put(
             basket,
             change["sku"],
-            checked([0 if value is None else value for value in [map_get(basket, change["sku"])]][0] + change["qty"]),
+            checked(
+                [0 if value is None else value for value in [map_get(basket, change["sku"])]][0]
+                + change["qty"]
+            ),
         )
     elif change["action"] == "take_out":
         asked = map_remove(basket, change["sku"])
@@ -118,13 +145,13 @@ def basket_rules_v1(
     refused = set_intersection(frozenset(map_keys(asked)), banned)
 
     # step allowed, line 60
-    allowed = map_of(
-        (sku, qty) for sku, qty in entries_of(asked) if not set_contains(refused, sku)
-    )
+    allowed = map_of((sku, qty) for sku, qty in entries_of(asked) if not set_contains(refused, sku))
 
     # step given, line 61
     given = frozenset(
-        gift for sku, gift in entries_of(gift_for) if map_contains(allowed, sku) and not gift in banned
+        gift
+        for sku, gift in entries_of(gift_for)
+        if map_contains(allowed, sku) and gift not in banned
     )
 
     # step gifts, line 62
@@ -140,7 +167,13 @@ def basket_rules_v1(
 
     # step wanted, line 66
     wanted = frozenset(
-        array_flatten([set_to_array(map_at(SETS_OF, sku)) for sku in map_keys(SETS_OF) if map_contains(new_basket, sku)]),
+        array_flatten(
+            [
+                set_to_array(map_at(SETS_OF, sku))
+                for sku in map_keys(SETS_OF)
+                if map_contains(new_basket, sku)
+            ]
+        )
     )
 
     # step missing, line 67
@@ -148,9 +181,7 @@ def basket_rules_v1(
 
     # step rights, line 68
     rights: frozenset[Literal["adult", "member", "staff"]] = (
-        set_put(customer, "member")
-        if set_contains(customer, "staff")
-        else customer
+        set_put(customer, "member") if set_contains(customer, "staff") else customer
     )
 
     # step usable, line 69
@@ -158,19 +189,14 @@ def basket_rules_v1(
 
     # step codes, line 70
     codes = array_sort(
-        set_to_array(usable if voucher is None else set_put(usable, voucher)),
-        "descending",
+        set_to_array(usable if voucher is None else set_put(usable, voucher)), "descending"
     )
 
     # step pieces, line 71
     pieces = integer_sum(map_values(new_basket))
 
     # step most, line 72
-    most = [
-        sku
-        for sku, qty in entries_of(new_basket)
-        if qty == array_max(map_values(new_basket))
-    ]
+    most = [sku for sku, qty in entries_of(new_basket) if qty == array_max(map_values(new_basket))]
 
     # step lines, line 73
     lines = [
@@ -181,7 +207,7 @@ def basket_rules_v1(
     # output coupons, line 82
     coupons_: list[str] = (
         array_replace_at(codes, optional_require(array_index_of(codes, "STAFF")), "(staff only)")
-        if len(codes) > 0 and array_contains(codes, "STAFF") and not "staff" in customer
+        if len(codes) > 0 and array_contains(codes, "STAFF") and "staff" not in customer
         else codes
     )
 
@@ -197,44 +223,30 @@ def basket_rules_v1(
     # output log, line 87
     log: list[str] = array_append(
         array_reverse(lines),
-        text_concat("missing: ", text_join(set_to_array(missing), ", ")) if len(missing) > 0 else "complete",
+        text_concat("missing: ", text_join(set_to_array(missing), ", "))
+        if len(missing) > 0
+        else "complete",
     )
 
     # postcondition, line 45: is_disjoint(to_set(keys(output.basket)), banned)
     if not set_is_disjoint(frozenset(map_keys(new_basket)), banned):
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"basket": new_basket, "banned": banned},
-        )
+        raise ContractBroken("postcondition", 0, {"basket": new_basket, "banned": banned})
 
     # postcondition, line 46: FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)
     if not all(map_contains(new_basket, gift) for gift in map_keys(gifts)):
         raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
-    if not is_empty == (len(new_basket) == 0):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"is_empty": is_empty, "basket": new_basket},
-        )
+    if is_empty != (len(new_basket) == 0):
+        raise ContractBroken("postcondition", 2, {"is_empty": is_empty, "basket": new_basket})
 
     # postcondition, line 48: NOT is_empty => largest IS NOT NULL
-    if not (not not is_empty or largest_ is not None):
-        raise ContractBroken(
-            "postcondition",
-            3,
-            {"is_empty": is_empty, "largest": largest_},
-        )
+    if not (is_empty or largest_ is not None):
+        raise ContractBroken("postcondition", 3, {"is_empty": is_empty, "largest": largest_})
 
     # postcondition, line 49: is_subset(customer, rights)
     if not set_is_subset(customer, rights):
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"customer": customer, "rights": rights},
-        )
+        raise ContractBroken("postcondition", 4, {"customer": customer, "rights": rights})
 
     return {
         "basket": new_basket,
@@ -249,3 +261,109 @@ def basket_rules_v1(
         "pages": pages,
         "log": log,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "basket": "map<string, integer>",
+        "change": "optional<{action: enum[add, take_out, replace_with], sku: string, qty: integer}>",
+        "gift_for": "map<string, string>",
+        "banned": "set<string>",
+        "customer": "set<enum[adult, member, staff]>",
+        "coupons": "set<string>",
+        "voucher": "optional<string>",
+    },
+    {"coupons": frozenset()},
+)
+RUN: Final = undecorated(basket_rules_v1)
+
+
+def read_change(given: Any) -> Change:
+    """A Change whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    action = read_member(given["action"], ("add", "take_out", "replace_with"))
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    return {"action": action, "sku": sku, "qty": qty}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("change" in inputs) + ("coupons" in inputs) + ("voucher" in inputs):
+            raise NotPlain
+        basket = inputs["basket"]
+        basket = read_value("map<string, integer>", basket)
+        change = inputs["change"] if "change" in inputs else None
+        change = None if change is None else read_change(change)
+        gift_for = inputs["gift_for"]
+        gift_for = read_value("map<string, string>", gift_for)
+        banned = inputs["banned"]
+        banned = read_value("set<string>", banned)
+        customer = inputs["customer"]
+        customer = read_value("set<enum[adult, member, staff]>", customer)
+        coupons = inputs["coupons"] if "coupons" in inputs else frozenset()
+        coupons = read_value("set<string>", coupons)
+        voucher = inputs["voucher"] if "voucher" in inputs else None
+        if voucher is not None:
+            if (
+                type(voucher) is not str
+                or not (is_ascii(voucher) or is_text(voucher))
+                or len(voucher) > MAX_TEXT
+            ):
+                raise NotPlain
+    except NOT_PLAIN:
+        basket, change, gift_for, banned, customer, coupons, voucher = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(
+        basket=basket,
+        change=change,
+        gift_for=gift_for,
+        banned=banned,
+        customer=customer,
+        coupons=coupons,
+        voucher=voucher,
+    ))
+
+
+SOURCE: Final = Source(
+    "nodes/shop/basket_rules_v1.vsp",
+    lines={
+        109: 11, 113: 11, 117: 11, 121: 42, 125: 43, 131: 56, 134: 56, 142: 58, 148: 60, 158: 62,
+        161: 64, 162: 64, 166: 65, 170: 66, 172: 66, 184: 68, 192: 70, 196: 71, 199: 72, 203: 73,
+        209: 82, 221: 86, 224: 87, 226: 87, 233: 45, 237: 46, 241: 47, 245: 48, 249: 49,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 1",
+            "qty <= 99",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN basket SATISFIES qty > 0",
+            "length(basket) <= 200",
+        ],
+        "postcondition": [
+            "is_disjoint(to_set(keys(output.basket)), banned)",
+            "FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)",
+            "is_empty == (length(output.basket) == 0)",
+            "NOT is_empty => largest IS NOT NULL",
+            "is_subset(customer, rights)",
+        ],
+    },
+)  # fmt: skip

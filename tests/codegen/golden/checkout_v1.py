@@ -1,29 +1,20 @@
 # AUTO-GENERATED - DO NOT EDIT
 # checkout_v1, from nodes/orders/checkout_v1.vsp
-# semantic hash 6762c52de8aaec5f5d47b6033e10b3985b1e7fa4b2c5d9cd763ce14d51a2ff1f
+# semantic hash 1681ccaa3b7c808aa84a713474322699ee632a0e1c18eea999b30095fc34ac1f
 """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    call_node,
-    code_of,
-    counted,
-    exact_steps,
-    path,
-)
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import put as map_put
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.map import get as map_get, put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 from .order_pricing_v1 import order_pricing_v1
 from .payment_decision_v1 import payment_decision_v1
@@ -34,7 +25,13 @@ from .stock_reservation_v1 import stock_reservation_v1
 D_0: Final = Decimal("0")
 
 
-class Record(TypedDict):
+class PriceRow(TypedDict):
+    qty: int
+    unit_price: Decimal
+    category: str
+
+
+class Price(TypedDict):
     subtotal: Decimal
     discount: Decimal
     tax: Decimal
@@ -42,28 +39,24 @@ class Record(TypedDict):
     total: Decimal
 
 
-class Record_(TypedDict):
+class Judged(TypedDict):
     decision: Literal["approve", "review", "decline"]
     fee: Decimal
     risk: int
     new_balance: Decimal
 
 
-class Record__(TypedDict):
+class Reservation(TypedDict):
     reserved: int
     left: int
     is_repeat: bool
 
 
-class Record___(TypedDict):
+class Reserved(TypedDict):
     pieces: dict[str, int]
 
 
-class Record____(TypedDict):
-    released: int
-
-
-class Record_____(TypedDict):
+class Paid(TypedDict):
     transaction_id: str
     status: Literal["completed", "pending"]
     amount_charged: Decimal
@@ -87,11 +80,9 @@ class Success(TypedDict):
 
 def check_postconditions(*, outcome: Literal["paid", "review"], transaction_id: str | None) -> None:
     # postcondition, line 36: outcome == paid => transaction_id IS NOT NULL
-    if not (not outcome == "paid" or transaction_id is not None):
+    if not (outcome != "paid" or transaction_id is not None):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"outcome": outcome, "transaction_id": transaction_id},
+            "postcondition", 0, {"outcome": outcome, "transaction_id": transaction_id}
         )
 
 
@@ -106,7 +97,8 @@ def checkout_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is undone."""
+    """Price a basket, reserve it, judge the payment and take it; what comes to nothing is
+    undone."""
 
     # constraint, line 17: length(order_id) > 0
     if not len(order_id) > 0:
@@ -133,7 +125,7 @@ def checkout_v1(
         raise ContractBroken("constraint", 5, {"basket": basket})
 
     # constraint, line 21: length(country) == 2
-    if not len(country) == 2:
+    if len(country) != 2:
         raise ContractBroken("constraint", 6, {"country": country})
 
     # constraint, line 22: user_age_days >= 0
@@ -142,34 +134,34 @@ def checkout_v1(
 
     # validation_1, line 43
     if not len(basket) > 0:
-        raise DeclaredError({
-            "error_code": "empty_basket",
-            "message": "there is nothing in the basket",
-        })
+        raise DeclaredError(
+            {"error_code": "empty_basket", "message": "there is nothing in the basket"}
+        )
 
     # step price, line 46
     try:
-        price: Record = yield from call_node(
+        price: Price = yield from call_node(
             "price",
             order_pricing_v1,
             now,
-            items=[{"qty": line["qty"], "unit_price": line["unit_price"], "category": line["category"]} for line in basket],
+            items=[
+                PriceRow(qty=line["qty"], unit_price=line["unit_price"], category=line["category"])
+                for line in basket
+            ],
         )
     except FAILURES as failure:
-        if code_of(failure) == "contract_broken":
-            raise DeclaredError({
-                "error_code": "no_price",
-                "message": "something in the basket has no price",
-            })
-        else:
+        if code_of(failure) != "contract_broken":
             raise
+        raise DeclaredError(
+            {"error_code": "no_price", "message": "something in the basket has no price"}
+        ) from failure
 
     # step total, line 55
     total = decimal_round(price["total"], 2, "half_even")
 
     # step judged, line 59
     try:
-        judged: Record_ = yield from call_node(
+        judged: Judged = yield from call_node(
             "judged",
             payment_decision_v1,
             now,
@@ -180,21 +172,20 @@ def checkout_v1(
             user_age_days=user_age_days,
         )
     except FAILURES as failure:
-        if code_of(failure) == "contract_broken":
-            judged = {
-                "decision": "decline",
-                "fee": D_0,
-                "risk": 100,
-                "new_balance": balance,
-            }
-        else:
+        if code_of(failure) != "contract_broken":
             raise
+        judged = Judged(decision="decline", fee=D_0, risk=100, new_balance=balance)
 
     # raise_2, line 66
     if judged["decision"] == "decline":
-        message = text_concat(
-            text_concat(text_concat("a payment of ", decimal_text(total)), " is declined, at a risk of "),
-            integer_text(judged["risk"]),
+        message = text_join(
+            [
+                "a payment of ",
+                decimal_text(total),
+                " is declined, at a risk of ",
+                integer_text(judged["risk"]),
+            ],
+            "",
         )
 
         raise DeclaredError({"error_code": "declined", "message": message})
@@ -207,7 +198,7 @@ def checkout_v1(
             iterations = counted(iterations, 1000000)
 
             # step reservation, line 76
-            reservation: Record__ = yield from call_node(
+            reservation: Reservation = yield from call_node(
                 path("reservation", iterations),
                 stock_reservation_v1,
                 now,
@@ -218,26 +209,28 @@ def checkout_v1(
             pieces = map_put(
                 pieces,
                 line["sku"],
-                checked([0 if value is None else value for value in [map_get(pieces, line["sku"])]][0] + reservation["reserved"]),
+                checked(
+                    [0 if value is None else value for value in [map_get(pieces, line["sku"])]][0]
+                    + reservation["reserved"]
+                ),
             )
-        reserved: Record___ = {"pieces": pieces}
+        reserved = Reserved(pieces=pieces)
     except FAILURES as failure:
         if code_of(failure) in ("unknown_article", "out_of_stock"):
             # step release_part, line 84
-            release_part: Record____ = yield from call_node(
+            yield from call_node(
                 "release_part",
                 stock_release_v1,
                 now,
                 event_id=text_concat("part ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "out_of_stock",
-                "message": "not all of the basket is in stock",
-            })
+            raise DeclaredError(
+                {"error_code": "out_of_stock", "message": "not all of the basket is in stock"}
+            ) from failure
         else:
             # step release_rest, line 91
-            release_rest: Record____ = yield from call_node(
+            yield from call_node(
                 "release_rest",
                 stock_release_v1,
                 now,
@@ -262,7 +255,7 @@ def checkout_v1(
 
     # step paid, line 100
     try:
-        paid: Record_____ = yield from call_node(
+        paid: Paid = yield from call_node(
             "paid",
             payment_handler_v1,
             now,
@@ -274,24 +267,23 @@ def checkout_v1(
     except FAILURES as failure:
         if code_of(failure) == "card_declined":
             # step release_declined, line 107
-            release_declined: Record____ = yield from call_node(
+            yield from call_node(
                 "release_declined",
                 stock_release_v1,
                 now,
                 event_id=text_concat("declined ", order_id),
                 order_id=order_id,
             )
-            raise DeclaredError({
-                "error_code": "card_declined",
-                "message": "the card was declined; nothing is reserved any more",
-            })
+            raise DeclaredError(
+                {
+                    "error_code": "card_declined",
+                    "message": "the card was declined; nothing is reserved any more",
+                }
+            ) from failure
         elif code_of(failure) in ("provider_unavailable", "order_not_pending"):
-            message = text_concat(
-                decimal_text(total),
-                " could not be paid; the basket waits",
-            )
+            message = text_concat(decimal_text(total), " could not be paid; the basket waits")
 
-            raise DeclaredError({"error_code": "payment_failed", "message": message})
+            raise DeclaredError({"error_code": "payment_failed", "message": message}) from failure
         else:
             raise
 
@@ -314,3 +306,48 @@ def checkout_v1(
         "transaction_id": transaction_id,
         "reserved": reserved_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "basket": "array<{sku: string, qty: integer, unit_price: decimal, category: string}>",
+        "balance": "decimal",
+        "country": "string",
+        "user_age_days": "integer",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, basket, balance, country, user_age_days = read_inputs(INPUTS, inputs)
+    return checkout_v1(order_id, user_id, basket, balance, country, user_age_days, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/checkout_v1.vsp",
+    lines={
+        84: 36, 105: 17, 109: 17, 113: 18, 117: 14, 121: 14, 125: 14, 129: 21, 133: 22, 137: 44,
+        143: 46, 155: 53, 160: 57, 164: 59, 181: 68, 191: 68, 198: 72, 201: 76, 209: 80, 212: 80,
+        221: 84, 225: 87, 228: 88, 233: 91, 237: 94, 258: 100, 270: 107, 274: 107, 277: 108,
+        284: 110, 286: 110,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "length(sku) > 0",
+            "qty > 0",
+            "unit_price >= 0",
+            "length(country) == 2",
+            "user_age_days >= 0",
+        ],
+        "postcondition": [
+            "outcome == paid => transaction_id IS NOT NULL",
+        ],
+    },
+)  # fmt: skip

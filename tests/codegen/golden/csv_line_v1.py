@@ -5,34 +5,47 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import get as array_get
-from vesper.kernels.array import range as array_range
+from vesper.kernels.array import (
+    at as array_at,
+    concat as array_concat,
+    get as array_get,
+    range as array_range,
+)
 from vesper.kernels.date import parse as date_parse
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import parse as decimal_parse
+from vesper.kernels.decimal import exact_decimals, exact_entry, parse as decimal_parse
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import rem as integer_rem
+from vesper.kernels.integer import checked, rem as integer_rem
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import contains as text_contains
-from vesper.kernels.text import ends_with as text_ends_with
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import index_of as text_index_of
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import reverse as text_reverse
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import split as text_split
-from vesper.kernels.text import starts_with as text_starts_with
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.text import trim_start as text_trim_start
-from vesper.kernels.text import upper as text_upper
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    contains as text_contains,
+    ends_with as text_ends_with,
+    from_code_point as text_from_code_point,
+    index_of as text_index_of,
+    join as text_join,
+    replace as text_replace,
+    reverse as text_reverse,
+    slice as text_slice,
+    split as text_split,
+    starts_with as text_starts_with,
+    trim as text_trim,
+    trim_start as text_trim_start,
+    upper as text_upper,
+)
 
 
 class Success(TypedDict):
@@ -62,11 +75,11 @@ def csv_line_v1(
         raise ContractBroken("constraint", 1, {"line": line})
 
     # precondition, line 22: rem(length(split(line, '"')), 2) == 1
-    if not integer_rem(len(text_split(line, '"')), 2) == 1:
+    if integer_rem(len(text_split(line, '"')), 2) != 1:
         raise ContractBroken("precondition", 0, {"line": line})
 
     # precondition, line 23: NOT line CONTAINS from_code_point(10)
-    if not not text_contains(line, text_from_code_point(10)):
+    if text_contains(line, text_from_code_point(10)):
         raise ContractBroken("precondition", 1, {"line": line})
 
     # step mark, line 32
@@ -77,7 +90,12 @@ def csv_line_v1(
 
     # step hidden, line 35
     hidden = text_join(
-        [text_replace(array_at(pieces, i), mark_, text_from_code_point(31)) if integer_rem(i, 2) == 0 else array_at(pieces, i) for i in array_range(0, len(pieces), 1)],
+        [
+            text_replace(array_at(pieces, i), mark_, text_from_code_point(31))
+            if integer_rem(i, 2) == 0
+            else array_at(pieces, i)
+            for i in array_range(0, len(pieces), 1)
+        ],
         '"',
     )
 
@@ -89,7 +107,9 @@ def csv_line_v1(
 
     # step fields, line 39
     fields = [
-        text_replace(text_slice(f, 1, len(f) - 1), '""', '"') if len(f) >= 2 and text_starts_with(f, '"') and text_ends_with(f, '"') else f
+        text_replace(text_slice(f, 1, len(f) - 1), '""', '"')
+        if len(f) >= 2 and text_starts_with(f, '"') and text_ends_with(f, '"')
+        else f
         for f in bare
     ]
 
@@ -99,9 +119,7 @@ def csv_line_v1(
 
     # step number, line 41
     number = text_replace(
-        ["" if value is None else value for value in [array_get(fields, 2)]][0],
-        " ",
-        "",
+        ["" if value is None else value for value in [array_get(fields, 2)]][0], " ", ""
     )
 
     # step point, line 42
@@ -113,16 +131,25 @@ def csv_line_v1(
 
     # step booked, line 43
     booked = (
-        date_parse(text_concat(text_concat(text_concat(text_concat(text_slice(day, 6, 9223372036854775807), "-"), text_slice(day, 3, 5)), "-"), text_slice(day, 0, 2)))
+        date_parse(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_concat(text_slice(day, 6, 9223372036854775807), "-"),
+                        text_slice(day, 3, 5),
+                    ),
+                    "-",
+                ),
+                text_slice(day, 0, 2),
+            )
+        )
         if regex_matches(day, "^(0[1-9]|1[0-9]|2[0-8])\\.(0[1-9]|1[0-2])\\.[1-9][0-9]{3}$")
         else None
     )
 
     # step amount, line 47
     amount = (
-        decimal_parse(point)
-        if regex_matches(point, "^-?[0-9]{1,12}([.][0-9]{1,4})?$")
-        else None
+        decimal_parse(point) if regex_matches(point, "^-?[0-9]{1,12}([.][0-9]{1,4})?$") else None
     )
 
     # step note, line 49
@@ -142,7 +169,10 @@ def csv_line_v1(
 
     # step problems, line 52
     problems = array_concat(
-        array_concat(["too few fields"] if len(fields) < 3 else [], [text_concat("no date: ", day)] if booked is None else []),
+        array_concat(
+            ["too few fields"] if len(fields) < 3 else [],
+            [text_concat("no date: ", day)] if booked is None else [],
+        ),
         [text_concat("no amount: ", number)] if amount is None else [],
     )
 
@@ -154,8 +184,7 @@ def csv_line_v1(
 
     # output again, line 65
     again = text_join(
-        [text_concat(text_concat('"', text_replace(f, '"', '""')), '"') for f in fields],
-        mark_,
+        [text_concat(text_concat('"', text_replace(f, '"', '""')), '"') for f in fields], mark_
     )
 
     # postcondition, line 25: length(fields) >= 1
@@ -165,9 +194,7 @@ def csv_line_v1(
     # postcondition, line 26: amount IS NULL OR booked IS NULL => length(problems) > 0
     if not (not (amount is None or booked is None) or len(problems) > 0):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"amount": amount, "booked": booked, "problems": problems},
+            "postcondition", 1, {"amount": amount, "booked": booked, "problems": problems}
         )
 
     # postcondition, line 27: length(problems) <= 3
@@ -183,3 +210,61 @@ def csv_line_v1(
         "problems": problems,
         "again": again,
     }
+
+
+INPUTS: Final = Inputs(
+    {"line": "string", "separator": "enum[';', ',', '|']", "is_german": "boolean"},
+    {"separator": ";", "is_german": True},
+)
+RUN: Final = undecorated(csv_line_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("separator" in inputs) + ("is_german" in inputs):
+            raise NotPlain
+        line = inputs["line"]
+        if type(line) is not str or not (is_ascii(line) or is_text(line)) or len(line) > MAX_TEXT:
+            raise NotPlain
+        separator: Any = inputs["separator"] if "separator" in inputs else ";"
+        if type(separator) is not str or separator not in {";", ",", "|"}:
+            raise NotPlain
+        is_german = inputs["is_german"] if "is_german" in inputs else True
+        if type(is_german) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        line, separator, is_german = read_inputs(INPUTS, inputs)
+    return RUN(line, separator, is_german)
+
+
+SOURCE: Final = Source(
+    "nodes/text/csv_line_v1.vsp",
+    lines={
+        71: 6, 75: 6, 78: 22, 79: 22, 82: 23, 83: 23, 89: 34, 92: 35, 94: 35, 95: 35, 96: 35,
+        97: 35, 103: 36, 110: 39, 121: 41, 127: 42, 129: 42, 134: 45, 135: 45, 136: 45, 137: 45,
+        138: 45, 139: 45, 143: 45, 152: 47, 164: 51, 168: 51, 171: 53, 172: 53, 174: 54, 176: 55,
+        183: 63, 186: 65, 187: 65, 192: 25, 196: 26, 202: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(line) > 0",
+            "length(line) <= 2000",
+        ],
+        "precondition": [
+            "rem(length(split(line, '\"')), 2) == 1",
+            "NOT line CONTAINS from_code_point(10)",
+        ],
+        "postcondition": [
+            "length(fields) >= 1",
+            "amount IS NULL OR booked IS NULL => length(problems) > 0",
+            "length(problems) <= 3",
+        ],
+    },
+)  # fmt: skip

@@ -1,30 +1,31 @@
 # AUTO-GENERATED - DO NOT EDIT
 # dunning_v1, from nodes/payments/dunning_v1.vsp
-# semantic hash 7ce4e1a05f431891c4a4d63f67459d96bc686a2644e4ff440696ad273bb33ce0
+# semantic hash fb55cf2f290b1acd2636bb8f909d3d2a22b0543a7cfecab822bcb117dacb96a6
 """Remind who has not paid - a mail, then letters with fees, then a collection agency."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.json import Json
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.json import Json, from_value as json_from_value, parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_0: Final = Decimal("0")
 D_1_5: Final = Decimal("1.5")
 D_5_00: Final = Decimal("5.00")
 
 
-class Record(TypedDict):
+class Climb(TypedDict):
     days_left: int
     level: int
     fee: Decimal
@@ -43,21 +44,25 @@ DAYS_PER_LEVEL: Final[int] = 14
 FIRST_FEE: Final[Decimal] = D_5_00
 
 
-def check_postconditions(*, due: Decimal, amount: Decimal, fee: Decimal, level: int, sent: Literal["nothing", "mail", "letter", "agency"], sent_at: datetime | None) -> None:
+def check_postconditions(
+    *,
+    due: Decimal,
+    amount: Decimal,
+    fee: Decimal,
+    level: int,
+    sent: Literal["nothing", "mail", "letter", "agency"],
+    sent_at: datetime | None,
+) -> None:
     # postcondition, line 32: due == old(amount) + fee
-    if not due == amount + fee:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"due": due, "amount": amount, "fee": fee},
-        )
+    if due != amount + fee:
+        raise ContractBroken("postcondition", 0, {"due": due, "amount": amount, "fee": fee})
 
     # postcondition, line 33: level <= 4
     if not level <= 4:
         raise ContractBroken("postcondition", 1, {"level": level})
 
     # postcondition, line 34: sent == nothing => sent_at IS NULL
-    if not (not sent == "nothing" or sent_at is None):
+    if not (sent != "nothing" or sent_at is None):
         raise ContractBroken("postcondition", 2, {"sent": sent, "sent_at": sent_at})
 
 
@@ -113,12 +118,7 @@ def dunning_v1(
             )
             if level == 4:
                 break
-        climb: Record = {
-            "days_left": days_left,
-            "level": level,
-            "fee": fee,
-            "next_fee": next_fee,
-        }
+        climb = Climb(days_left=days_left, level=level, fee=fee, next_fee=next_fee)
 
         # return_1, line 53
         if climb["level"] == 0:
@@ -126,15 +126,11 @@ def dunning_v1(
             fee = D_0
             sent: Literal["nothing", "mail", "letter", "agency"] = "nothing"
             sent_at: datetime | None = None
-            check_postconditions(due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at)
+            check_postconditions(
+                due=amount, amount=amount, fee=fee, level=level, sent=sent, sent_at=sent_at
+            )
 
-            return {
-                "level": level,
-                "fee": fee,
-                "due": amount,
-                "sent": sent,
-                "sent_at": sent_at,
-            }
+            return {"level": level, "fee": fee, "due": amount, "sent": sent, "sent_at": sent_at}
 
         # step due, line 57
         due = amount + climb["fee"]
@@ -150,14 +146,12 @@ def dunning_v1(
                 message = text_concat("nobody to remind of ", invoice_id)
                 invoice: str | None = invoice_id
 
-                raise DeclaredError({
-                    "error_code": "no_address",
-                    "message": message,
-                    "invoice": invoice,
-                })
+                raise DeclaredError(
+                    {"error_code": "no_address", "message": message, "invoice": invoice}
+                )
 
             # step send_mail, line 71
-            send_mail: Json = yield Request(
+            yield Request(
                 "send_mail",
                 "http_request",
                 "keyed",
@@ -165,7 +159,24 @@ def dunning_v1(
                 key=event_id,
                 arguments={
                     "endpoint": "/v2/messages",
-                    "body": json_from_value({"to": email, "text": text_concat(text_concat(text_concat(text_concat(text_concat(text_concat("Invoice ", invoice_id), " over "), decimal_text(amount)), " is open for "), integer_text(days_overdue)), " days.")}, "{to: string, text: string}"),
+                    "body": json_from_value(
+                        {
+                            "to": email,
+                            "text": text_join(
+                                [
+                                    "Invoice ",
+                                    invoice_id,
+                                    " over ",
+                                    decimal_text(amount),
+                                    " is open for ",
+                                    integer_text(days_overdue),
+                                    " days.",
+                                ],
+                                "",
+                            ),
+                        },
+                        "{to: string, text: string}",
+                    ),
                 },
             )
             sent_ = "mail"
@@ -174,14 +185,37 @@ def dunning_v1(
             choice: Literal["nothing", "mail", "letter", "agency"]
             if climb["level"] < 4:
                 # step print, line 87
-                print: Json = yield Request(
+                yield Request(
                     "print",
                     "http_request",
                     "probe",
                     {"provider": "printer", "method": "POST"},
                     {
-                        "endpoint": text_concat(text_concat(text_concat("/letters/", text_percent_encode(invoice_id)), "/"), text_percent_encode(integer_text(climb["level"]))),
-                        "body": json_from_value({"text": text_concat(text_concat(text_concat(text_concat("You owe us ", decimal_text(due)), ", "), decimal_text(climb["fee"])), " of it for our trouble."), "level": climb["level"]}, "{text: string, level: integer}"),
+                        "endpoint": text_join(
+                            [
+                                "/letters/",
+                                text_percent_encode(invoice_id),
+                                "/",
+                                text_percent_encode(integer_text(climb["level"])),
+                            ],
+                            "",
+                        ),
+                        "body": json_from_value(
+                            {
+                                "text": text_join(
+                                    [
+                                        "You owe us ",
+                                        decimal_text(due),
+                                        ", ",
+                                        decimal_text(climb["fee"]),
+                                        " of it for our trouble.",
+                                    ],
+                                    "",
+                                ),
+                                "level": climb["level"],
+                            },
+                            "{text: string, level: integer}",
+                        ),
                     },
                 )
                 choice = "letter"
@@ -195,29 +229,77 @@ def dunning_v1(
                         {"provider": "agency", "method": "POST"},
                         {
                             "endpoint": "/cases",
-                            "body": json_from_value({"invoice": invoice_id, "amount": due}, "{invoice: string, amount: decimal}"),
+                            "body": json_from_value(
+                                {"invoice": invoice_id, "amount": due},
+                                "{invoice: string, amount: decimal}",
+                            ),
                         },
                     )
                 except FAILURES as failure:
-                    if code_of(failure) == "http_409":
-                        hand_over = json_parse("null")
-                    else:
+                    if code_of(failure) != "http_409":
                         raise
+                    hand_over = json_parse("null")
                 choice = "agency"
             sent_ = choice
-        level = climb["level"]
-        fee = climb["fee"]
-        sent_at = asked_at
-        check_postconditions(due=due, amount=amount, fee=fee, level=level, sent=sent_, sent_at=sent_at)
 
-        return {
-            "level": level,
-            "fee": fee,
-            "due": due,
-            "sent": sent_,
-            "sent_at": sent_at,
-        }
+        # output level, line 111
+        level = climb["level"]
+
+        # output fee, line 111
+        fee = climb["fee"]
+
+        # output sent_at, line 111
+        sent_at = asked_at
+        check_postconditions(
+            due=due, amount=amount, fee=fee, level=level, sent=sent_, sent_at=sent_at
+        )
+
+        return {"level": level, "fee": fee, "due": due, "sent": sent_, "sent_at": sent_at}
     except FAILURES as failure:
-        if code_of(failure) not in ("loop_limit",):
+        code: Literal["loop_limit"] | None = one_of(code_of(failure), ("loop_limit",))
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure), "invoice": None}) from failure
+        raise DeclaredError({"error_code": code, "message": code, "invoice": None}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "invoice_id": "string",
+        "amount": "decimal",
+        "days_overdue": "integer",
+        "email": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, invoice_id, amount, days_overdue, email = read_inputs(INPUTS, inputs)
+    return dunning_v1(event_id, invoice_id, amount, days_overdue, email, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/dunning_v1.vsp",
+    lines={
+        57: 32, 58: 32, 62: 33, 66: 34, 83: 8, 87: 9, 91: 9, 95: 10, 99: 11, 103: 11, 112: 39,
+        114: 47, 115: 48, 116: 49, 117: 50, 136: 59, 139: 61, 146: 70, 149: 70, 154: 71, 162: 76,
+        165: 76, 188: 87, 194: 91, 197: 91, 199: 91, 203: 92, 205: 92, 225: 97, 232: 102, 241: 106,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(invoice_id) > 0",
+            "length(invoice_id) <= 64",
+            "amount > 0",
+            "days_overdue >= 0",
+            "days_overdue <= 3650",
+        ],
+        "postcondition": [
+            "due == old(amount) + fee",
+            "level <= 4",
+            "sent == nothing => sent_at IS NULL",
+        ],
+    },
+)  # fmt: skip

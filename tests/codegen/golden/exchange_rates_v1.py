@@ -1,34 +1,31 @@
 # AUTO-GENERATED - DO NOT EDIT
 # exchange_rates_v1, from nodes/finance/exchange_rates_v1.vsp
-# semantic hash 237e669bf60b27a1d0b021762642743c2cd8c72479a1540ae287cc283624f5c4
-"""The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+# semantic hash a4328c0d6a6d32e88e2997b46cb54bb3a777093b23548e5a2499ec5204cc2efb
+"""The rate between two currencies, from the cache, the bank or, when the bank is away, the last
+known one."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.decimal import round as decimal_round, text as decimal_text, unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
-)
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.raised import DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_MINUS_1: Final = Decimal("-1")
 D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
 
 
-class Record(TypedDict):
+class Answer(TypedDict):
     rate: Decimal
 
 
@@ -46,25 +43,22 @@ def exchange_rates_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """The rate between two currencies, from the cache, the bank or, when the bank is away, the last known one."""
+    """The rate between two currencies, from the cache, the bank or, when the bank is away, the last
+    known one."""
 
     # return_1, line 26
     if base == quote:
         return {"rate": D_1, "converted": amount, "source": "same"}
 
     # step pair, line 30
-    pair = text_concat(text_concat(enum_text(base), "/"), enum_text(quote))
+    pair = text_join([enum_text(base), "/", enum_text(quote)], "")
 
     # step cached, line 34
     try:
         cached: Decimal | None = yield Request(
-            "cached",
-            "cache_get",
-            "read",
-            {"cache": "rates"},
-            {"key": pair},
+            "cached", "cache_get", "read", {"cache": "rates"}, {"key": pair}
         )
-    except FAILURES as failure:
+    except FAILURES:
         cached = None
 
     # return_2, line 43
@@ -76,13 +70,21 @@ def exchange_rates_v1(
 
     # step answer, line 48
     try:
-        answer: Record = yield Request(
+        answer: Answer = yield Request(
             "answer",
             "http_request",
             "read",
             {"provider": "bank", "method": "GET"},
             {
-                "endpoint": text_concat(text_concat(text_concat("/rates/", text_percent_encode(enum_text(base))), "/"), text_percent_encode(enum_text(quote))),
+                "endpoint": text_join(
+                    [
+                        "/rates/",
+                        text_percent_encode(enum_text(base)),
+                        "/",
+                        text_percent_encode(enum_text(quote)),
+                    ],
+                    "",
+                ),
                 "query": {"places": 6},
             },
         )
@@ -90,8 +92,11 @@ def exchange_rates_v1(
         if code_of(failure) == "http_404":
             message = text_concat("the bank has no rate for ", pair)
 
-            raise DeclaredError({"error_code": "no_rate", "message": message})
-        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
+            raise DeclaredError({"error_code": "no_rate", "message": message}) from failure
+        elif (
+            code_of(failure) in ("timeout", "unavailable")
+            or http_class(code_of(failure)) == "http_5xx"
+        ):
             # step noted, line 61
             try:
                 noted: Decimal = yield Request(
@@ -106,28 +111,23 @@ def exchange_rates_v1(
                     {"bind": {"pair": pair}},
                 )
             except FAILURES as failure_:
-                if code_of(failure_) == "not_found":
-                    message = text_concat(
-                        "the bank is away, and there never was a rate for ",
-                        pair,
-                    )
-
-                    raise DeclaredError({"error_code": "no_rate", "message": message})
-                else:
+                if code_of(failure_) != "not_found":
                     raise
+                message = text_concat("the bank is away, and there never was a rate for ", pair)
+
+                raise DeclaredError({"error_code": "no_rate", "message": message}) from failure_
             converted = decimal_round(unsigned_zero(amount * noted), 2, "half_even")
 
             return {"rate": noted, "converted": converted, "source": "last_known"}
         elif code_of(failure) == "bad_response":
-            answer = {"rate": D_MINUS_1}
+            answer = Answer(rate=D_MINUS_1)
         else:
             raise
 
     # validation_3, line 75
     if not answer["rate"] > D_0:
-        message = text_concat(
-            text_concat(text_concat("the bank's rate for ", pair), " is "),
-            decimal_text(answer["rate"]),
+        message = text_join(
+            ["the bank's rate for ", pair, " is ", decimal_text(answer["rate"])], ""
         )
 
         raise DeclaredError({"error_code": "bad_rate", "message": message})
@@ -141,7 +141,7 @@ def exchange_rates_v1(
             {"cache": "rates", "ttl_us": "600000000"},
             {"key": pair, "value": answer["rate"]},
         )
-    except FAILURES as failure:
+    except FAILURES:
         remember = False
 
     # step write_down, line 88
@@ -167,3 +167,24 @@ def exchange_rates_v1(
     converted = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
 
     return {"rate": rate, "converted": converted, "source": "bank"}
+
+
+INPUTS: Final = Inputs(
+    {"base": "enum[EUR, USD, GBP, CHF]", "quote": "enum[EUR, USD, GBP, CHF]", "amount": "decimal"},
+    {"amount": D_1},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    base, quote, amount = read_inputs(INPUTS, inputs)
+    return exchange_rates_v1(base, quote, amount, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/exchange_rates_v1.vsp",
+    lines={
+        54: 32, 58: 34, 67: 46, 73: 48, 79: 52, 82: 52, 84: 52, 93: 58, 95: 58, 102: 61, 116: 68,
+        118: 68, 119: 70, 129: 76, 133: 76, 137: 78, 150: 88, 167: 96,
+    },
+)  # fmt: skip

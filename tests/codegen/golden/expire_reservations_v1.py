@@ -4,20 +4,13 @@
 """Give back what was reserved and never bought."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    counted,
-    exact_steps,
-    keep,
-    path,
-)
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, keep, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 
 class Old(TypedDict):
@@ -26,7 +19,7 @@ class Old(TypedDict):
     pieces: int
 
 
-class Record(TypedDict):
+class Work(TypedDict):
     released: int
     lost: int
     collected: list[str]
@@ -99,7 +92,7 @@ def expire_reservations_v1(
                         "id": row["reservation_id"],
                         "set_state": "expired",
                         "set_closed_at": now,
-                    },
+                    }
                 },
             )
 
@@ -118,21 +111,20 @@ def expire_reservations_v1(
                         {"bind": {"pieces": row["pieces"], "sku": row["sku"]}},
                     )
                 except FAILURES as failure:
-                    if code_of(failure) == "conflict":
-                        # step reopen, line 61
-                        reopen: int = yield Request(
-                            path("reopen", iterations),
-                            "database_write",
-                            "txn",
-                            {
-                                "database": "main",
-                                "sql": "UPDATE reservations SET state = :set_state WHERE reservation_id = :id",
-                            },
-                            {"bind": {"id": row["reservation_id"], "set_state": "open"}},
-                        )
-                        give_back = 0
-                    else:
+                    if code_of(failure) != "conflict":
                         raise
+                    # step reopen, line 61
+                    yield Request(
+                        path("reopen", iterations),
+                        "database_write",
+                        "txn",
+                        {
+                            "database": "main",
+                            "sql": "UPDATE reservations SET state = :set_state WHERE reservation_id = :id",
+                        },
+                        {"bind": {"id": row["reservation_id"], "set_state": "open"}},
+                    )
+                    give_back = 0
             else:
                 give_back = None
             keep(collected, "" if give_back is None or give_back == 0 else row["sku"])
@@ -142,12 +134,11 @@ def expire_reservations_v1(
             )
             if lost > max_lost:
                 break
-        work: Record = {"released": released, "lost": lost, "collected": collected}
+        work = Work(released=released, lost=lost, collected=collected)
     except FAILURES as failure:
-        if code_of(failure) in ("timeout", "unavailable"):
-            work = {"released": 0, "lost": 0, "collected": []}
-        else:
+        if code_of(failure) not in ("timeout", "unavailable"):
             raise
+        work = Work(released=0, lost=0, collected=[])
 
     # output released, line 79
     released = work["released"]
@@ -170,3 +161,35 @@ def expire_reservations_v1(
         raise ContractBroken("postcondition", 1, {"skus": skus, "released": released})
 
     return {"released": released, "skus": skus, "lost": lost, "is_done": is_done}
+
+
+INPUTS: Final = Inputs(
+    {"batch": "integer", "max_lost": "integer", "only_sku": "optional<string>"},
+    {"batch": 100, "max_lost": 3},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    batch, max_lost, only_sku = read_inputs(INPUTS, inputs)
+    return expire_reservations_v1(batch, max_lost, only_sku, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/expire_reservations_v1.vsp",
+    lines={
+        47: 12, 51: 12, 55: 13, 58: 29, 79: 41, 82: 47, 103: 53, 117: 61, 130: 68, 132: 70, 133: 71,
+        157: 25, 161: 26,
+    },
+    clauses={
+        "constraint": [
+            "batch > 0",
+            "batch <= 500",
+            "max_lost >= 0",
+        ],
+        "postcondition": [
+            "released <= batch",
+            "length(skus) <= released",
+        ],
+    },
+)  # fmt: skip

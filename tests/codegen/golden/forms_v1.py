@@ -1,20 +1,45 @@
 # AUTO-GENERATED - DO NOT EDIT
 # forms_v1, from tests/differential/nodes/forms_v1.vsp
-# semantic hash 6ab33bd0a563941ccb5d8306427db6955aa5c597e3182b3fa560da1e62b5743a
-"""Use every form that goes by what it computes for each item, functions of the node and named types."""
+# semantic hash a61abb85479bdf1a9796b79de60518b54dcdb1cdca72c583eb5012c8ddc85372
+"""Use every form that goes by what it computes for each item, functions of the node and named
+types."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import largest, smallest
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import avg as decimal_avg
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import (
+    enumerate as array_enumerate,
+    first as array_first,
+    largest,
+    last as array_last,
+    reverse as array_reverse,
+    smallest,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    avg as decimal_avg,
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_member,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -25,15 +50,21 @@ from vesper.kernels.forms import (
     sorted_by,
     taken_while,
 )
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import div_floor as integer_div_floor
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import from_entries as map_from_entries
-from vesper.kernels.map import keys as map_keys
+from vesper.kernels.integer import (
+    avg as integer_avg,
+    checked,
+    div_floor as integer_div_floor,
+    mod as integer_mod,
+)
+from vesper.kernels.map import (
+    entries as map_entries,
+    entries_of,
+    from_entries as map_from_entries,
+    keys as map_keys,
+    map_of,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_1: Final = Decimal("-1")
@@ -50,6 +81,11 @@ class Line(TypedDict):
     price: Decimal
     grade: Literal["low", "mid", "high"]
     spare: int | None
+
+
+class KindsRow(TypedDict):
+    a: Decimal
+    b: list[Literal["low", "mid", "high"]]
 
 
 class Success(TypedDict):
@@ -91,7 +127,8 @@ def forms_v1(
     order: Literal["ascending", "descending"],
     most: int | None = None,
 ) -> Success:
-    """Use every form that goes by what it computes for each item, functions of the node and named types."""
+    """Use every form that goes by what it computes for each item, functions of the node and named
+    types."""
 
     # constraint, line 7: length(code) > 0
     if not all(len(item["code"]) > 0 for item in lines):
@@ -122,7 +159,7 @@ def forms_v1(
         raise ContractBroken("constraint", 6, {"lines": lines})
 
     # constraint, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in lines):
+    if not all(item["qty"] * item["price"] <= D_1000000 for item in lines):
         raise ContractBroken("constraint", 7, {"lines": lines})
 
     # constraint, line 6: item > 0
@@ -167,33 +204,37 @@ def forms_v1(
 
     # step by_price, line 79
     by_price: list[Line] = sorted(
-        lines,
-        key=lambda line: line["price"],
-        reverse=order == "descending",
+        lines, key=lambda line: line["price"], reverse=order == "descending"
     )
 
     # step by_grade, line 80
     by_grade = [
         line["code"]
-        for line in sorted_by(lambda line_: line_["grade"], (line_ for line_ in lines if line_["qty"] > 1), "descending", ("low", "mid", "high"))
+        for line in sorted_by(
+            lambda line_: line_["grade"],
+            (line_ for line_ in lines if line_["qty"] > 1),
+            "descending",
+            ("low", "mid", "high"),
+        )
     ]
 
     # step turned, line 81
     turned = [
         line["code"]
-        for line in sorted(lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3)))
+        for line in sorted(
+            lines, key=lambda line_: integer_div_floor(100, checked(line_["qty"] - 3))
+        )
     ]
 
     # step kinds, line 82
     kinds = [
         line["code"]
-        for line in distinct_by(lambda line_: {"a": line_["price"], "b": [line_["grade"]]}, lines)
+        for line in distinct_by(lambda line_: KindsRow(a=line_["price"], b=[line_["grade"]]), lines)
     ]
 
     # step cheapest, line 83
     cheapest: Line | None = least_by(
-        lambda line: line["price"],
-        (line for line in lines if line["grade"] != "low"),
+        lambda line: line["price"], (line for line in lines if line["grade"] != "low")
     )
 
     # step best, line 84
@@ -202,9 +243,7 @@ def forms_v1(
 
     # step groups, line 85
     groups: dict[Literal["low", "mid", "high"], list[Line]] = grouped_by(
-        lambda line: line["grade"],
-        lines,
-        ("low", "mid", "high"),
+        lambda line: line["grade"], lines, ("low", "mid", "high")
     )
 
     # step tally, line 86
@@ -232,13 +271,30 @@ def forms_v1(
     # step weight, line 91
     acc_ = D_0_5
     for k, v in entries_of(stock):
-        acc_ = acc_ + Decimal(checked(v * checked(len(k) + 1)))
+        acc_ = acc_ + checked(v * checked(len(k) + 1))
     weight = acc_
 
     # step worth, line 92
     worth = (
-        sum(([net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even") for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]][0] for each in lines), D_0)
-        + [sum(([net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even") for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]][0] for each_ in of), D_0) for of in [[line for line in lines if line["qty"] > 1]]][0]
+        sum(
+            (
+                net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
+                for each in lines
+                for net in [unsigned_zero(each["qty"] * each["price"])]
+            ),
+            D_0,
+        )
+        + [
+            sum(
+                (
+                    net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
+                    for each_ in of
+                    for net_ in [unsigned_zero(each_["qty"] * each_["price"])]
+                ),
+                D_0,
+            )
+            for of in [[line for line in lines if line["qty"] > 1]]
+        ][0]
     )
 
     # step average, line 93
@@ -246,13 +302,12 @@ def forms_v1(
 
     # step mean, line 94
     mean = decimal_avg(
-        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0],
+        [unsigned_zero(line["price"] * D_MINUS_1) for line in lines if line["qty"] > 0]
     )
 
     # step least, line 95
     least: Literal["low", "mid", "high"] = smallest(
-        (line["grade"] for line in lines),
-        ("low", "mid", "high"),
+        (line["grade"] for line in lines), ("low", "mid", "high")
     )
 
     # step top, line 96
@@ -278,15 +333,152 @@ def forms_v1(
     # step wanted, line 100
     wanted = (
         most == 3
-        or most is not None and most > 100
+        or (most is not None and most > 100)
         or array_first([n_ for n_ in counts if n_ > 5]) == most
     )
 
     # step names, line 101
-    names = text_join([upper_of for upper_of in sorted(codes)], "-")
+    names = text_join(sorted(codes), "-")
 
     # step empty, line 102
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for item in by_price):
+        raise ContractBroken("postcondition", 0, {"by_price": by_price})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for item in by_price):
+        raise ContractBroken("postcondition", 1, {"by_price": by_price})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 2, {"by_price": by_price})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 3, {"by_price": by_price})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for item in by_price):
+        raise ContractBroken("postcondition", 4, {"by_price": by_price})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for item in by_price):
+        raise ContractBroken("postcondition", 5, {"by_price": by_price})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for item in by_price):
+        raise ContractBroken("postcondition", 6, {"by_price": by_price})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(item["qty"] * item["price"] <= D_1000000 for item in by_price):
+        raise ContractBroken("postcondition", 7, {"by_price": by_price})
+
+    # postcondition, line 7: length(code) > 0
+    if not (cheapest is None or len(cheapest["code"]) > 0):
+        raise ContractBroken("postcondition", 8, {"cheapest": cheapest})
+
+    # postcondition, line 7: value != 'none'
+    if not (cheapest is None or cheapest["code"] != "none"):
+        raise ContractBroken("postcondition", 9, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty > 0
+    if not (cheapest is None or cheapest["qty"] > 0):
+        raise ContractBroken("postcondition", 10, {"cheapest": cheapest})
+
+    # postcondition, line 6: qty <= 1000
+    if not (cheapest is None or cheapest["qty"] <= 1000):
+        raise ContractBroken("postcondition", 11, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare > 0
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] > 0)):
+        raise ContractBroken("postcondition", 12, {"cheapest": cheapest})
+
+    # postcondition, line 6: spare <= 1000
+    if not (cheapest is None or (cheapest["spare"] is None or cheapest["spare"] <= 1000)):
+        raise ContractBroken("postcondition", 13, {"cheapest": cheapest})
+
+    # postcondition, line 17: price >= 0
+    if not (cheapest is None or cheapest["price"] >= D_0):
+        raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not (cheapest is None or cheapest["qty"] * cheapest["price"] <= D_1000000):
+        raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(all(len(item_["code"]) > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 16, {"groups": groups})
+
+    # postcondition, line 7: value != 'none'
+    if not all(all(item_["code"] != "none" for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 17, {"groups": groups})
+
+    # postcondition, line 6: qty > 0
+    if not all(all(item_["qty"] > 0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 18, {"groups": groups})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(all(item_["qty"] <= 1000 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 19, {"groups": groups})
+
+    # postcondition, line 6: spare > 0
+    if not all(
+        all(item_["spare"] is None or item_["spare"] > 0 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 20, {"groups": groups})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(
+        all(item_["spare"] is None or item_["spare"] <= 1000 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 21, {"groups": groups})
+
+    # postcondition, line 17: price >= 0
+    if not all(all(item_["price"] >= D_0 for item_ in item) for key, item in entries_of(groups)):
+        raise ContractBroken("postcondition", 22, {"groups": groups})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(
+        all(item_["qty"] * item_["price"] <= D_1000000 for item_ in item)
+        for key, item in entries_of(groups)
+    ):
+        raise ContractBroken("postcondition", 23, {"groups": groups})
+
+    # postcondition, line 7: length(code) > 0
+    if not all(len(item["code"]) > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 24, {"by_code": by_code})
+
+    # postcondition, line 7: value != 'none'
+    if not all(item["code"] != "none" for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 25, {"by_code": by_code})
+
+    # postcondition, line 6: qty > 0
+    if not all(item["qty"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 26, {"by_code": by_code})
+
+    # postcondition, line 6: qty <= 1000
+    if not all(item["qty"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 27, {"by_code": by_code})
+
+    # postcondition, line 6: spare > 0
+    if not all(item["spare"] is None or item["spare"] > 0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 28, {"by_code": by_code})
+
+    # postcondition, line 6: spare <= 1000
+    if not all(item["spare"] is None or item["spare"] <= 1000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 29, {"by_code": by_code})
+
+    # postcondition, line 17: price >= 0
+    if not all(item["price"] >= D_0 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 30, {"by_code": by_code})
+
+    # postcondition, line 18: line_total(qty, price) <= 1000000
+    if not all(item["qty"] * item["price"] <= D_1000000 for key, item in entries_of(by_code)):
+        raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
         "by_price": by_price,
@@ -314,3 +506,147 @@ def forms_v1(
         "names": names,
         "empty": empty,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<{code: string, qty: integer, price: decimal, grade: enum[low, mid, high], spare: optional<integer>}>",
+        "counts": "array<integer>",
+        "stock": "map<string, integer>",
+        "codes": "set<string>",
+        "order": "enum[ascending, descending]",
+        "most": "optional<integer>",
+    },
+    {},
+)
+RUN: Final = undecorated(forms_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("spare" in given):
+        raise NotPlain
+    code = given["code"]
+    if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    grade = read_member(given["grade"], ("low", "mid", "high"))
+    spare = given["spare"] if "spare" in given else None
+    if spare is not None and (type(spare) is not int or not MIN_INTEGER <= spare <= MAX_INTEGER):
+        raise NotPlain
+    return {"code": code, "qty": qty, "price": price + D_0, "grade": grade, "spare": spare}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 5 + ("most" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        counts = inputs["counts"]
+        if type(counts) is not list or len(counts) > MAX_ENTRIES:
+            raise NotPlain
+        counts = [read_integer(item) for item in counts]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+        codes = inputs["codes"]
+        codes = read_value("set<string>", codes)
+        order = inputs["order"]
+        if type(order) is not str or order not in {"ascending", "descending"}:
+            raise NotPlain
+        most = inputs["most"] if "most" in inputs else None
+        if most is not None and (type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER):
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
+    return RUN(lines, counts, stock, codes, order, most)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/forms_v1.vsp",
+    lines={
+        135: 7, 139: 7, 143: 6, 147: 6, 151: 6, 155: 6, 159: 17, 162: 62, 163: 18, 167: 6, 171: 6,
+        175: 7, 179: 7, 183: 6, 187: 6, 191: 7, 195: 7, 199: 6, 203: 6, 225: 81, 250: 86, 253: 87,
+        256: 88, 260: 74, 268: 90, 274: 91, 279: 70, 281: 66, 283: 62, 288: 70, 290: 66, 292: 62,
+        301: 93, 304: 94, 305: 94, 309: 95, 314: 96, 318: 97, 319: 97, 323: 98, 341: 101, 348: 7,
+        352: 7, 356: 6, 360: 6, 364: 6, 368: 6, 372: 17, 375: 62, 376: 18, 380: 7, 384: 7, 388: 6,
+        392: 6, 396: 6, 400: 6, 404: 17, 407: 62, 408: 18, 412: 7, 416: 7, 420: 6, 424: 6, 431: 6,
+        438: 6, 442: 17, 446: 62, 449: 18, 453: 7, 457: 7, 461: 6, 465: 6, 469: 6, 473: 6, 477: 17,
+        480: 62, 481: 18,
+    },
+    clauses={
+        "constraint": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "item > 0",
+            "item <= 1000",
+            "length(key) > 0",
+            "value != 'none'",
+            "item > 0",
+            "item <= 1000",
+            "length(item) > 0",
+            "value != 'none'",
+            "most > 0",
+            "most <= 1000",
+        ],
+        "postcondition": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+        ],
+    },
+)  # fmt: skip

@@ -4,14 +4,33 @@
 """Score a purchase against the customer's history and list the reasons."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    divide as decimal_divide,
+    exact_decimals,
+    exact_entry,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp
 
 D_0: Final = Decimal("0")
@@ -19,7 +38,7 @@ D_5: Final = Decimal("5")
 D_100: Final = Decimal("100")
 
 
-class Record(TypedDict):
+class SignalsItem(TypedDict):
     name: str
     found: bool
 
@@ -36,7 +55,13 @@ class Success(TypedDict):
     decision: Literal["accept", "challenge", "refuse"]
 
 
-WEIGHTS: Final[dict[str, int]] = {"at_night": 10, "far_from_usual": 30, "first_purchase": 15, "new_country": 25, "round_amount": 5}
+WEIGHTS: Final[dict[str, int]] = {
+    "at_night": 10,
+    "far_from_usual": 30,
+    "first_purchase": 15,
+    "new_country": 25,
+    "round_amount": 5,
+}
 
 
 @exact_decimals
@@ -73,7 +98,7 @@ def fraud_score_v1(
         raise ContractBroken("constraint", 5, {"history": history})
 
     # constraint, line 16: length(home) == 2
-    if not len(home) == 2:
+    if len(home) != 2:
         raise ContractBroken("constraint", 6, {"home": home})
 
     # constraint, line 17: limit >= 0
@@ -95,17 +120,27 @@ def fraud_score_v1(
     known = frozenset(p["country"] for p in history)
 
     # step signals, line 38
-    signals: list[Record] = [{"name": "new_country", "found": purchase["country"] != home and not purchase["country"] in known}, {"name": "far_from_usual", "found": usual > D_0 and purchase["amount"] > usual * D_5}, {"name": "at_night", "found": purchase["hour"] < 5}, {"name": "first_purchase", "found": len(history) == 0}, {"name": "round_amount", "found": purchase["amount"] >= D_100 and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100 == D_0}]
+    signals: list[SignalsItem] = [
+        SignalsItem(
+            name="new_country",
+            found=purchase["country"] != home and purchase["country"] not in known,
+        ),
+        SignalsItem(name="far_from_usual", found=usual > D_0 and purchase["amount"] > usual * D_5),
+        SignalsItem(name="at_night", found=purchase["hour"] < 5),
+        SignalsItem(name="first_purchase", found=len(history) == 0),
+        SignalsItem(
+            name="round_amount",
+            found=purchase["amount"] >= D_100
+            and purchase["amount"] - decimal_div(purchase["amount"], D_100, 0, "floor") * D_100
+            == D_0,
+        ),
+    ]
 
     # step reasons, line 39
     reasons = [signal["name"] for signal in signals if signal["found"]]
 
     # step score, line 40
-    score = value_clamp(
-        checked_sum(map_at(WEIGHTS, reason) for reason in reasons),
-        0,
-        100,
-    )
+    score = value_clamp(checked_sum(map_at(WEIGHTS, reason) for reason in reasons), 0, 100)
 
     # step decision, line 42
     decision: Literal["accept", "challenge", "refuse"]
@@ -121,11 +156,98 @@ def fraud_score_v1(
         raise ContractBroken("postcondition", 0, {"score": score})
 
     # postcondition, line 31: length(reasons) == 0 => decision == accept
-    if not (not len(reasons) == 0 or decision == "accept"):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"reasons": reasons, "decision": decision},
-        )
+    if not (len(reasons) != 0 or decision == "accept"):
+        raise ContractBroken("postcondition", 1, {"reasons": reasons, "decision": decision})
 
     return {"score": score, "reasons": reasons, "decision": decision}
+
+
+INPUTS: Final = Inputs(
+    {
+        "purchase": "{amount: decimal, country: string, hour: integer}",
+        "history": "array<{amount: decimal, country: string, hour: integer}>",
+        "home": "string",
+        "limit": "integer",
+    },
+    {"limit": 60},
+)
+RUN: Final = undecorated(fraud_score_v1)
+
+
+def read_purchase(given: Any) -> Purchase:
+    """A Purchase whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    country = given["country"]
+    if (
+        type(country) is not str
+        or not (is_ascii(country) or is_text(country))
+        or len(country) > MAX_TEXT
+    ):
+        raise NotPlain
+    hour = given["hour"]
+    if type(hour) is not int or not MIN_INTEGER <= hour <= MAX_INTEGER:
+        raise NotPlain
+    return {"amount": amount + D_0, "country": country, "hour": hour}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 3 + ("limit" in inputs):
+            raise NotPlain
+        purchase = inputs["purchase"]
+        purchase = read_purchase(purchase)
+        history = inputs["history"]
+        if type(history) is not list or len(history) > MAX_ENTRIES:
+            raise NotPlain
+        history = [read_purchase(item) for item in history]
+        home = inputs["home"]
+        if type(home) is not str or not (is_ascii(home) or is_text(home)) or len(home) > MAX_TEXT:
+            raise NotPlain
+        limit = inputs["limit"] if "limit" in inputs else 60
+        if type(limit) is not int or not MIN_INTEGER <= limit <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        purchase, history, home, limit = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(purchase, history, home, limit))
+
+
+SOURCE: Final = Source(
+    "nodes/checks/fraud_score_v1.vsp",
+    lines={
+        78: 11, 82: 11, 86: 11, 90: 11, 94: 11, 98: 11, 102: 16, 106: 17, 110: 17, 116: 36, 128: 38,
+        134: 38, 143: 40, 149: 46, 156: 30, 160: 31,
+    },
+    clauses={
+        "constraint": [
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "length(home) == 2",
+            "limit >= 0",
+            "limit <= 100",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 100",
+            "length(reasons) == 0 => decision == accept",
+        ],
+    },
+)  # fmt: skip

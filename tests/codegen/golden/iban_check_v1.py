@@ -4,21 +4,36 @@
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import parse as decimal_parse
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    exact_entry,
+    parse as decimal_parse,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import at as map_at
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import index_of as text_index_of
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import slice as text_slice
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    at as text_at,
+    concat as text_concat,
+    index_of as text_index_of,
+    join as text_join,
+    replace as text_replace,
+    slice as text_slice,
+)
 from vesper.kernels.value import min as value_min
 
 D_1: Final = Decimal("1")
@@ -27,12 +42,30 @@ D_97: Final = Decimal("97")
 
 class Success(TypedDict):
     is_valid: bool
-    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    reason: Literal[
+        "fine",
+        "too_short",
+        "too_long",
+        "bad_character",
+        "unknown_country",
+        "wrong_length",
+        "wrong_digits",
+    ]
     country: str
     shown: str
 
 
-LENGTHS: Final[dict[str, int]] = {"AT": 20, "BE": 16, "CH": 21, "DE": 22, "ES": 24, "FR": 27, "GB": 22, "IT": 27, "NL": 18}
+LENGTHS: Final[dict[str, int]] = {
+    "AT": 20,
+    "BE": 16,
+    "CH": 21,
+    "DE": 22,
+    "ES": 24,
+    "FR": 27,
+    "GB": 22,
+    "IT": 27,
+    "NL": 18,
+}
 LETTERS: Final[str] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -55,22 +88,31 @@ def iban_check_v1(iban: str) -> Success:
 
     # step values, line 25
     values = [
-        [99 if value is None else value for value in [text_index_of(LETTERS, text_at(moved, i))]][0]
+        99 if value is None else value
         for i in array_range(0, len(moved), 1)
+        for value in [text_index_of(LETTERS, text_at(moved, i))]
     ]
 
     # step digits, line 27
     digits = text_join([integer_text(v) for v in values], "")
 
     # step reason, line 29
-    reason: Literal["fine", "too_short", "too_long", "bad_character", "unknown_country", "wrong_length", "wrong_digits"]
+    reason: Literal[
+        "fine",
+        "too_short",
+        "too_long",
+        "bad_character",
+        "unknown_country",
+        "wrong_length",
+        "wrong_digits",
+    ]
     if len(compact) < 5:
         reason = "too_short"
     elif len(compact) > 34:
         reason = "too_long"
     elif any(v > 35 for v in values):
         reason = "bad_character"
-    elif not country in LENGTHS:
+    elif country not in LENGTHS:
         reason = "unknown_country"
     elif map_at(LENGTHS, country) != len(compact):
         reason = "wrong_length"
@@ -84,8 +126,42 @@ def iban_check_v1(iban: str) -> Success:
 
     # output shown, line 41
     shown = text_join(
-        [text_slice(compact, i, value_min(checked(i + 4), len(compact))) for i in array_range(0, len(compact), 4)],
+        [
+            text_slice(compact, i, value_min(checked(i + 4), len(compact)))
+            for i in array_range(0, len(compact), 4)
+        ],
         " ",
     )
 
     return {"is_valid": is_valid, "reason": reason, "country": country, "shown": shown}
+
+
+INPUTS: Final = Inputs({"iban": "string"}, {})
+RUN: Final = undecorated(iban_check_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        iban = inputs["iban"]
+        if type(iban) is not str or not (is_ascii(iban) or is_text(iban)) or len(iban) > MAX_TEXT:
+            raise NotPlain
+    except NOT_PLAIN:
+        (iban,) = read_inputs(INPUTS, inputs)
+    return RUN(iban)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/iban_check_v1.vsp",
+    lines={
+        77: 22, 80: 23, 86: 24, 92: 25, 93: 25, 97: 27, 117: 36, 119: 37, 128: 41, 130: 41, 131: 41,
+    },
+)  # fmt: skip

@@ -1,27 +1,43 @@
 # AUTO-GENERATED - DO NOT EDIT
 # internal_rate_v1, from nodes/finance/internal_rate_v1.vsp
-# semantic hash 89d03f5d4db13a915f5bd52abb2c61b76594f09288fc224d08aadd1ae1308fb4
-"""Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
+# semantic hash 888594f5e22d19d94208aafbbc4c926cd6e8bd246a403b9a3330439268154804
+"""Find the rate at which an investment neither gains nor loses, by halving an interval until it is
+narrow."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.decimal import abs as decimal_abs
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import sum as decimal_sum
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, code_of, counted
+from vesper.kernels.array import (
+    append as array_append,
+    at as array_at,
+    last as array_last,
+    reverse as array_reverse,
+)
+from vesper.kernels.decimal import (
+    abs as decimal_abs,
+    divide as decimal_divide,
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    sum as decimal_sum,
+    text as decimal_text,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
+from vesper.kernels.flow import FAILURES, code_of, counted, one_of
 from vesper.kernels.forms import fold, taken_while
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.source import Source
+from vesper.kernels.text import join as text_join
 
 D_MINUS_0_9: Final = Decimal("-0.9")
 D_0: Final = Decimal("0")
@@ -33,7 +49,7 @@ D_10: Final = Decimal("10")
 D_1000000000: Final = Decimal("1000000000")
 
 
-class Record(TypedDict):
+class Search(TypedDict):
     low: Decimal
     high: Decimal
     rounds: int
@@ -52,11 +68,9 @@ HIGHEST: Final[Decimal] = D_10
 
 
 @exact_decimals
-def internal_rate_v1(
-    flows: list[Decimal],
-    precision: Decimal = D_0_000001,
-) -> Success:
-    """Find the rate at which an investment neither gains nor loses, by halving an interval until it is narrow."""
+def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> Success:
+    """Find the rate at which an investment neither gains nor loses, by halving an interval until it
+    is narrow."""
 
     # constraint, line 7: precision > 0
     if not precision > D_0:
@@ -79,10 +93,31 @@ def internal_rate_v1(
         raise ContractBroken("precondition", 2, {"flows": flows})
 
     try:
-        if not (fold(lambda worth, flow: decimal_divide(worth, D_1 + LOWEST) + flow, array_reverse(flows), D_0) > D_0 and fold(lambda worth_, flow_: decimal_divide(worth_, D_1 + HIGHEST) + flow_, array_reverse(flows), D_0) < D_0):
-            message = text_concat(
-                text_concat(text_concat(text_concat(text_concat(text_concat("no rate between ", decimal_text(LOWEST)), " and "), decimal_text(HIGHEST)), " fits "), integer_text(len(flows))),
-                " flows",
+        if not (
+            fold(
+                lambda worth, flow: decimal_divide(worth, D_1 + LOWEST) + flow,
+                array_reverse(flows),
+                D_0,
+            )
+            > D_0
+            and fold(
+                lambda worth_, flow_: decimal_divide(worth_, D_1 + HIGHEST) + flow_,
+                array_reverse(flows),
+                D_0,
+            )
+            < D_0
+        ):
+            message = text_join(
+                [
+                    "no rate between ",
+                    decimal_text(LOWEST),
+                    " and ",
+                    decimal_text(HIGHEST),
+                    " fits ",
+                    integer_text(len(flows)),
+                    " flows",
+                ],
+                "",
             )
 
             raise DeclaredError({"error_code": "no_rate", "message": message})
@@ -109,24 +144,19 @@ def internal_rate_v1(
                     high if worth_ >= D_0 else middle,
                     checked(rounds + 1),
                 )
-            search: Record = {"low": low, "high": high, "rounds": rounds}
+            search = Search(low=low, high=high, rounds=rounds)
         except FAILURES as failure:
-            if code_of(failure) == "loop_limit":
-                message = text_concat(
-                    text_concat("not within ", decimal_text(precision)),
-                    " after 64 rounds",
-                )
-
-                raise DeclaredError({"error_code": "loop_limit", "message": message})
-            else:
+            if code_of(failure) != "loop_limit":
                 raise
+            message = text_join(["not within ", decimal_text(precision), " after 64 rounds"], "")
+
+            raise DeclaredError({"error_code": "loop_limit", "message": message}) from failure
 
         # step balances, line 67
         sums: list[Decimal] = []
         for flow_ in flows:
             sums = array_append(
-                sums,
-                [D_0 if value is None else value for value in [array_last(sums)]][0] + flow_,
+                sums, [D_0 if value is None else value for value in [array_last(sums)]][0] + flow_
             )
         balances = sums
 
@@ -135,25 +165,54 @@ def internal_rate_v1(
 
         # step under, line 75
         under = len(taken_while(lambda balance: balance < D_0, balances))
+
+        # output rounds, line 80
         rounds = search["rounds"]
+
+        # output left_over, line 81
         left_over = decimal_round(
-            fold(lambda worth__, flow__: decimal_divide(worth__, D_1 + rate) + flow__, array_reverse(flows), D_0),
+            fold(
+                lambda worth__, flow__: decimal_divide(worth__, D_1 + rate) + flow__,
+                array_reverse(flows),
+                D_0,
+            ),
             6,
             "half_even",
         )
+
+        # output paid_back, line 82
         paid_back: int | None = None if under == len(flows) else under
+
+        # output total, line 83
         total = decimal_sum(flows)
 
         # postcondition, line 37: rate >= lowest AND rate <= highest
         if not (rate >= LOWEST and rate <= HIGHEST):
             raise ContractBroken(
-                "postcondition",
-                0,
-                {"rate": rate, "lowest": LOWEST, "highest": HIGHEST},
+                "postcondition", 0, {"rate": rate, "lowest": LOWEST, "highest": HIGHEST}
             )
 
-        # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))
-        if not decimal_abs(left_over) <= decimal_abs([fold(lambda worth__, flow__: decimal_divide(worth__, D_1 + rate_) + flow__, array_reverse(flows), D_0) for rate_ in [rate - precision]][0]) + decimal_abs([fold(lambda worth___, flow___: decimal_divide(worth___, D_1 + rate__) + flow___, array_reverse(flows), D_0) for rate__ in [rate + precision]][0]):
+        # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) +
+        #   abs(present_value(rate + precision, flows))
+        if not decimal_abs(left_over) <= decimal_abs(
+            [
+                fold(
+                    lambda worth__, flow__: decimal_divide(worth__, D_1 + rate_) + flow__,
+                    array_reverse(flows),
+                    D_0,
+                )
+                for rate_ in [rate - precision]
+            ][0]
+        ) + decimal_abs(
+            [
+                fold(
+                    lambda worth___, flow___: decimal_divide(worth___, D_1 + rate__) + flow___,
+                    array_reverse(flows),
+                    D_0,
+                )
+                for rate__ in [rate + precision]
+            ][0]
+        ):
             raise ContractBroken(
                 "postcondition",
                 1,
@@ -162,11 +221,7 @@ def internal_rate_v1(
 
         # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
         if not (paid_back is None or paid_back < len(flows)):
-            raise ContractBroken(
-                "postcondition",
-                2,
-                {"paid_back": paid_back, "flows": flows},
-            )
+            raise ContractBroken("postcondition", 2, {"paid_back": paid_back, "flows": flows})
 
         return {
             "rate": rate,
@@ -176,6 +231,64 @@ def internal_rate_v1(
             "total": total,
         }
     except FAILURES as failure:
-        if code_of(failure) not in ("decimal_overflow",):
+        code: Literal["decimal_overflow"] | None = one_of(code_of(failure), ("decimal_overflow",))
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"flows": "array<decimal>", "precision": "decimal"},
+    {"precision": D_0_000001},
+)
+RUN: Final = undecorated(internal_rate_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("precision" in inputs):
+            raise NotPlain
+        flows = inputs["flows"]
+        if type(flows) is not list or len(flows) > MAX_ENTRIES:
+            raise NotPlain
+        flows = [read_decimal(item) for item in flows]
+        precision = inputs["precision"] if "precision" in inputs else D_0_000001
+        if type(precision) is not Decimal or not is_finite(precision):
+            raise NotPlain
+        precision = precision + D_0
+    except NOT_PLAIN:
+        flows, precision = read_inputs(INPUTS, inputs)
+    return RUN(flows, precision)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/internal_rate_v1.vsp",
+    lines={
+        77: 7, 81: 7, 85: 33, 88: 34, 89: 34, 93: 35, 98: 29, 104: 29, 110: 45, 123: 45, 131: 49,
+        132: 49, 135: 56, 140: 29, 145: 61, 151: 64, 153: 64, 158: 70, 159: 70, 164: 74, 173: 81,
+        175: 29, 187: 83, 191: 37, 197: 38, 200: 29, 204: 38, 209: 29, 213: 38, 216: 38, 224: 39,
+    },
+    clauses={
+        "constraint": [
+            "precision > 0",
+            "precision <= 0.1",
+        ],
+        "precondition": [
+            "length(flows) >= 2 AND length(flows) <= 60",
+            "flows[0] < 0",
+            "FORALL flow IN flows SATISFIES abs(flow) <= 1000000000",
+        ],
+        "postcondition": [
+            "rate >= lowest AND rate <= highest",
+            "abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))",
+            "paid_back IS NULL OR paid_back < length(flows)",
+        ],
+    },
+)  # fmt: skip

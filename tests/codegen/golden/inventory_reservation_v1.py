@@ -3,14 +3,28 @@
 # semantic hash c0018273515dac56943cb924ffaac9104d7c5c092aab24ddc5234542b0c0ae30
 """Reserve what is in stock for an order and say what must wait."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
-from vesper.kernels.map import entries_of, map_of
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import min as value_min
 
 
@@ -27,10 +41,7 @@ class Success(TypedDict):
 
 
 @exact_decimals
-def inventory_reservation_v1(
-    order: list[Wanted],
-    stock: dict[str, int],
-) -> Success:
+def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Success:
     """Reserve what is in stock for an order and say what must wait."""
 
     # constraint, line 10: qty > 0
@@ -50,22 +61,45 @@ def inventory_reservation_v1(
         raise ContractBroken("precondition", 0, {"stock": stock})
 
     # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
-    if not len(array_distinct([line["sku"] for line in order])) == len(order):
+    if len(array_distinct([line["sku"] for line in order])) != len(order):
         raise ContractBroken("precondition", 1, {"order": order})
 
     # step reserved, line 34
     reserved = map_of(
-        (line["sku"], value_min(line["qty"], [0 if value_ is None else value_ for value_ in [map_get(stock, line["sku"])]][0])) for line in order if [0 if value is None else value for value in [map_get(stock, line["sku"])]][0] > 0
+        (
+            line["sku"],
+            value_min(
+                line["qty"],
+                [0 if value_ is None else value_ for value_ in [map_get(stock, line["sku"])]][0],
+            ),
+        )
+        for line in order
+        if [0 if value is None else value for value in [map_get(stock, line["sku"])]][0] > 0
     )
 
     # step back_order, line 35
     back_order = map_of(
-        (line["sku"], checked(line["qty"] - [0 if value_ is None else value_ for value_ in [map_get(reserved, line["sku"])]][0])) for line in order if line["qty"] > [0 if value is None else value for value in [map_get(reserved, line["sku"])]][0]
+        (
+            line["sku"],
+            checked(
+                line["qty"]
+                - [0 if value_ is None else value_ for value_ in [map_get(reserved, line["sku"])]][
+                    0
+                ]
+            ),
+        )
+        for line in order
+        if line["qty"]
+        > [0 if value is None else value for value in [map_get(reserved, line["sku"])]][0]
     )
 
     # step left, line 36
     left = map_of(
-        (sku, checked(qty - [0 if value is None else value for value in [map_get(reserved, sku)]][0])) for sku, qty in entries_of(stock)
+        (
+            sku,
+            checked(qty - [0 if value is None else value for value in [map_get(reserved, sku)]][0]),
+        )
+        for sku, qty in entries_of(stock)
     )
 
     # step is_complete, line 37
@@ -78,9 +112,7 @@ def inventory_reservation_v1(
     # postcondition, line 29: is_complete => length(back_order) == 0
     if not (not is_complete or len(back_order) == 0):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"is_complete": is_complete, "back_order": back_order},
+            "postcondition", 1, {"is_complete": is_complete, "back_order": back_order}
         )
 
     return {
@@ -89,3 +121,74 @@ def inventory_reservation_v1(
         "left": left,
         "is_complete": is_complete,
     }
+
+
+INPUTS: Final = Inputs(
+    {"order": "array<{sku: string, qty: integer}>", "stock": "map<string, integer>"},
+    {},
+)
+RUN: Final = undecorated(inventory_reservation_v1)
+
+
+def read_wanted(given: Any) -> Wanted:
+    """A Wanted whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    return {"sku": sku, "qty": qty}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        order = inputs["order"]
+        if type(order) is not list or len(order) > MAX_ENTRIES:
+            raise NotPlain
+        order = [read_wanted(item) for item in order]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+    except NOT_PLAIN:
+        order, stock = read_inputs(INPUTS, inputs)
+    return RUN(order, stock)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/inventory_reservation_v1.vsp",
+    lines={
+        49: 10, 53: 10, 57: 10, 61: 25, 65: 26, 68: 34, 81: 35, 84: 35, 97: 36, 100: 36, 110: 28,
+        114: 29,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "qty <= 1000",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN stock SATISFIES qty >= 0",
+            "length(distinct([line.sku FOR line IN order])) == length(order)",
+        ],
+        "postcondition": [
+            "FORALL sku, qty IN left SATISFIES qty >= 0",
+            "is_complete => length(back_order) == 0",
+        ],
+    },
+)  # fmt: skip

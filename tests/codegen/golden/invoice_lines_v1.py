@@ -1,31 +1,48 @@
 # AUTO-GENERATED - DO NOT EDIT
 # invoice_lines_v1, from nodes/orders/invoice_lines_v1.vsp
-# semantic hash 6d13da3783e0640efb305d8378105fa67d760db0b087f72911e2f33f4424f6c3
+# semantic hash d06528985c0c9bcb77cf6495893d1a434e724ec846ff481c13baf1be7ed1e413
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import reverse as array_reverse
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.array import (
+    enumerate as array_enumerate,
+    first as array_first,
+    reverse as array_reverse,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    text as decimal_text,
+    unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import keep
 from vesper.kernels.forms import distinct_by
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import keys as map_keys
-from vesper.kernels.map import map_of
+from vesper.kernels.integer import checked, text as integer_text
+from vesper.kernels.map import at as map_at, contains as map_contains, keys as map_keys, map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import difference as set_difference
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 from vesper.kernels.value import min as value_min
 
 D_0: Final = Decimal("0")
@@ -48,17 +65,9 @@ class Line(TypedDict):
     price: Decimal
 
 
-class Record(TypedDict):
-    position: int
-    sku: str
-    qty: int
+class Billed2(TypedDict):
     net: Decimal
-    status: Literal["complete", "short", "missing"]
-
-
-class Record_(TypedDict):
-    net: Decimal
-    collected: list[Record]
+    collected: list[Billed]
 
 
 class Success(TypedDict):
@@ -124,63 +133,58 @@ def invoice_lines_v1(
     if not len(ordered) > 0:
         raise ContractBroken("precondition", 0, {"ordered": ordered})
 
-    # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])
-    if not frozenset([line["sku"] for line in ordered]) == frozenset([line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]):
+    # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN
+    #   distinct_by(line.sku FOR line IN ordered)])
+    if frozenset([line["sku"] for line in ordered]) != frozenset(
+        [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
+    ):
         raise ContractBroken("precondition", 1, {"ordered": ordered})
 
     # precondition, line 49: length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)
-    if not len(distinct_by(lambda line: line["sku"], ordered)) == len(ordered):
+    if len(distinct_by(lambda line: line["sku"], ordered)) != len(ordered):
         raise ContractBroken("precondition", 2, {"ordered": ordered})
 
-    # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)
-    if not len(distinct_by(lambda line: line["sku"], delivered)) == len(delivered):
+    # precondition, line 50: length(distinct_by(line.sku FOR line IN delivered)) ==
+    #   length(delivered)
+    if len(distinct_by(lambda line: line["sku"], delivered)) != len(delivered):
         raise ContractBroken("precondition", 3, {"delivered": delivered})
 
     # step arrived, line 58
-    arrived: dict[str, Line] = map_of(
-        (line["sku"], line) for line in delivered if line["qty"] > 0
-    )
+    arrived: dict[str, Line] = map_of((line["sku"], line) for line in delivered if line["qty"] > 0)
 
     # raise_1, line 62
     if len(arrived) == 0:
-        message = text_concat(
-            text_concat("nothing of ", integer_text(len(ordered))),
-            " lines was delivered",
-        )
+        message = text_join(["nothing of ", integer_text(len(ordered)), " lines was delivered"], "")
 
-        raise DeclaredError({
-            "error_code": "nothing_delivered",
-            "message": message,
-            "sku": None,
-        })
+        raise DeclaredError({"error_code": "nothing_delivered", "message": message, "sku": None})
 
     # step changed, line 66
     changed = array_first(
-        [line["sku"] for line in ordered if map_contains(arrived, line["sku"]) and map_at(arrived, line["sku"])["price"] != line["price"]],
+        [
+            line["sku"]
+            for line in ordered
+            if map_contains(arrived, line["sku"])
+            and map_at(arrived, line["sku"])["price"] != line["price"]
+        ]
     )
 
     # return_2, line 70
     if changed is not None:
-        message = text_concat(text_concat("the price of ", changed), " is another one")
+        message = text_join(["the price of ", changed, " is another one"], "")
         sku: str | None = changed
 
-        raise DeclaredError({
-            "error_code": "price_changed",
-            "message": message,
-            "sku": sku,
-        })
+        raise DeclaredError({"error_code": "price_changed", "message": message, "sku": sku})
 
     # step billed, line 74
     items = array_enumerate(ordered)
     net = D_0_00
-    collected: list[Record] = []
+    collected: list[Billed] = []
     for place in items:
-
         # step here, line 80
         here: Line = (
             map_at(arrived, place["value"]["sku"])
             if map_contains(arrived, place["value"]["sku"])
-            else {"sku": place["value"]["sku"], "qty": 0, "price": place["value"]["price"]}
+            else Line(sku=place["value"]["sku"], qty=0, price=place["value"]["price"])
         )
 
         # step counted, line 83
@@ -194,17 +198,25 @@ def invoice_lines_v1(
             status = (
                 "missing"
                 if counted_ == 0 and place["value"]["qty"] > 0
-                else "short" if counted_ < place["value"]["qty"] else "complete"
+                else "short"
+                if counted_ < place["value"]["qty"]
+                else "complete"
             )
 
         # step amount, line 92
-        amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
+        amount = unsigned_zero(counted_ * place["value"]["price"])
         keep(
             collected,
-            {"position": checked(place["index"] + 1), "sku": place["value"]["sku"], "qty": counted_, "net": amount, "status": status},
+            Billed(
+                position=checked(place["index"] + 1),
+                sku=place["value"]["sku"],
+                qty=counted_,
+                net=amount,
+                status=status,
+            ),
         )
         net = net + amount
-    billed: Record_ = {"net": net, "collected": collected}
+    billed = Billed2(net=net, collected=collected)
 
     # step rate, line 104
     if vat == "standard":
@@ -213,7 +225,7 @@ def invoice_lines_v1(
         rate = D_0_07 if vat == "reduced" else D_0
 
     # step lines, line 114
-    lines: list[Record] = billed["collected"]
+    lines: list[Billed] = billed["collected"]
 
     # step net, line 115
     net = billed["net"]
@@ -236,9 +248,20 @@ def invoice_lines_v1(
         greeting = text_concat(nobody, ",")
 
     # step letter, line 129
-    letter = text_concat(
-        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(greeting, " your "), integer_text(len(lines))), " lines come to "), decimal_text(gross)), " with "), decimal_text(tax)), " tax ("), enum_text(vat)),
-        ").",
+    letter = text_join(
+        [
+            greeting,
+            " your ",
+            integer_text(len(lines)),
+            " lines come to ",
+            decimal_text(gross),
+            " with ",
+            decimal_text(tax),
+            " tax (",
+            enum_text(vat),
+            ").",
+        ],
+        "",
     )
 
     # output is_exact, line 140
@@ -249,31 +272,31 @@ def invoice_lines_v1(
 
     # output unasked, line 142
     unasked: frozenset[str] = set_difference(
-        frozenset(map_keys(arrived)),
-        frozenset(map_keys(quantities)),
+        frozenset(map_keys(arrived)), frozenset(map_keys(quantities))
     )
 
     # output ends_alike, line 143
     ends_alike = array_first([line["sku"] for line in array_reverse(ordered)]) == last_sku
 
     # postcondition, line 52: gross == net + tax
-    if not gross == net + tax:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"gross": gross, "net": net, "tax": tax},
-        )
+    if gross != net + tax:
+        raise ContractBroken("postcondition", 0, {"gross": gross, "net": net, "tax": tax})
 
     # postcondition, line 53: length(lines) == length(ordered)
-    if not len(lines) == len(ordered):
+    if len(lines) != len(ordered):
         raise ContractBroken("postcondition", 1, {"lines": lines, "ordered": ordered})
 
     # postcondition, line 54: is_exact => FORALL line IN lines SATISFIES line.status == complete
     if not (not is_exact or all(line["status"] == "complete" for line in lines)):
         raise ContractBroken("postcondition", 2, {"is_exact": is_exact, "lines": lines})
 
-    # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty
-    if not all(pair["first"]["sku"] == pair["second"]["sku"] and pair["second"]["qty"] <= pair["first"]["qty"] for pair in array_zip(ordered, lines)):
+    # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku ==
+    #   pair.second.sku AND pair.second.qty <= pair.first.qty
+    if not all(
+        pair["first"]["sku"] == pair["second"]["sku"]
+        and pair["second"]["qty"] <= pair["first"]["qty"]
+        for pair in array_zip(ordered, lines)
+    ):
         raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
 
     return {
@@ -287,3 +310,124 @@ def invoice_lines_v1(
         "unasked": unasked,
         "ends_alike": ends_alike,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ordered": "array<{sku: string, qty: integer, price: decimal}>",
+        "delivered": "array<{sku: string, qty: integer, price: decimal}>",
+        "vat": "enum[standard, reduced, none]",
+        "customer": "string",
+        "previous": "optional<map<string, integer>>",
+        "last_sku": "optional<string>",
+    },
+    {"vat": "standard", "customer": ""},
+)
+RUN: Final = undecorated(invoice_lines_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    return {"sku": sku, "qty": qty, "price": price + D_0}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            2
+            + ("vat" in inputs)
+            + ("customer" in inputs)
+            + ("previous" in inputs)
+            + ("last_sku" in inputs)
+        ):
+            raise NotPlain
+        ordered = inputs["ordered"]
+        if type(ordered) is not list or len(ordered) > MAX_ENTRIES:
+            raise NotPlain
+        ordered = [read_line(item) for item in ordered]
+        delivered = inputs["delivered"]
+        if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
+            raise NotPlain
+        delivered = [read_line(item) for item in delivered]
+        vat: Any = inputs["vat"] if "vat" in inputs else "standard"
+        if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
+            raise NotPlain
+        customer = inputs["customer"] if "customer" in inputs else ""
+        if (
+            type(customer) is not str
+            or not (is_ascii(customer) or is_text(customer))
+            or len(customer) > MAX_TEXT
+        ):
+            raise NotPlain
+        previous = inputs["previous"] if "previous" in inputs else None
+        previous = None if previous is None else read_value("map<string, integer>", previous)
+        last_sku = inputs["last_sku"] if "last_sku" in inputs else None
+        if last_sku is not None:
+            if (
+                type(last_sku) is not str
+                or not (is_ascii(last_sku) or is_text(last_sku))
+                or len(last_sku) > MAX_TEXT
+            ):
+                raise NotPlain
+    except NOT_PLAIN:
+        ordered, delivered, vat, customer, previous, last_sku = read_inputs(INPUTS, inputs)
+    return RUN(ordered, delivered, vat, customer, previous, last_sku)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/invoice_lines_v1.vsp",
+    lines={
+        98: 6, 102: 6, 106: 12, 110: 12, 114: 6, 118: 6, 122: 12, 126: 12, 130: 25, 134: 47,
+        141: 48, 145: 49, 150: 50, 153: 60, 157: 64, 159: 64, 167: 68, 173: 72, 176: 72, 185: 82,
+        207: 94, 208: 96, 211: 96, 218: 102, 234: 116, 237: 117, 240: 118, 244: 123, 248: 127,
+        251: 131, 282: 52, 283: 52, 287: 53, 291: 54, 298: 55, 300: 55,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "length(customer) <= 80",
+        ],
+        "precondition": [
+            "length(ordered) > 0",
+            "to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])",
+            "length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)",
+            "length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)",
+        ],
+        "postcondition": [
+            "gross == net + tax",
+            "length(lines) == length(ordered)",
+            "is_exact => FORALL line IN lines SATISFIES line.status == complete",
+            "FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty",
+        ],
+    },
+)  # fmt: skip

@@ -1,25 +1,39 @@
 # AUTO-GENERATED - DO NOT EDIT
 # loan_schedule_v1, from nodes/finance/loan_schedule_v1.vsp
-# semantic hash b012dfb60ca9bfb02201a7eb8c77a7369c51befc7822a371823e1feac964f34f
+# semantic hash 031394b451d2e786870ae3afe0e64c35314b3a86a9840e24708e36d5c00fde83
 """Write out how a loan is repaid month by month, the last payment closing it to the cent."""
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import range as array_range
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import year as date_year
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.flow import FAILURES, called, code_of, keep
+from vesper.kernels.array import last as array_last, range as array_range
+from vesper.kernels.date import add_months as date_add_months, text as date_text, year as date_year
+from vesper.kernels.decimal import (
+    divide as decimal_divide,
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.source import Source
+from vesper.kernels.text import join as text_join
 from vesper.kernels.value import clamp as value_clamp
 
 from .loan_payment_v1 import loan_payment_v1
@@ -39,26 +53,17 @@ class Row(TypedDict):
     balance: Decimal
 
 
-class Record(TypedDict):
+class Quote(TypedDict):
     payment: Decimal
     total: Decimal
     interest: Decimal
     first_interest: Decimal
 
 
-class Record_(TypedDict):
-    number: int
-    due: date
-    interest: Decimal
-    repaid: Decimal
-    paid: Decimal
-    balance: Decimal
-
-
-class Record__(TypedDict):
+class Plan(TypedDict):
     balance: Decimal
     interest: Decimal
-    collected: list[Record_]
+    collected: list[Row]
 
 
 class Success(TypedDict):
@@ -70,14 +75,14 @@ class Success(TypedDict):
     months_saved: int
 
 
-def check_invariants(*, error_code: Literal["nothing_lent", "too_far", "time_overflow"] | None, payment: Decimal | None) -> None:
+def check_invariants(
+    *,
+    error_code: Literal["nothing_lent", "too_far", "time_overflow"] | None,
+    payment: Decimal | None,
+) -> None:
     # invariant, line 55: error.error_code IS NULL OR output.payment IS NULL
     if not (error_code is None or payment is None):
-        raise ContractBroken(
-            "invariant",
-            0,
-            {"error_code": error_code, "payment": payment},
-        )
+        raise ContractBroken("invariant", 0, {"error_code": error_code, "payment": payment})
 
 
 @exact_decimals
@@ -123,12 +128,11 @@ def loan_schedule_v1(
         raise ContractBroken("constraint", 7, {"extra": extra})
 
     # precondition, line 47: round(principal, 2) == principal AND round(extra, 2) == extra
-    if not (decimal_round(principal, 2, "half_even") == principal and decimal_round(extra, 2, "half_even") == extra):
-        raise ContractBroken(
-            "precondition",
-            0,
-            {"principal": principal, "extra": extra},
-        )
+    if not (
+        decimal_round(principal, 2, "half_even") == principal
+        and decimal_round(extra, 2, "half_even") == extra
+    ):
+        raise ContractBroken("precondition", 0, {"principal": principal, "extra": extra})
 
     try:
         if not principal > D_0:
@@ -141,34 +145,27 @@ def loan_schedule_v1(
         # validation_2, line 63
         if not date_year(first_due) < 9900:
             error_code = "too_far"
-            message = text_concat(
-                text_concat("the first payment on ", date_text(first_due)),
-                " is too far away",
+            message = text_join(
+                ["the first payment on ", date_text(first_due), " is too far away"], ""
             )
             check_invariants(error_code=error_code, payment=None)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step quote, line 66
-        quote: Record = called(
-            loan_payment_v1,
-            principal=principal,
-            annual_rate=annual_rate,
-            months=months,
+        quote: Quote = called(
+            loan_payment_v1, principal=principal, annual_rate=annual_rate, months=months
         )
 
         # step plan, line 71
         items = array_range(1, checked(months + 1), 1)
         balance = principal
         interest = D_0
-        collected: list[Record_] = []
+        collected: list[Row] = []
         for number in items:
-
             # step due_now, line 80
             due_now = decimal_round(
-                decimal_divide(unsigned_zero(balance * annual_rate), D_12),
-                2,
-                "half_up",
+                decimal_divide(unsigned_zero(balance * annual_rate), D_12), 2, "half_up"
             )
 
             # step wanted, line 82
@@ -181,61 +178,78 @@ def loan_schedule_v1(
             left = balance - repaid
             keep(
                 collected,
-                {"number": number, "due": date_add_months(first_due, checked(number - 1)), "interest": due_now, "repaid": repaid, "paid": due_now + repaid, "balance": left},
+                Row(
+                    number=number,
+                    due=date_add_months(first_due, checked(number - 1)),
+                    interest=due_now,
+                    repaid=repaid,
+                    paid=due_now + repaid,
+                    balance=left,
+                ),
             )
             balance, interest = left, interest + due_now
             if balance == D_0:
                 break
-        plan: Record__ = {
-            "balance": balance,
-            "interest": interest,
-            "collected": collected,
-        }
+        plan = Plan(balance=balance, interest=interest, collected=collected)
 
         # step final, line 97
-        final: Record_ = optional_require(array_last(plan["collected"]))
-        rows: list[Record_] = plan["collected"]
+        final: Row = optional_require(array_last(plan["collected"]))
+
+        # output rows, line 103
+        rows: list[Row] = plan["collected"]
+
+        # output payment, line 104
         payment = quote["payment"]
+
+        # output interest_paid, line 105
         interest_paid = plan["interest"]
+
+        # output last_payment, line 106
         last_payment = final["paid"]
+
+        # output ends_on, line 107
         ends_on = final["due"]
+
+        # output months_saved, line 108
         months_saved = checked(months - len(plan["collected"]))
 
+        # postcondition, line 18: number >= 1
+        if not all(item["number"] >= 1 for item in rows):
+            raise ContractBroken("postcondition", 0, {"rows": rows})
+
+        # postcondition, line 18: balance >= 0
+        if not all(item["balance"] >= D_0 for item in rows):
+            raise ContractBroken("postcondition", 1, {"rows": rows})
+
+        # postcondition, line 18: paid == interest + repaid
+        if not all(item["paid"] == item["interest"] + item["repaid"] for item in rows):
+            raise ContractBroken("postcondition", 2, {"rows": rows})
+
         # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
-        if not sum((row["repaid"] for row in rows), D_0) == principal:
-            raise ContractBroken(
-                "postcondition",
-                0,
-                {"rows": rows, "principal": principal},
-            )
+        if sum((row["repaid"] for row in rows), D_0) != principal:
+            raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
 
         # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
-        if not sum((row["interest"] for row in rows), D_0) == interest_paid:
-            raise ContractBroken(
-                "postcondition",
-                1,
-                {"rows": rows, "interest_paid": interest_paid},
-            )
+        if sum((row["interest"] for row in rows), D_0) != interest_paid:
+            raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
 
-        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on
-        if not (optional_require(array_last(rows))["balance"] == D_0 and optional_require(array_last(rows))["due"] == ends_on):
-            raise ContractBroken("postcondition", 2, {"rows": rows, "ends_on": ends_on})
+        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
+        #   ends_on
+        if not (
+            optional_require(array_last(rows))["balance"] == D_0
+            and optional_require(array_last(rows))["due"] == ends_on
+        ):
+            raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
 
         # postcondition, line 52: length(rows) + months_saved == months
-        if not checked(len(rows) + months_saved) == months:
+        if checked(len(rows) + months_saved) != months:
             raise ContractBroken(
-                "postcondition",
-                3,
-                {"rows": rows, "months_saved": months_saved, "months": months},
+                "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
             )
 
         # postcondition, line 53: old(first_due) <= ends_on
         if not first_due <= ends_on:
-            raise ContractBroken(
-                "postcondition",
-                4,
-                {"first_due": first_due, "ends_on": ends_on},
-            )
+            raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
         check_invariants(error_code=None, payment=payment)
 
         return {
@@ -247,9 +261,94 @@ def loan_schedule_v1(
             "months_saved": months_saved,
         }
     except FAILURES as failure:
-        if code_of(failure) not in ("time_overflow",):
+        code: Literal["time_overflow"] | None = one_of(code_of(failure), ("time_overflow",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(error_code=error_code, payment=None)
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        check_invariants(error_code=code, payment=None)
+        raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "principal": "decimal",
+        "annual_rate": "decimal",
+        "months": "integer",
+        "first_due": "date",
+        "extra": "decimal",
+    },
+    {"extra": D_0},
+)
+RUN: Final = undecorated(loan_schedule_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("extra" in inputs):
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        first_due = inputs["first_due"]
+        first_due = read_value("date", first_due)
+        extra = inputs["extra"] if "extra" in inputs else D_0
+        if type(extra) is not Decimal or not is_finite(extra):
+            raise NotPlain
+        extra = extra + D_0
+    except NOT_PLAIN:
+        principal, annual_rate, months, first_due, extra = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(principal, annual_rate, months, first_due, extra))
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_schedule_v1.vsp",
+    lines={
+        85: 55, 100: 8, 104: 8, 108: 9, 112: 9, 116: 23, 120: 23, 124: 25, 128: 25, 132: 47,
+        133: 47, 135: 47, 143: 62, 148: 64, 153: 64, 156: 66, 161: 73, 167: 43, 168: 43, 172: 82,
+        175: 83, 178: 84, 179: 86, 183: 87, 186: 90, 190: 94, 196: 99, 214: 108, 218: 18, 222: 18,
+        225: 18, 226: 18, 229: 49, 230: 49, 233: 50, 234: 50, 239: 51, 240: 51, 242: 51, 245: 52,
+        246: 52, 252: 53,
+    },
+    clauses={
+        "constraint": [
+            "principal >= 0",
+            "value <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+            "extra >= 0",
+            "extra <= 100000000",
+        ],
+        "precondition": [
+            "round(principal, 2) == principal AND round(extra, 2) == extra",
+        ],
+        "postcondition": [
+            "number >= 1",
+            "balance >= 0",
+            "paid == interest + repaid",
+            "SUM(row.repaid FOR row IN rows) == principal",
+            "SUM(row.interest FOR row IN rows) == interest_paid",
+            "require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on",
+            "length(rows) + months_saved == months",
+            "old(first_due) <= ends_on",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.payment IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -4,33 +4,47 @@
 """Say how well two names agree, whatever their case, order, spacing and punctuation."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.decimal import (
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    text as decimal_text,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.integer import checked_sum
-from vesper.kernels.integer import divide as integer_divide
+from vesper.kernels.integer import checked_sum, divide as integer_divide
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.set import intersection as set_intersection
-from vesper.kernels.set import union as set_union
-from vesper.kernels.text import at as text_at
-from vesper.kernels.text import code_points as text_code_points
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import contains as text_contains
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import pad_end as text_pad_end
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.text import reverse as text_reverse
-from vesper.kernels.text import trim as text_trim
-from vesper.kernels.text import trim_end as text_trim_end
-from vesper.kernels.text import trim_start as text_trim_start
-from vesper.kernels.text import upper as text_upper
-from vesper.kernels.text import words as text_words
+from vesper.kernels.set import intersection as set_intersection, union as set_union
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    at as text_at,
+    code_points as text_code_points,
+    concat as text_concat,
+    contains as text_contains,
+    join as text_join,
+    lower as text_lower,
+    pad_end as text_pad_end,
+    pad_start as text_pad_start,
+    reverse as text_reverse,
+    trim as text_trim,
+    trim_end as text_trim_end,
+    trim_start as text_trim_start,
+    upper as text_upper,
+    words as text_words,
+)
 
 D_0: Final = Decimal("0")
 D_0_5: Final = Decimal("0.5")
@@ -48,7 +62,9 @@ class Success(TypedDict):
     after: bool
 
 
-PARTICLES: Final[frozenset[str]] = frozenset({"de", "der", "dr", "la", "mr", "mrs", "prof", "van", "von"})
+PARTICLES: Final[frozenset[str]] = frozenset(
+    {"de", "der", "dr", "la", "mr", "mrs", "prof", "van", "von"}
+)
 
 
 @exact_decimals
@@ -74,10 +90,10 @@ def name_match_v1(left: str, right: str) -> Success:
     right_text = regex_replace(text_lower(text_upper(right)), "[\\p{P}\\p{S}]+", " ")
 
     # step left_words, line 36
-    left_words = [word for word in text_words(left_text) if not word in PARTICLES]
+    left_words = [word for word in text_words(left_text) if word not in PARTICLES]
 
     # step right_words, line 37
-    right_words = [word for word in text_words(right_text) if not word in PARTICLES]
+    right_words = [word for word in text_words(right_text) if word not in PARTICLES]
 
     # step left_set, line 38
     left_set = frozenset(left_words)
@@ -92,16 +108,10 @@ def name_match_v1(left: str, right: str) -> Success:
     all_ = set_union(left_set, right_set)
 
     # step left_first, line 42
-    left_first = text_join(
-        [text_at(word, 0) for word in array_sort(left_words, "ascending")],
-        "",
-    )
+    left_first = text_join([text_at(word, 0) for word in array_sort(left_words, "ascending")], "")
 
     # step right_first, line 43
-    right_first = text_join(
-        [text_at(word, 0) for word in array_sort(right_words, "ascending")],
-        "",
-    )
+    right_first = text_join([text_at(word, 0) for word in array_sort(right_words, "ascending")], "")
 
     # step left_code, line 44
     left_code = checked_sum(text_code_points(text_join(left_words, "")))
@@ -113,7 +123,9 @@ def name_match_v1(left: str, right: str) -> Success:
     is_same = text_join(left_words, " ") == text_join(right_words, " ")
 
     # step is_anagram, line 47
-    is_anagram = text_join(array_sort(left_words, "ascending"), " ") == text_join(array_sort(right_words, "ascending"), " ")
+    is_anagram = text_join(array_sort(left_words, "ascending"), " ") == text_join(
+        array_sort(right_words, "ascending"), " "
+    )
 
     # step score, line 48
     score = (
@@ -130,7 +142,11 @@ def name_match_v1(left: str, right: str) -> Success:
         verdict = "same_words"
     elif left_first == right_first and len(common) > 0:
         verdict = "initials"
-    elif score >= D_0_5 or text_contains(left_text, text_trim(right_text)) or text_contains(right_text, text_trim(left_text)):
+    elif (
+        score >= D_0_5
+        or text_contains(left_text, text_trim(right_text))
+        or text_contains(right_text, text_trim(left_text))
+    ):
         verdict = "close"
     else:
         verdict = "different"
@@ -143,12 +159,11 @@ def name_match_v1(left: str, right: str) -> Success:
 
     # output label, line 66
     label = text_concat(
-        text_pad_end(enum_text(verdict), 12, "."),
-        text_pad_start(decimal_text(score), 12, " "),
+        text_pad_end(enum_text(verdict), 12, "."), text_pad_start(decimal_text(score), 12, " ")
     )
 
     # output after, line 67
-    after = left_text > right_text or left_text >= right_text and left > right
+    after = left_text > right_text or (left_text >= right_text and left > right)
 
     # postcondition, line 26: score >= 0 AND score <= 1
     if not (score >= D_0 and score <= D_1):
@@ -171,3 +186,56 @@ def name_match_v1(left: str, right: str) -> Success:
         "label": label,
         "after": after,
     }
+
+
+INPUTS: Final = Inputs({"left": "string", "right": "string"}, {})
+RUN: Final = undecorated(name_match_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        left = inputs["left"]
+        if type(left) is not str or not (is_ascii(left) or is_text(left)) or len(left) > MAX_TEXT:
+            raise NotPlain
+        right = inputs["right"]
+        if (
+            type(right) is not str
+            or not (is_ascii(right) or is_text(right))
+            or len(right) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        left, right = read_inputs(INPUTS, inputs)
+    return RUN(left, right)
+
+
+SOURCE: Final = Source(
+    "nodes/text/name_match_v1.vsp",
+    lines={
+        76: 6, 80: 7, 84: 24, 87: 34, 90: 35, 93: 36, 96: 37, 108: 41, 111: 42, 114: 43, 117: 44,
+        120: 45, 123: 46, 126: 47, 134: 48, 155: 63, 161: 66, 162: 66, 170: 26, 174: 27, 178: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(left) <= 200",
+            "length(right) <= 200",
+        ],
+        "precondition": [
+            "trim(left) != '' AND trim(right) != ''",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 1",
+            "verdict == same OR verdict == same_words => score == 1",
+            "length(label) >= 24",
+        ],
+    },
+)  # fmt: skip

@@ -4,12 +4,27 @@
 """Price an order with tax, volume discount and shipping."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_05: Final = Decimal("0.05")
@@ -35,7 +50,13 @@ class Success(TypedDict):
     total: Decimal
 
 
-TAX_RATE: Final[dict[str, Decimal]] = {"book": D_0, "food": D_0_05, "other": D_0_10, "tool": D_0_18, "toy": D_0_20}
+TAX_RATE: Final[dict[str, Decimal]] = {
+    "book": D_0,
+    "food": D_0_05,
+    "other": D_0_10,
+    "tool": D_0_18,
+    "toy": D_0_20,
+}
 
 
 @exact_decimals
@@ -58,16 +79,16 @@ def order_pricing_v1(items: list[Line]) -> Success:
     pieces = checked_sum(line["qty"] for line in items)
 
     # step subtotal, line 38
-    subtotal = sum((Decimal(line["qty"]) * line["unit_price"] for line in items), D_0)
+    subtotal = sum((line["qty"] * line["unit_price"] for line in items), D_0)
 
     # step tax, line 39
     tax = sum(
-        (Decimal(line["qty"]) * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
+        (line["qty"] * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
         D_0,
     )
 
     # step shipping_base, line 40
-    shipping_base = D_5_00 + D_0_25 * Decimal(pieces)
+    shipping_base = D_5_00 + D_0_25 * pieces
 
     # step discount, line 42
     if pieces >= 100:
@@ -84,11 +105,17 @@ def order_pricing_v1(items: list[Line]) -> Success:
     total = subtotal - discount + tax + shipping
 
     # postcondition, line 31: total == subtotal - discount + tax + shipping
-    if not total == subtotal - discount + tax + shipping:
+    if total != subtotal - discount + tax + shipping:
         raise ContractBroken(
             "postcondition",
             0,
-            {"total": total, "subtotal": subtotal, "discount": discount, "tax": tax, "shipping": shipping},
+            {
+                "total": total,
+                "subtotal": subtotal,
+                "discount": discount,
+                "tax": tax,
+                "shipping": shipping,
+            },
         )
 
     # postcondition, line 32: total >= 0
@@ -102,3 +129,77 @@ def order_pricing_v1(items: list[Line]) -> Success:
         "shipping": shipping,
         "total": total,
     }
+
+
+INPUTS: Final = Inputs(
+    {"items": "array<{qty: integer, unit_price: decimal, category: string}>"},
+    {},
+)
+RUN: Final = undecorated(order_pricing_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+        raise NotPlain
+    unit_price = given["unit_price"]
+    if type(unit_price) is not Decimal or not is_finite(unit_price):
+        raise NotPlain
+    category = given["category"]
+    if (
+        type(category) is not str
+        or not (is_ascii(category) or is_text(category))
+        or len(category) > MAX_TEXT
+    ):
+        raise NotPlain
+    return {"qty": qty, "unit_price": unit_price + D_0, "category": category}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        items = inputs["items"]
+        if type(items) is not list or len(items) > MAX_ENTRIES:
+            raise NotPlain
+        items = [read_line(item) for item in items]
+    except NOT_PLAIN:
+        (items,) = read_inputs(INPUTS, inputs)
+    return RUN(items)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/order_pricing_v1.vsp",
+    lines={
+        68: 11, 72: 11, 76: 29, 79: 37, 82: 38, 85: 39, 86: 39, 91: 40, 95: 45, 97: 46, 102: 51,
+        105: 52, 108: 31, 109: 31, 123: 32,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "unit_price >= 0",
+        ],
+        "precondition": [
+            "FORALL line IN items SATISFIES line.category IN tax_rate",
+        ],
+        "postcondition": [
+            "total == subtotal - discount + tax + shipping",
+            "total >= 0",
+        ],
+    },
+)  # fmt: skip

@@ -4,15 +4,30 @@
 """Group and compare, with keys that are integers, booleans and members."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.array import at as array_at, smallest
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_member,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import entries_of, map_of
+from vesper.kernels.map import at as map_at, entries_of, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 
@@ -55,8 +70,11 @@ def orders_by_city_v1(
     if not len(orders) <= 50:
         raise ContractBroken("precondition", 0, {"orders": orders})
 
-    # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL => order.discount <= order.total
-    if not all(not order["discount"] is not None or order["discount"] <= order["total"] for order in orders):
+    # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL =>
+    #   order.discount <= order.total
+    if not all(
+        order["discount"] is None or order["discount"] <= order["total"] for order in orders
+    ):
         raise ContractBroken("precondition", 1, {"orders": orders})
 
     # step cities, line 48
@@ -67,7 +85,9 @@ def orders_by_city_v1(
 
     # step by_id, line 50
     by_id = map_of(
-        (checked(order["id"] + offset), order["total"]) for order in orders if order["state"] != "open"
+        (checked(order["id"] + offset), order["total"])
+        for order in orders
+        if order["state"] != "open"
     )
 
     # step all_known, line 51
@@ -75,22 +95,23 @@ def orders_by_city_v1(
 
     # step some_over, line 52
     some_over = any(
-        order["total"] > map_at(limits, order["state"]) for order in orders if order["state"] in limits
+        order["total"] > map_at(limits, order["state"])
+        for order in orders
+        if order["state"] in limits
     )
 
     # step lowest, line 53
     lowest = (
         D_0
         if len(orders) == 0
-        else smallest(order["total"] - (D_0 if order["discount"] is None else order["discount"]) for order in orders)
+        else smallest(
+            order["total"] - (D_0 if order["discount"] is None else order["discount"])
+            for order in orders
+        )
     )
 
     # step last_city, line 54
-    last_city = (
-        "none"
-        if len(orders) == 0
-        else array_at(orders, len(orders) - 1)["city"]
-    )
+    last_city = "none" if len(orders) == 0 else array_at(orders, len(orders) - 1)["city"]
 
     # step net, line 55
     net = [
@@ -99,34 +120,27 @@ def orders_by_city_v1(
     ]
 
     # step states, line 56
-    states: list[Literal["open", "paid", "sent"]] = [state for state in limits]
+    states: list[Literal["open", "paid", "sent"]] = list(limits)
 
     # step picked, line 57
-    picked = [id for id in sorted(wanted) if not id in [1, 2, 3]]
+    picked = [id for id in sorted(wanted) if id not in [1, 2, 3]]
 
     # step labels, line 58
     labels = [map_at(flags, flag) for flag in flags]
 
     # step limit_sum, line 59
-    limit_sum = sum(
-        (limit for state, limit in entries_of(limits) if state != "paid"),
-        D_0,
-    )
+    limit_sum = sum((limit for state, limit in entries_of(limits) if state != "paid"), D_0)
 
     # step swapped, line 60
     swapped = map_of((name, flag) for flag, name in entries_of(flags))
 
     # postcondition, line 42: COUNT(totals) == COUNT(orders)
-    if not len(totals) == len(orders):
+    if len(totals) != len(orders):
         raise ContractBroken("postcondition", 0, {"totals": totals, "orders": orders})
 
     # postcondition, line 43: all_known OR COUNT(cities) > 0
-    if not (all_known or len([item for item in sorted(cities)]) > 0):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"all_known": all_known, "cities": cities},
-        )
+    if not (all_known or len(cities) > 0):
+        raise ContractBroken("postcondition", 1, {"all_known": all_known, "cities": cities})
 
     return {
         "cities": cities,
@@ -143,3 +157,95 @@ def orders_by_city_v1(
         "limit_sum": limit_sum,
         "swapped": swapped,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "orders": "array<{id: integer, city: string, total: decimal, state: enum[open, paid, sent], discount: optional<decimal>}>",
+        "wanted": "set<integer>",
+        "limits": "map<enum[open, paid, sent], decimal>",
+        "flags": "map<boolean, string>",
+        "offset": "integer",
+    },
+    {"offset": 0},
+)
+RUN: Final = undecorated(orders_by_city_v1)
+
+
+def read_order(given: Any) -> Order:
+    """A Order whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("discount" in given):
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not int or not MIN_INTEGER <= id <= MAX_INTEGER:
+        raise NotPlain
+    city = given["city"]
+    if type(city) is not str or not (is_ascii(city) or is_text(city)) or len(city) > MAX_TEXT:
+        raise NotPlain
+    total = given["total"]
+    if type(total) is not Decimal or not is_finite(total):
+        raise NotPlain
+    state = read_member(given["state"], ("open", "paid", "sent"))
+    discount = given["discount"] if "discount" in given else None
+    if discount is not None and (type(discount) is not Decimal or not is_finite(discount)):
+        raise NotPlain
+    return {
+        "id": id,
+        "city": city,
+        "total": total + D_0,
+        "state": state,
+        "discount": None if discount is None else discount + D_0,
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("offset" in inputs):
+            raise NotPlain
+        orders = inputs["orders"]
+        if type(orders) is not list or len(orders) > MAX_ENTRIES:
+            raise NotPlain
+        orders = [read_order(item) for item in orders]
+        wanted = inputs["wanted"]
+        wanted = read_value("set<integer>", wanted)
+        limits = inputs["limits"]
+        limits = read_value("map<enum[open, paid, sent], decimal>", limits)
+        flags = inputs["flags"]
+        flags = read_value("map<boolean, string>", flags)
+        offset = inputs["offset"] if "offset" in inputs else 0
+        if type(offset) is not int or not MIN_INTEGER <= offset <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        orders, wanted, limits, flags, offset = read_inputs(INPUTS, inputs)
+    return RUN(orders, wanted, limits, flags, offset)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/orders_by_city_v1.vsp",
+    lines={
+        71: 39, 78: 40, 87: 50, 88: 50, 98: 52, 107: 53, 108: 53, 114: 54, 118: 55, 129: 58,
+        132: 59, 135: 60, 139: 42, 143: 43,
+    },
+    clauses={
+        "precondition": [
+            "COUNT(orders) <= 50",
+            "FORALL order IN orders SATISFIES order.discount IS NOT NULL => order.discount <= order.total",
+        ],
+        "postcondition": [
+            "COUNT(totals) == COUNT(orders)",
+            "all_known OR COUNT(cities) > 0",
+        ],
+    },
+)  # fmt: skip

@@ -1,28 +1,23 @@
 # AUTO-GENERATED - DO NOT EDIT
 # payment_handler_v1, from nodes/payments/payment_handler_v1.vsp
-# semantic hash dc9165ca31af082ce670c670e5e55e99c1630ca5b4d393cb3d939cf7f0c268d6
+# semantic hash 1ecbaf441abfc0e17b06552633f441ab9cd8ee5c20df3ac691f81baa563c358f
 """Charge a card exactly once, record the transaction and settle the order."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import scale as decimal_scale
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
+from vesper.kernels.decimal import (
+    scale as decimal_scale,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
 )
-from vesper.kernels.json import Json
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 
 D_0: Final = Decimal("0")
 D_100: Final = Decimal("100")
@@ -35,7 +30,7 @@ class Transaction(TypedDict):
     amount: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
     status: Literal["succeeded", "pending"]
 
@@ -50,11 +45,9 @@ class Success(TypedDict):
 
 def check_postconditions(*, amount_charged: Decimal, amount: Decimal) -> None:
     # postcondition, line 47: amount_charged == amount
-    if not amount_charged == amount:
+    if amount_charged != amount:
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"amount_charged": amount_charged, "amount": amount},
+            "postcondition", 0, {"amount_charged": amount_charged, "amount": amount}
         )
 
 
@@ -94,11 +87,10 @@ def payment_handler_v1(
         raise ContractBroken("precondition", 0, {"amount": amount})
 
     # validation_1, line 52
-    if not text_trim(order_id) == order_id:
-        raise DeclaredError({
-            "error_code": "bad_order_id",
-            "message": "an order id has no spaces around it",
-        })
+    if text_trim(order_id) != order_id:
+        raise DeclaredError(
+            {"error_code": "bad_order_id", "message": "an order id has no spaces around it"}
+        )
 
     # step validate_request, line 55
     validate_request: Transaction | None
@@ -119,10 +111,7 @@ def payment_handler_v1(
 
     # raise_2, line 62
     if validate_request is not None and validate_request["amount"] != amount:
-        message = text_concat(
-            "this key was used for another amount than ",
-            decimal_text(amount),
-        )
+        message = text_concat("this key was used for another amount than ", decimal_text(amount))
 
         raise DeclaredError({"error_code": "other_amount", "message": message})
 
@@ -130,9 +119,7 @@ def payment_handler_v1(
     if validate_request is not None:
         transaction_id = validate_request["transaction_id"]
         status: Literal["completed", "pending"] = (
-            "completed"
-            if validate_request["status"] == "succeeded"
-            else "pending"
+            "completed" if validate_request["status"] == "succeeded" else "pending"
         )
         is_repeat = True
         at = now
@@ -148,28 +135,23 @@ def payment_handler_v1(
 
     # step begin, line 75
     try:
-        begin: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+        yield Request(
             "begin",
             "state_transition",
             "txn",
-            {
-                "machine": "order_lifecycle",
-                "from": "pending,payment_failed",
-                "to": "processing",
-            },
+            {"machine": "order_lifecycle", "from": "pending,payment_failed", "to": "processing"},
             {"entity": order_id},
         )
     except FAILURES as failure:
-        if code_of(failure) == "invalid_transition":
-            message = text_concat(text_concat("order ", order_id), " is not to be paid")
-
-            raise DeclaredError({"error_code": "order_not_pending", "message": message})
-        else:
+        if code_of(failure) != "invalid_transition":
             raise
+        message = text_join(["order ", order_id, " is not to be paid"], "")
+
+        raise DeclaredError({"error_code": "order_not_pending", "message": message}) from failure
 
     # step call_stripe_api, line 85
     try:
-        call_stripe_api: Record = yield Request(
+        call_stripe_api: CallStripeApi = yield Request(
             "call_stripe_api",
             "http_request",
             "keyed",
@@ -177,50 +159,51 @@ def payment_handler_v1(
             key=order_id,
             arguments={
                 "endpoint": "/v1/charges",
-                "body": json_from_value({"amount": decimal_to_integer(amount * D_100), "currency": "usd", "customer": user_id, "description": text_concat("order ", order_id)}, "{amount: integer, currency: string, customer: string, description: string}"),
+                "body": json_from_value(
+                    {
+                        "amount": decimal_to_integer(amount * D_100),
+                        "currency": "usd",
+                        "customer": user_id,
+                        "description": text_concat("order ", order_id),
+                    },
+                    "{amount: integer, currency: string, customer: string, description: string}",
+                ),
             },
         )
     except FAILURES as failure:
         if code_of(failure) == "http_402":
             # step mark_declined, line 104
-            mark_declined: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            yield Request(
                 "mark_declined",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
-            raise DeclaredError({
-                "error_code": "card_declined",
-                "message": "the card was declined",
-            })
-        elif code_of(failure) in ("timeout", "unavailable") or http_class(code_of(failure)) == "http_5xx":
+            raise DeclaredError(
+                {"error_code": "card_declined", "message": "the card was declined"}
+            ) from failure
+        elif (
+            code_of(failure) in ("timeout", "unavailable")
+            or http_class(code_of(failure)) == "http_5xx"
+        ):
             # step mark_unavailable, line 107
-            mark_unavailable: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            yield Request(
                 "mark_unavailable",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
-            raise DeclaredError({
-                "error_code": "provider_unavailable",
-                "message": "the provider did not answer",
-            })
+            raise DeclaredError(
+                {"error_code": "provider_unavailable", "message": "the provider did not answer"}
+            ) from failure
         else:
             raise
 
     # step record, line 110
     try:
-        record: int = yield Request(
+        yield Request(
             "record",
             "database_write",
             "txn",
@@ -237,20 +220,17 @@ def payment_handler_v1(
                     "status": call_stripe_api["status"],
                     "idempotency_key": idempotency_key,
                     "created_at": now,
-                },
+                }
             },
         )
     except FAILURES as failure:
         if code_of(failure) == "conflict":
-            message = text_concat(
-                text_concat("charge ", call_stripe_api["id"]),
-                " is recorded already",
-            )
+            message = text_join(["charge ", call_stripe_api["id"], " is recorded already"], "")
 
-            raise DeclaredError({"error_code": "already_recorded", "message": message})
+            raise DeclaredError({"error_code": "already_recorded", "message": message}) from failure
         else:
             # step refund, line 127
-            refund: Json = yield Request(
+            yield Request(
                 "refund",
                 "http_request",
                 "keyed",
@@ -263,21 +243,17 @@ def payment_handler_v1(
             )
 
             # step mark_unrecorded, line 135
-            mark_unrecorded: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+            yield Request(
                 "mark_unrecorded",
                 "state_transition",
                 "txn",
-                {
-                    "machine": "order_lifecycle",
-                    "from": "processing",
-                    "to": "payment_failed",
-                },
+                {"machine": "order_lifecycle", "from": "processing", "to": "payment_failed"},
                 {"entity": order_id},
             )
             raise
 
     # step settle, line 137
-    settle: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+    yield Request(
         "settle",
         "state_transition",
         "txn",
@@ -305,3 +281,45 @@ def payment_handler_v1(
         "is_repeat": is_repeat,
         "at": at,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "amount": "decimal",
+        "idempotency_key": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, amount, idempotency_key = read_inputs(INPUTS, inputs)
+    return payment_handler_v1(order_id, user_id, amount, idempotency_key, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/payment_handler_v1.vsp",
+    lines={
+        49: 47, 67: 18, 71: 18, 75: 19, 79: 20, 83: 20, 87: 45, 91: 53, 98: 55, 114: 64, 116: 64,
+        138: 75, 148: 83, 150: 83, 154: 85, 162: 91, 164: 91, 167: 94, 176: 104, 183: 105, 191: 107,
+        198: 108, 206: 110, 228: 124, 230: 124, 233: 127, 238: 134, 241: 132, 246: 135, 256: 137,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "amount > 0",
+            "amount <= 50000",
+        ],
+        "precondition": [
+            "scale(amount) <= 2",
+        ],
+        "postcondition": [
+            "amount_charged == amount",
+        ],
+    },
+)  # fmt: skip

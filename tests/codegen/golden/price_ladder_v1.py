@@ -1,34 +1,50 @@
 # AUTO-GENERATED - DO NOT EDIT
 # price_ladder_v1, from nodes/numbers/price_ladder_v1.vsp
 # semantic hash 50fb832728dd646f45d854c52d5a15e7f483e6f319c1a251bd61b56e9d4a2661
-"""Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
+"""Derive list, retail and clearance prices from a cost, each rounded the way its market wants
+it."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.decimal import abs as decimal_abs
-from vesper.kernels.decimal import allocate as decimal_allocate
-from vesper.kernels.decimal import ceil as decimal_ceil
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import divide as decimal_divide
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import floor as decimal_floor
-from vesper.kernels.decimal import normalize as decimal_normalize
-from vesper.kernels.decimal import pow as decimal_pow
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import scale as decimal_scale
-from vesper.kernels.decimal import sign as decimal_sign
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_float as decimal_to_float
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.decimal import trunc as decimal_trunc
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import map_of
+from vesper.kernels.decimal import (
+    abs as decimal_abs,
+    allocate as decimal_allocate,
+    ceil as decimal_ceil,
+    div as decimal_div,
+    divide as decimal_divide,
+    exact_decimals,
+    exact_entry,
+    floor as decimal_floor,
+    normalize as decimal_normalize,
+    pow as decimal_pow,
+    round as decimal_round,
+    scale as decimal_scale,
+    sign as decimal_sign,
+    text as decimal_text,
+    to_float as decimal_to_float,
+    to_integer as decimal_to_integer,
+    trunc as decimal_trunc,
+    unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
+from vesper.kernels.map import at as map_at, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
-from vesper.kernels.value import clamp as value_clamp
-from vesper.kernels.value import max as value_max
+from vesper.kernels.value import clamp as value_clamp, max as value_max
 
 D_MINUS_0_5: Final = Decimal("-0.5")
 D_0: Final = Decimal("0")
@@ -50,7 +66,9 @@ D_1000000: Final = Decimal("1000000")
 
 class Success(TypedDict):
     net: Decimal
-    by_mode: dict[Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal]
+    by_mode: dict[
+        Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal
+    ]
     gross: Decimal
     charm: Decimal
     in_future: Decimal
@@ -76,7 +94,8 @@ def price_ladder_v1(
     places: int = 2,
     limits: list[Decimal],
 ) -> Success:
-    """Derive list, retail and clearance prices from a cost, each rounded the way its market wants it."""
+    """Derive list, retail and clearance prices from a cost, each rounded the way its market wants
+    it."""
 
     # constraint, line 6: cost > 0
     if not cost > D_0:
@@ -140,13 +159,11 @@ def price_ladder_v1(
     gross = decimal_round(unsigned_zero(exact * (D_1 + tax)), places, "up")
 
     # step charm, line 48
-    charm = Decimal(decimal_ceil(gross)) + D_1 - D_0_01
+    charm = decimal_ceil(gross) + D_1 - D_0_01
 
     # step in_future, line 49
     in_future = decimal_round(
-        unsigned_zero(exact * decimal_pow(D_1 + growth, years)),
-        places,
-        "half_even",
+        unsigned_zero(exact * decimal_pow(D_1 + growth, years)), places, "half_even"
     )
 
     # step instalments, line 50
@@ -159,7 +176,9 @@ def price_ladder_v1(
     rebate = -decimal_abs(gross - charm)
 
     # step by_mode, line 54
-    by_mode: dict[Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal] = {
+    by_mode: dict[
+        Literal["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"], Decimal
+    ] = {
         "half_even": decimal_round(exact, places, "half_even"),
         "half_up": decimal_round(exact, places, "half_up"),
         "half_down": decimal_div(cost, D_1 - margin, places, "half_down"),
@@ -171,7 +190,12 @@ def price_ladder_v1(
 
     # output whole, line 70
     whole: dict[str, int] = map_of(
-        [("floor", decimal_floor(rebate)), ("ceil", decimal_ceil(rebate)), ("trunc", decimal_trunc(rebate)), ("cents", decimal_to_integer(decimal_round(gross, 2, "up") * D_100))],
+        [
+            ("floor", decimal_floor(rebate)),
+            ("ceil", decimal_ceil(rebate)),
+            ("trunc", decimal_trunc(rebate)),
+            ("cents", decimal_to_integer(decimal_round(gross, 2, "up") * D_100)),
+        ]
     )
 
     # output trend, line 71
@@ -182,8 +206,7 @@ def price_ladder_v1(
 
     # output shown, line 74
     shown = text_concat(
-        decimal_text(decimal_normalize(gross)),
-        " incl. tax" if gross != net else "",
+        decimal_text(decimal_normalize(gross)), " incl. tax" if gross != net else ""
     )
 
     # output digits, line 75
@@ -193,15 +216,15 @@ def price_ladder_v1(
     share = decimal_to_float(margin)
 
     # postcondition, line 35: SUM(part FOR part IN instalments) == gross
-    if not sum(instalments, D_0) == gross:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"instalments": instalments, "gross": gross},
-        )
+    if sum(instalments, D_0) != gross:
+        raise ContractBroken("postcondition", 0, {"instalments": instalments, "gross": gross})
 
-    # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <= by_mode['ceiling']
-    if not (map_at(by_mode, "down") <= map_at(by_mode, "up") and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")):
+    # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=
+    #   by_mode['ceiling']
+    if not (
+        map_at(by_mode, "down") <= map_at(by_mode, "up")
+        and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")
+    ):
         raise ContractBroken("postcondition", 1, {"by_mode": by_mode})
 
     # postcondition, line 37: by_mode['up'] - by_mode['down'] <= pow(0.1, places)
@@ -210,11 +233,7 @@ def price_ladder_v1(
 
     # postcondition, line 38: gross >= net AND charm > 0
     if not (gross >= net and charm > D_0):
-        raise ContractBroken(
-            "postcondition",
-            3,
-            {"gross": gross, "net": net, "charm": charm},
-        )
+        raise ContractBroken("postcondition", 3, {"gross": gross, "net": net, "charm": charm})
 
     # postcondition, line 39: capped >= limits[0] AND capped <= limits[1]
     if not (capped >= array_at(limits, 0) and capped <= array_at(limits, 1)):
@@ -236,3 +255,113 @@ def price_ladder_v1(
         "digits": digits,
         "share": share,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "cost": "decimal",
+        "margin": "decimal",
+        "tax": "decimal",
+        "growth": "decimal",
+        "years": "integer",
+        "places": "integer",
+        "limits": "array<decimal>",
+    },
+    {"margin": D_0_35, "tax": D_0_19, "growth": D_0_02, "years": 1, "places": 2},
+)
+RUN: Final = undecorated(price_ladder_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            2
+            + ("margin" in inputs)
+            + ("tax" in inputs)
+            + ("growth" in inputs)
+            + ("years" in inputs)
+            + ("places" in inputs)
+        ):
+            raise NotPlain
+        cost = inputs["cost"]
+        if type(cost) is not Decimal or not is_finite(cost):
+            raise NotPlain
+        cost = cost + D_0
+        margin = inputs["margin"] if "margin" in inputs else D_0_35
+        if type(margin) is not Decimal or not is_finite(margin):
+            raise NotPlain
+        margin = margin + D_0
+        tax = inputs["tax"] if "tax" in inputs else D_0_19
+        if type(tax) is not Decimal or not is_finite(tax):
+            raise NotPlain
+        tax = tax + D_0
+        growth = inputs["growth"] if "growth" in inputs else D_0_02
+        if type(growth) is not Decimal or not is_finite(growth):
+            raise NotPlain
+        growth = growth + D_0
+        years = inputs["years"] if "years" in inputs else 1
+        if type(years) is not int or not MIN_INTEGER <= years <= MAX_INTEGER:
+            raise NotPlain
+        places = inputs["places"] if "places" in inputs else 2
+        if type(places) is not int or not MIN_INTEGER <= places <= MAX_INTEGER:
+            raise NotPlain
+        limits = inputs["limits"]
+        if type(limits) is not list or len(limits) > MAX_ENTRIES:
+            raise NotPlain
+        limits = [read_decimal(item) for item in limits]
+    except NOT_PLAIN:
+        cost, margin, tax, growth, years, places, limits = read_inputs(INPUTS, inputs)
+    return RUN(
+        cost=cost,
+        margin=margin,
+        tax=tax,
+        growth=growth,
+        years=years,
+        places=places,
+        limits=limits,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/price_ladder_v1.vsp",
+    lines={
+        102: 6, 106: 6, 110: 7, 114: 7, 118: 8, 122: 8, 126: 9, 130: 9, 134: 10, 138: 10, 142: 11,
+        146: 11, 149: 33, 150: 33, 153: 44, 156: 45, 159: 46, 162: 48, 165: 49, 166: 49, 170: 50,
+        173: 52, 176: 53, 182: 56, 183: 56, 184: 57, 185: 57, 186: 58, 187: 58, 188: 59, 192: 70,
+        194: 70, 195: 70, 196: 70, 197: 70, 202: 71, 205: 73, 208: 74, 219: 35, 220: 35, 225: 36,
+        226: 36, 228: 36, 231: 37, 232: 37, 236: 38, 239: 39, 240: 39,
+    },
+    clauses={
+        "constraint": [
+            "cost > 0",
+            "cost <= 1000000",
+            "margin >= 0",
+            "margin <= 0.95",
+            "tax >= 0",
+            "tax <= 1",
+            "growth >= -0.5",
+            "growth <= 0.5",
+            "years >= -10",
+            "years <= 10",
+            "places >= 0",
+            "places <= 4",
+        ],
+        "precondition": [
+            "length(limits) == 2 AND limits[0] <= limits[1]",
+        ],
+        "postcondition": [
+            "SUM(part FOR part IN instalments) == gross",
+            "by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <= by_mode['ceiling']",
+            "by_mode['up'] - by_mode['down'] <= pow(0.1, places)",
+            "gross >= net AND charm > 0",
+            "capped >= limits[0] AND capped <= limits[1]",
+        ],
+    },
+)  # fmt: skip

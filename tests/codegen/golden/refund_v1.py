@@ -1,28 +1,28 @@
 # AUTO-GENERATED - DO NOT EDIT
 # refund_v1, from nodes/payments/refund_v1.vsp
-# semantic hash fa5611896ba67d76d893cea38fcf85d2af540156c6bf31752247b92838bd89dd
+# semantic hash e22aec0180c7e5a8801ce46969850fc41121c043bef92b112b8505bcb06ecc6a
 """Give back a payment, whole or in parts, never more than was paid."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import (
-    FAILURES,
-    Asking,
-    Request,
-    code_of,
-    exact_steps,
-    http_class,
+from vesper.kernels.decimal import (
+    round as decimal_round,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
 )
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.enum import text as enum_text
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import percent_encode as text_percent_encode
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    percent_encode as text_percent_encode,
+)
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")
@@ -40,7 +40,7 @@ class Paid(TypedDict):
     refunded: Decimal
 
 
-class Record(TypedDict):
+class CallStripeApi(TypedDict):
     id: str
 
 
@@ -60,21 +60,20 @@ def check_postconditions(*, refunded: Decimal, left: Decimal, amount: Decimal | 
 
     # postcondition, line 53: old(amount) IS NULL OR refunded == old(amount)
     if not (amount is None or refunded == amount):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"amount": amount, "refunded": refunded},
-        )
+        raise ContractBroken("postcondition", 1, {"amount": amount, "refunded": refunded})
 
 
-def check_invariants(*, refunded: Decimal | None, error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] | None) -> None:
+def check_invariants(
+    *,
+    refunded: Decimal | None,
+    error_code: Literal[
+        "unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"
+    ]
+    | None,
+) -> None:
     # invariant, line 55: output.refunded IS NULL OR error.error_code IS NULL
     if not (refunded is None or error_code is None):
-        raise ContractBroken(
-            "invariant",
-            0,
-            {"refunded": refunded, "error_code": error_code},
-        )
+        raise ContractBroken("invariant", 0, {"refunded": refunded, "error_code": error_code})
 
 
 @exact_steps
@@ -135,14 +134,20 @@ def refund_v1(
                 {"bind": {"transaction_id": transaction_id}},
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                error_code: Literal["unknown_transaction", "nothing_left", "too_much", "order_not_paid", "refused", "timeout"] = "unknown_transaction"
-                message = text_concat("there is no transaction ", transaction_id)
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            error_code: Literal[
+                "unknown_transaction",
+                "nothing_left",
+                "too_much",
+                "order_not_paid",
+                "refused",
+                "timeout",
+            ] = "unknown_transaction"
+            message = text_concat("there is no transaction ", transaction_id)
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step open, line 83
         open = payment["amount"] - payment["refunded"]
@@ -162,9 +167,8 @@ def refund_v1(
         # validation_2, line 93
         if not open >= SMALLEST:
             error_code = "nothing_left"
-            message = text_concat(
-                text_concat("all of ", decimal_text(payment["amount"])),
-                " was given back already",
+            message = text_join(
+                ["all of ", decimal_text(payment["amount"]), " was given back already"], ""
             )
             check_invariants(refunded=None, error_code=error_code)
 
@@ -173,16 +177,18 @@ def refund_v1(
         # validation_3, line 95
         if not wanted <= open:
             error_code = "too_much"
-            message = text_concat(
-                text_concat(text_concat(decimal_text(wanted), " is more than the "), decimal_text(open)),
-                " that is left",
+            message = text_join(
+                [decimal_text(wanted), " is more than the ", decimal_text(open), " that is left"],
+                "",
             )
             check_invariants(refunded=None, error_code=error_code)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step state, line 98
-        state: Literal["pending", "processing", "paid", "payment_failed", "refunded"] = yield Request(
+        state: Literal[
+            "pending", "processing", "paid", "payment_failed", "refunded"
+        ] = yield Request(
             "state",
             "state_read",
             "read",
@@ -193,44 +199,48 @@ def refund_v1(
         # raise_4, line 103
         if state != "paid":
             error_code = "order_not_paid"
-            message = text_concat(
-                text_concat(text_concat("order ", payment["order_id"]), " is "),
-                enum_text(state),
-            )
+            message = text_join(["order ", payment["order_id"], " is ", enum_text(state)], "")
             check_invariants(refunded=None, error_code=error_code)
 
             raise DeclaredError({"error_code": error_code, "message": message})
 
         # step call_stripe_api, line 107
         try:
-            call_stripe_api: Record = yield Request(
+            call_stripe_api: CallStripeApi = yield Request(
                 "call_stripe_api",
                 "http_request",
                 "keyed",
                 {"provider": "stripe", "method": "POST"},
                 key=request_id,
                 arguments={
-                    "endpoint": text_concat(text_concat("/v1/charges/", text_percent_encode(transaction_id)), "/refunds"),
+                    "endpoint": text_join(
+                        ["/v1/charges/", text_percent_encode(transaction_id), "/refunds"], ""
+                    ),
                     "query": {"expand": "charge"},
-                    "headers": {
-                        "idempotency_key": request_id,
-                        "x_reason": enum_text(reason),
-                    },
-                    "body": json_from_value({"amount": decimal_to_integer(decimal_round(wanted * D_100, 0, "half_even")), "reason": reason, "metadata": {"order": payment["order_id"], "parts": ["refund", request_id]}}, "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}"),
+                    "headers": {"idempotency_key": request_id, "x_reason": enum_text(reason)},
+                    "body": json_from_value(
+                        {
+                            "amount": decimal_to_integer(
+                                decimal_round(wanted * D_100, 0, "half_even")
+                            ),
+                            "reason": reason,
+                            "metadata": {
+                                "order": payment["order_id"],
+                                "parts": ["refund", request_id],
+                            },
+                        },
+                        "{amount: integer, reason: enum[requested, duplicate, fraudulent], metadata: {order: string, parts: array<string>}}",
+                    ),
                 },
             )
         except FAILURES as failure:
-            if http_class(code_of(failure)) == "http_4xx":
-                error_code = "refused"
-                message = text_concat(
-                    "stripe refuses to give back ",
-                    decimal_text(wanted),
-                )
-                check_invariants(refunded=None, error_code=error_code)
-
-                raise DeclaredError({"error_code": error_code, "message": message})
-            else:
+            if http_class(code_of(failure)) != "http_4xx":
                 raise
+            error_code = "refused"
+            message = text_concat("stripe refuses to give back ", decimal_text(wanted))
+            check_invariants(refunded=None, error_code=error_code)
+
+            raise DeclaredError({"error_code": error_code, "message": message}) from failure
 
         # step record, line 123
         try:
@@ -249,14 +259,13 @@ def refund_v1(
                         "transaction_id": transaction_id,
                         "amount": wanted,
                         "reason": reason,
-                    },
+                    }
                 },
             )
         except FAILURES as failure:
-            if code_of(failure) == "conflict":
-                record = 0
-            else:
+            if code_of(failure) != "conflict":
                 raise
+            record = 0
 
         # step close_order, line 132
         close_order: Literal["pending", "processing", "paid", "payment_failed", "refunded"] | None
@@ -270,22 +279,76 @@ def refund_v1(
                     {"entity": payment["order_id"]},
                 )
             except FAILURES as failure:
-                if code_of(failure) == "invalid_transition":
-                    close_order = "refunded"
-                else:
+                if code_of(failure) != "invalid_transition":
                     raise
+                close_order = "refunded"
         else:
             close_order = None
+
+        # output refund_id, line 143
         refund_id = call_stripe_api["id"]
+
+        # output left, line 143
         left = open - wanted
         check_postconditions(refunded=wanted, left=left, amount=amount)
         check_invariants(refunded=wanted, error_code=None)
 
         return {"refund_id": refund_id, "refunded": wanted, "left": left}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout",):
+        code: Literal["timeout"] | None = one_of(code_of(failure), ("timeout",))
+        if code is None:
             raise
-        error_code = code_of(failure)
-        message = code_of(failure)
-        check_invariants(refunded=None, error_code=error_code)
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        check_invariants(refunded=None, error_code=code)
+        raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "transaction_id": "string",
+        "amount": "optional<decimal>",
+        "reason": "enum[requested, duplicate, fraudulent]",
+        "request_id": "string",
+    },
+    {"reason": "requested"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    transaction_id, amount, reason, request_id = read_inputs(INPUTS, inputs)
+    return refund_v1(
+        transaction_id=transaction_id,
+        amount=amount,
+        reason=reason,
+        request_id=request_id,
+        now=now,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/payments/refund_v1.vsp",
+    lines={
+        59: 52, 63: 53, 76: 55, 92: 22, 96: 22, 100: 25, 104: 25, 108: 50, 111: 62, 125: 68,
+        147: 79, 150: 79, 153: 83, 170: 94, 175: 94, 180: 96, 186: 96, 191: 98, 202: 105, 205: 105,
+        209: 107, 216: 111, 217: 111, 221: 114, 223: 114, 224: 114, 240: 121, 243: 121, 247: 123,
+        274: 132, 292: 143,
+    },
+    clauses={
+        "constraint": [
+            "length(transaction_id) > 0",
+            "length(transaction_id) <= 64",
+            "length(request_id) > 0",
+            "length(request_id) <= 64",
+        ],
+        "precondition": [
+            "amount IS NULL OR amount > 0",
+        ],
+        "postcondition": [
+            "refunded > 0 AND left >= 0",
+            "old(amount) IS NULL OR refunded == old(amount)",
+        ],
+        "invariant": [
+            "output.refunded IS NULL OR error.error_code IS NULL",
+        ],
+    },
+)  # fmt: skip

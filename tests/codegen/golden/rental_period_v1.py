@@ -1,31 +1,50 @@
 # AUTO-GENERATED - DO NOT EDIT
 # rental_period_v1, from nodes/calendar/rental_period_v1.vsp
 # semantic hash ff1b092c3b0ab94201217d3ad66547796d11120c352bad2429e3c23a12c20b73
-"""Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
+"""Bill a rental by whole months and single days, dearer at the weekend, and say when it is due
+back."""
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import add_years as date_add_years
-from vesper.kernels.date import day_of_year as date_day_of_year
-from vesper.kernels.date import days_between as date_days_between
-from vesper.kernels.date import days_in_month as date_days_in_month
-from vesper.kernels.date import end_of_month as date_end_of_month
-from vesper.kernels.date import from_parts as date_from_parts
-from vesper.kernels.date import months_between as date_months_between
-from vesper.kernels.date import start_of_month as date_start_of_month
-from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.date import year as date_year
-from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.date import (
+    add_days as date_add_days,
+    add_months as date_add_months,
+    add_years as date_add_years,
+    day_of_year as date_day_of_year,
+    days_between as date_days_between,
+    days_in_month as date_days_in_month,
+    end_of_month as date_end_of_month,
+    from_parts as date_from_parts,
+    months_between as date_months_between,
+    start_of_month as date_start_of_month,
+    weekday as date_weekday,
+    year as date_year,
+    years_between as date_years_between,
+)
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -50,7 +69,9 @@ class Success(TypedDict):
     left_of_year: int
 
 
-WEEKEND: Final[frozenset[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]]] = frozenset({"saturday", "sunday"})
+WEEKEND: Final[
+    frozenset[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]]
+] = frozenset({"saturday", "sunday"})
 SURCHARGE: Final[Decimal] = D_1_25
 
 
@@ -63,7 +84,8 @@ def rental_period_v1(
     monthly_rate: Decimal,
     daily_rate: Decimal,
 ) -> Success:
-    """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due back."""
+    """Bill a rental by whole months and single days, dearer at the weekend, and say when it is due
+    back."""
 
     # constraint, line 7: months >= 0
     if not months >= 0:
@@ -93,8 +115,9 @@ def rental_period_v1(
     if not (from_ >= date(1990, 1, 1) and from_ < date(2200, 1, 1)):
         raise ContractBroken("precondition", 0, {"from": from_})
 
-    # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned) <= 5000)
-    if not (returned is None or returned >= from_ and date_days_between(from_, returned) <= 5000):
+    # precondition, line 34: returned IS NULL OR (returned >= from AND days_between(from, returned)
+    #   <= 5000)
+    if not (returned is None or (returned >= from_ and date_days_between(from_, returned) <= 5000)):
         raise ContractBroken("precondition", 1, {"returned": returned, "from": from_})
 
     # step due, line 46
@@ -116,17 +139,20 @@ def rental_period_v1(
     extra_days = date_days_between(billed_until, returned_on)
 
     # step days, line 52
-    days: list[Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]] = [
-        date_weekday(date_add_days(billed_until, i))
-        for i in array_range(0, extra_days, 1)
-    ]
+    days: list[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    ] = [date_weekday(date_add_days(billed_until, i)) for i in array_range(0, extra_days, 1)]
 
     # step weekend_days, line 53
     weekend_days = len([day_name for day_name in days if day_name in WEEKEND])
 
     # step price, line 54
     price = decimal_round(
-        unsigned_zero(monthly_rate * Decimal(full_months) + daily_rate * Decimal(checked(extra_days - weekend_days)) + daily_rate * SURCHARGE * Decimal(weekend_days)),
+        unsigned_zero(
+            monthly_rate * full_months
+            + daily_rate * checked(extra_days - weekend_days)
+            + daily_rate * SURCHARGE * weekend_days
+        ),
         2,
         "half_up",
     )
@@ -136,10 +162,7 @@ def rental_period_v1(
 
     # step first_invoice, line 57
     first_invoice = decimal_div(
-        unsigned_zero(monthly_rate * Decimal(first_days)),
-        Decimal(date_days_in_month(from_)),
-        2,
-        "half_up",
+        unsigned_zero(monthly_rate * first_days), Decimal(date_days_in_month(from_)), 2, "half_up"
     )
 
     # step year_end, line 58
@@ -158,43 +181,40 @@ def rental_period_v1(
     left_of_year = checked(date_day_of_year(year_end) - date_day_of_year(from_))
 
     # postcondition, line 36: add_days(add_months(from, full_months), extra_days) == returned_on
-    if not date_add_days(date_add_months(from_, full_months), extra_days) == returned_on:
+    if date_add_days(date_add_months(from_, full_months), extra_days) != returned_on:
         raise ContractBroken(
             "postcondition",
             0,
-            {"from": from_, "full_months": full_months, "extra_days": extra_days, "returned_on": returned_on},
+            {
+                "from": from_,
+                "full_months": full_months,
+                "extra_days": extra_days,
+                "returned_on": returned_on,
+            },
         )
 
     # postcondition, line 37: extra_days < 31 AND weekend_days <= extra_days
     if not (extra_days < 31 and weekend_days <= extra_days):
         raise ContractBroken(
-            "postcondition",
-            1,
-            {"extra_days": extra_days, "weekend_days": weekend_days},
+            "postcondition", 1, {"extra_days": extra_days, "weekend_days": weekend_days}
         )
 
     # postcondition, line 38: full_months >= full_years * 12
     if not full_months >= checked(full_years * 12):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"full_months": full_months, "full_years": full_years},
+            "postcondition", 2, {"full_months": full_months, "full_years": full_years}
         )
 
     # postcondition, line 39: late_days > 0 => returned_on > due
     if not (not late_days > 0 or returned_on > due):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"late_days": late_days, "returned_on": returned_on, "due": due},
+            "postcondition", 3, {"late_days": late_days, "returned_on": returned_on, "due": due}
         )
 
     # postcondition, line 40: first_invoice <= monthly_rate + 0.01
     if not first_invoice <= monthly_rate + D_0_01:
         raise ContractBroken(
-            "postcondition",
-            4,
-            {"first_invoice": first_invoice, "monthly_rate": monthly_rate},
+            "postcondition", 4, {"first_invoice": first_invoice, "monthly_rate": monthly_rate}
         )
 
     return {
@@ -211,3 +231,84 @@ def rental_period_v1(
         "next_anniversary": next_anniversary,
         "left_of_year": left_of_year,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "from": "date",
+        "months": "integer",
+        "returned": "optional<date>",
+        "monthly_rate": "decimal",
+        "daily_rate": "decimal",
+    },
+    {},
+)
+RUN: Final = undecorated(rental_period_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("returned" in inputs):
+            raise NotPlain
+        from_ = inputs["from"]
+        from_ = read_value("date", from_)
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        returned = inputs["returned"] if "returned" in inputs else None
+        returned = None if returned is None else read_value("date", returned)
+        monthly_rate = inputs["monthly_rate"]
+        if type(monthly_rate) is not Decimal or not is_finite(monthly_rate):
+            raise NotPlain
+        monthly_rate = monthly_rate + D_0
+        daily_rate = inputs["daily_rate"]
+        if type(daily_rate) is not Decimal or not is_finite(daily_rate):
+            raise NotPlain
+        daily_rate = daily_rate + D_0
+    except NOT_PLAIN:
+        from_, months, returned, monthly_rate, daily_rate = read_inputs(INPUTS, inputs)
+    return RUN(
+        from_=from_,
+        months=months,
+        returned=returned,
+        monthly_rate=monthly_rate,
+        daily_rate=daily_rate,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/rental_period_v1.vsp",
+    lines={
+        92: 7, 96: 7, 100: 9, 104: 9, 108: 10, 112: 10, 116: 33, 121: 34, 124: 46, 136: 50, 144: 52,
+        150: 54, 152: 54, 153: 54, 154: 54, 161: 56, 164: 57, 165: 57, 169: 58, 178: 72, 181: 73,
+        184: 36, 185: 36, 198: 37, 203: 38, 204: 38, 210: 39, 215: 40, 216: 40,
+    },
+    clauses={
+        "constraint": [
+            "months >= 0",
+            "months <= 120",
+            "monthly_rate >= 0",
+            "monthly_rate <= 100000",
+            "daily_rate >= 0",
+            "daily_rate <= 10000",
+        ],
+        "precondition": [
+            "from >= date('1990-01-01') AND from < date('2200-01-01')",
+            "returned IS NULL OR (returned >= from AND days_between(from, returned) <= 5000)",
+        ],
+        "postcondition": [
+            "add_days(add_months(from, full_months), extra_days) == returned_on",
+            "extra_days < 31 AND weekend_days <= extra_days",
+            "full_months >= full_years * 12",
+            "late_days > 0 => returned_on > due",
+            "first_invoice <= monthly_rate + 0.01",
+        ],
+    },
+)  # fmt: skip

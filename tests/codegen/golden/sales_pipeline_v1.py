@@ -5,17 +5,17 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import take as array_take
+from vesper.kernels.array import drop as array_drop, flatten as array_flatten, take as array_take
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.forms import distinct_by, grouped_by
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 
@@ -45,20 +45,19 @@ class Sale(TypedDict):
     refunded: bool
 
 
-class Record(TypedDict):
-    orders: int
-    revenue: Decimal
+class ByRegionGroup(TypedDict):
+    key: str
+    items: list[Sale]
 
 
-class Record_(TypedDict):
+class ByRegionRow(TypedDict):
     region: str
     revenue: Decimal
     orders: int
-    share: Decimal
 
 
-class Record__(TypedDict):
-    name: str
+class BestRow(TypedDict):
+    customer_id: str
     revenue: Decimal
 
 
@@ -112,21 +111,68 @@ def sales_pipeline_v1(
     )
 
     # step totals, line 50
-    items = [sale for sale in counted_]
-    totals: Record = {
-        "orders": len(items),
-        "revenue": sum((each["amount"] for each in items), D_0),
-    }
+    items = counted_
+    totals = Totals(orders=len(items), revenue=sum((each["amount"] for each in items), D_0))
 
     # step by_region, line 58
-    by_region: list[Record_] = [
-        {"region": sale["region"], "revenue": sale["revenue"], "orders": sale["orders"], "share": D_0 if totals["revenue"] == D_0 else decimal_div(sale["revenue"], totals["revenue"], 4, "half_even")}
-        for sale in sorted([{"region": sale__["key"], "revenue": sum((each["amount"] for each in sale__["items"]), D_0), "orders": len(sale__["items"])} for sale__ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale___: sale___["region"], counted_))]], key=lambda sale_: sale_["revenue"], reverse=True)
+    by_region: list[RegionTotal] = [
+        RegionTotal(
+            region=sale["region"],
+            revenue=sale["revenue"],
+            orders=sale["orders"],
+            share=D_0
+            if totals["revenue"] == D_0
+            else decimal_div(sale["revenue"], totals["revenue"], 4, "half_even"),
+        )
+        for sale in sorted(
+            [
+                ByRegionRow(
+                    region=sale__["key"],
+                    revenue=sum((each["amount"] for each in sale__["items"]), D_0),
+                    orders=len(sale__["items"]),
+                )
+                for sale__ in [
+                    ByRegionGroup(key=_key, items=_items)
+                    for _key, _items in entries_of(
+                        grouped_by(lambda sale___: sale___["region"], counted_)
+                    )
+                ]
+            ],
+            key=lambda sale_: sale_["revenue"],
+            reverse=True,
+        )
     ]
 
     # step best, line 74
-    best: list[Record__] = array_take(
-        array_drop(sorted(array_flatten([[{"name": customer["name"], "revenue": sale_["revenue"]} for customer in customers if customer["customer_id"] == sale_["customer_id"]] for sale_ in [{"customer_id": sale__["key"], "revenue": sum((each["amount"] for each in sale__["items"]), D_0)} for sale__ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda sale___: sale___["customer_id"], counted_))]]]), key=lambda sale: sale["revenue"], reverse=True), 0),
+    best: list[Best] = array_take(
+        array_drop(
+            sorted(
+                array_flatten(
+                    [
+                        [
+                            Best(name=customer["name"], revenue=sale_["revenue"])
+                            for customer in customers
+                            if customer["customer_id"] == sale_["customer_id"]
+                        ]
+                        for sale_ in [
+                            BestRow(
+                                customer_id=sale__["key"],
+                                revenue=sum((each["amount"] for each in sale__["items"]), D_0),
+                            )
+                            for sale__ in [
+                                ByRegionGroup(key=_key, items=_items)
+                                for _key, _items in entries_of(
+                                    grouped_by(lambda sale___: sale___["customer_id"], counted_)
+                                )
+                            ]
+                        ]
+                    ]
+                ),
+                key=lambda sale: sale["revenue"],
+                reverse=True,
+            ),
+            0,
+        ),
         top,
     )
 
@@ -141,16 +187,42 @@ def sales_pipeline_v1(
         raise ContractBroken("postcondition", 0, {"best": best, "top": top})
 
     # postcondition, line 34: SUM(each.orders FOR each IN by_region) == totals.orders
-    if not checked_sum(each["orders"] for each in by_region) == totals["orders"]:
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"by_region": by_region, "totals": totals},
-        )
+    if checked_sum(each["orders"] for each in by_region) != totals["orders"]:
+        raise ContractBroken("postcondition", 1, {"by_region": by_region, "totals": totals})
 
-    return {
-        "by_region": by_region,
-        "best": best,
-        "totals": totals,
-        "longest_name": longest_name,
-    }
+    return {"by_region": by_region, "best": best, "totals": totals, "longest_name": longest_name}
+
+
+INPUTS: Final = Inputs(
+    {
+        "regions": "array<string>",
+        "customers": "array<{customer_id: string, name: string}>",
+        "top": "integer",
+    },
+    {"top": 3},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    regions, customers, top = read_inputs(INPUTS, inputs)
+    return sales_pipeline_v1(regions, customers, top, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_pipeline_v1.vsp",
+    lines={
+        88: 22, 92: 22, 95: 37, 115: 56, 125: 72, 131: 65, 147: 86, 148: 85, 150: 83, 160: 79,
+        187: 33, 190: 34, 191: 34,
+    },
+    clauses={
+        "constraint": [
+            "top > 0",
+            "top <= 100",
+        ],
+        "postcondition": [
+            "length(best) <= top",
+            "SUM(each.orders FOR each IN by_region) == totals.orders",
+        ],
+    },
+)  # fmt: skip

@@ -1,22 +1,41 @@
 # AUTO-GENERATED - DO NOT EDIT
 # sales_report_v1, from nodes/sales/sales_report_v1.vsp
-# semantic hash a65b6b594bae35659058ae2509b7f9c4ee8819afdeadf4f6815c9d314521549b
+# semantic hash f6af1cf011ec7e463de5c55036515792d6366662d6d101cbc2629821ce6f78a5
 """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import enumerate as array_enumerate
-from vesper.kernels.array import get as array_get
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import zip as array_zip
-from vesper.kernels.decimal import avg as decimal_avg
-from vesper.kernels.decimal import div as decimal_div
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.array import (
+    append as array_append,
+    enumerate as array_enumerate,
+    get as array_get,
+    last as array_last,
+    smallest,
+    zip as array_zip,
+)
+from vesper.kernels.decimal import (
+    avg as decimal_avg,
+    div as decimal_div,
+    exact_decimals,
+    round as decimal_round,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_member,
+    read_text,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import (
     counted_by,
     distinct_by,
@@ -26,18 +45,26 @@ from vesper.kernels.forms import (
     least_by,
     taken_while,
 )
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.integer import quot as integer_quot
-from vesper.kernels.integer import text as integer_text
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import contains as map_contains
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of, map_of, map_of_members
-from vesper.kernels.map import from_entries as map_from_entries
-from vesper.kernels.map import get as map_get
-from vesper.kernels.map import values as map_values
+from vesper.kernels.integer import (
+    avg as integer_avg,
+    checked,
+    checked_sum,
+    quot as integer_quot,
+    text as integer_text,
+)
+from vesper.kernels.map import (
+    at as map_at,
+    contains as map_contains,
+    entries as map_entries,
+    entries_of,
+    from_entries as map_from_entries,
+    get as map_get,
+    map_of,
+    map_of_members,
+    values as map_values,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_0: Final = Decimal("0")
@@ -60,24 +87,17 @@ class Sale(TypedDict):
     on: date
 
 
-class Record(TypedDict):
-    region: Literal["north", "south", "east", "west"]
-    revenue: Decimal
-    sales: int
-    mean: Decimal
-
-
-class Record_(TypedDict):
+class RankedItem(TypedDict):
     key: str
     value: int
 
 
-class Record__(TypedDict):
+class BothItem(TypedDict):
     key: Literal["north", "south", "east", "west"]
     value: Decimal
 
 
-class Record___(TypedDict):
+class PairsItem(TypedDict):
     first: str
     second: int
 
@@ -146,7 +166,7 @@ def sales_report_v1(
         raise ContractBroken("constraint", 7, {"sellers": sellers})
 
     # precondition, line 56: length(distinct_by(sale.id FOR sale IN sales)) == length(sales)
-    if not len(distinct_by(lambda sale: sale["id"], sales)) == len(sales):
+    if len(distinct_by(lambda sale: sale["id"], sales)) != len(sales):
         raise ContractBroken("precondition", 0, {"sales": sales})
 
     # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
@@ -155,43 +175,47 @@ def sales_report_v1(
 
     # step groups, line 68
     groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
-        lambda sale: sale["region"],
-        sales,
-        ("north", "south", "east", "west"),
+        lambda sale: sale["region"], sales, ("north", "south", "east", "west")
     )
 
     # step revenue, line 69
     revenue: dict[Literal["north", "south", "east", "west"], Decimal] = map_of_members(
         ("north", "south", "east", "west"),
-        ((group["key"], sum((sale["amount"] for sale in group["value"]), D_0)) for group in map_entries(groups)),
+        (
+            (group["key"], sum((sale["amount"] for sale in group["value"]), D_0))
+            for group in map_entries(groups)
+        ),
     )
 
     # step unsorted, line 70
-    unsorted: list[Record] = [
-        {"region": group["key"], "revenue": map_at(revenue, group["key"]), "sales": len(group["value"]), "mean": decimal_round(decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even")}
+    unsorted: list[Line] = [
+        Line(
+            region=group["key"],
+            revenue=map_at(revenue, group["key"]),
+            sales=len(group["value"]),
+            mean=decimal_round(
+                decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
+            ),
+        )
         for group in map_entries(groups)
     ]
 
     # step lines, line 71
-    lines: list[Record] = sorted(
-        unsorted,
-        key=lambda line: line["revenue"],
-        reverse=True,
-    )
+    lines: list[Line] = sorted(unsorted, key=lambda line: line["revenue"], reverse=True)
 
     # step sold, line 72
     sold = counted_by(lambda sale: sale["seller"], sales)
 
     # step ranked, line 74
-    ranked: list[Record_] = sorted(
-        map_entries(sold),
-        key=lambda entry: entry["value"],
-        reverse=True,
+    ranked: list[RankedItem] = sorted(
+        map_entries(sold), key=lambda entry: entry["value"], reverse=True
     )
 
     # step ranking, line 75
     ranking = [
-        text_concat(text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"])
+        text_concat(
+            text_concat(integer_text(checked(place["index"] + 1)), ". "), place["value"]["key"]
+        )
         for place in array_enumerate(ranked)
     ]
 
@@ -202,9 +226,7 @@ def sales_report_v1(
     in_time: list[Sale] = sorted(sales, key=lambda sale: sale["on"])
 
     # step first_each, line 78
-    first_each = [
-        sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)
-    ]
+    first_each = [sale["id"] for sale in distinct_by(lambda sale_: sale_["seller"], in_time)]
 
     # step running, line 79
     sums: list[Decimal] = []
@@ -222,40 +244,43 @@ def sales_report_v1(
     until_target = len(taken_while(lambda sum_: sum_ < goal, running))
 
     # step quiet_start, line 82
-    quiet_start = (
-        len(sales)
-        - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
-    )
+    quiet_start = len(sales) - len(dropped_while(lambda sale_: sale_["amount"] < D_100, in_time))
 
     # step missed, line 83
     missed: frozenset[Literal["north", "south", "east", "west"]] = frozenset(
-        region for region, target in entries_of(targets) if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
+        region
+        for region, target in entries_of(targets)
+        if [D_0 if value is None else value for value in [map_get(revenue, region)]][0] < target
     )
 
     # step both, line 84
-    both: list[Record__] = [
-        {"key": region, "value": [D_0 if before == D_0 else decimal_div(part, before, 4, "half_up") for part in [map_at(revenue, region) - before]][0]}
+    both: list[BothItem] = [
+        BothItem(
+            key=region,
+            value=[
+                D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
+                for part in [map_at(revenue, region) - before]
+            ][0],
+        )
         for region, before in entries_of(previous)
         if map_contains(revenue, region)
     ]
 
     # step change, line 85
     change: dict[Literal["north", "south", "east", "west"], Decimal] = map_from_entries(
-        both,
-        ("north", "south", "east", "west"),
+        both, ("north", "south", "east", "west")
     )
 
     # step idle, line 86
     idle = [seller for seller in sellers if not map_contains(sold, seller)]
 
     # step pairs, line 87
-    pairs: list[Record___] = array_zip(
-        [entry["key"] for entry in ranked],
-        [entry_["value"] for entry_ in ranked],
+    pairs: list[PairsItem] = array_zip(
+        [entry["key"] for entry in ranked], [entry_["value"] for entry_ in ranked]
     )
 
     # step middle, line 88
-    middle: Record___ | None = array_get(pairs, integer_quot(len(pairs), 2))
+    middle: PairsItem | None = array_get(pairs, integer_quot(len(pairs), 2))
 
     # output best, line 93
     best: Sale | None = greatest_by(lambda sale_: sale_["amount"], sales)
@@ -273,35 +298,102 @@ def sales_report_v1(
     median_rank: int | None = None if middle is None else middle["second"]
 
     # output first_day, line 108
-    first_day: date | None = (
-        None
-        if len(sales) == 0
-        else smallest(sale_["on"] for sale_ in sales)
-    )
+    first_day: date | None = None if len(sales) == 0 else smallest(sale_["on"] for sale_ in sales)
 
-    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)
-    if not sum((line["revenue"] for line in lines), D_0) == sum((sale_["amount"] for sale_ in sales), D_0):
-        raise ContractBroken("postcondition", 0, {"lines": lines, "sales": sales})
+    # postcondition, line 6: length(id) > 0
+    if not (best is None or len(best["id"]) > 0):
+        raise ContractBroken("postcondition", 0, {"best": best})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (best is None or len(best["id"]) <= 12):
+        raise ContractBroken("postcondition", 1, {"best": best})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (best is None or len(best["seller"]) > 0):
+        raise ContractBroken("postcondition", 2, {"best": best})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (best is None or len(best["seller"]) <= 12):
+        raise ContractBroken("postcondition", 3, {"best": best})
+
+    # postcondition, line 14: amount > 0
+    if not (best is None or best["amount"] > D_0):
+        raise ContractBroken("postcondition", 4, {"best": best})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (best is None or best["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 5, {"best": best})
+
+    # postcondition, line 6: length(id) > 0
+    if not (worst is None or len(worst["id"]) > 0):
+        raise ContractBroken("postcondition", 6, {"worst": worst})
+
+    # postcondition, line 6: length(id) <= 12
+    if not (worst is None or len(worst["id"]) <= 12):
+        raise ContractBroken("postcondition", 7, {"worst": worst})
+
+    # postcondition, line 6: length(seller) > 0
+    if not (worst is None or len(worst["seller"]) > 0):
+        raise ContractBroken("postcondition", 8, {"worst": worst})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not (worst is None or len(worst["seller"]) <= 12):
+        raise ContractBroken("postcondition", 9, {"worst": worst})
+
+    # postcondition, line 14: amount > 0
+    if not (worst is None or worst["amount"] > D_0):
+        raise ContractBroken("postcondition", 10, {"worst": worst})
+
+    # postcondition, line 14: amount <= 10000000
+    if not (worst is None or worst["amount"] <= D_10000000):
+        raise ContractBroken("postcondition", 11, {"worst": worst})
+
+    # postcondition, line 6: length(id) > 0
+    if not all(len(item["id"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 12, {"by_id": by_id})
+
+    # postcondition, line 6: length(id) <= 12
+    if not all(len(item["id"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 13, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) > 0
+    if not all(len(item["seller"]) > 0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 14, {"by_id": by_id})
+
+    # postcondition, line 6: length(seller) <= 12
+    if not all(len(item["seller"]) <= 12 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 15, {"by_id": by_id})
+
+    # postcondition, line 14: amount > 0
+    if not all(item["amount"] > D_0 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 16, {"by_id": by_id})
+
+    # postcondition, line 14: amount <= 10000000
+    if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
+        raise ContractBroken("postcondition", 17, {"by_id": by_id})
+
+    # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
+    #   sales)
+    if sum((line["revenue"] for line in lines), D_0) != sum(
+        (sale_["amount"] for sale_ in sales), D_0
+    ):
+        raise ContractBroken("postcondition", 18, {"lines": lines, "sales": sales})
 
     # postcondition, line 60: SUM(n FOR seller, n IN sold) == length(sales)
-    if not checked_sum(n for seller, n in entries_of(sold)) == len(sales):
-        raise ContractBroken("postcondition", 1, {"sold": sold, "sales": sales})
+    if checked_sum(n for seller, n in entries_of(sold)) != len(sales):
+        raise ContractBroken("postcondition", 19, {"sold": sold, "sales": sales})
 
     # postcondition, line 61: best IS NULL => worst == null
     if not (best is not None or worst is None):
-        raise ContractBroken("postcondition", 2, {"best": best, "worst": worst})
+        raise ContractBroken("postcondition", 20, {"best": best, "worst": worst})
 
     # postcondition, line 62: worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount
     if not (not (worst is not None and best is not None) or worst["amount"] <= best["amount"]):
-        raise ContractBroken("postcondition", 3, {"worst": worst, "best": best})
+        raise ContractBroken("postcondition", 21, {"worst": worst, "best": best})
 
     # postcondition, line 63: unchanged => FORALL region, part IN change SATISFIES part == 0
     if not (not unchanged or all(part == D_0 for region, part in entries_of(change))):
-        raise ContractBroken(
-            "postcondition",
-            4,
-            {"unchanged": unchanged, "change": change},
-        )
+        raise ContractBroken("postcondition", 22, {"unchanged": unchanged, "change": change})
 
     return {
         "lines": lines,
@@ -322,3 +414,130 @@ def sales_report_v1(
         "median_rank": median_rank,
         "first_day": first_day,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "sales": "array<{id: string, seller: string, region: enum[north, south, east, west], amount: decimal, on: date}>",
+        "targets": "map<enum[north, south, east, west], decimal>",
+        "previous": "map<enum[north, south, east, west], decimal>",
+        "sellers": "array<string>",
+    },
+    {},
+)
+RUN: Final = undecorated(sales_report_v1)
+
+
+def read_sale(given: Any) -> Sale:
+    """A Sale whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 5:
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not str or not (is_ascii(id) or is_text(id)) or len(id) > MAX_TEXT:
+        raise NotPlain
+    seller = given["seller"]
+    if (
+        type(seller) is not str
+        or not (is_ascii(seller) or is_text(seller))
+        or len(seller) > MAX_TEXT
+    ):
+        raise NotPlain
+    region = read_member(given["region"], ("north", "south", "east", "west"))
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    on = given["on"]
+    return {
+        "id": id,
+        "seller": seller,
+        "region": region,
+        "amount": amount + D_0,
+        "on": read_value("date", on),
+    }
+
+
+@exact_decimals
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        targets = inputs["targets"]
+        targets = read_value("map<enum[north, south, east, west], decimal>", targets)
+        previous = inputs["previous"]
+        previous = read_value("map<enum[north, south, east, west], decimal>", previous)
+        sellers = inputs["sellers"]
+        if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
+            raise NotPlain
+        sellers = [read_text(item) for item in sellers]
+    except NOT_PLAIN:
+        sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
+    return RUN(sales, targets, previous, sellers, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_report_v1.vsp",
+    lines={
+        138: 6, 142: 6, 146: 6, 150: 6, 154: 14, 158: 14, 162: 6, 166: 6, 170: 56, 174: 57, 182: 69,
+        185: 69, 194: 70, 196: 70, 197: 70, 216: 75, 217: 75, 223: 76, 234: 79, 236: 79, 241: 80,
+        247: 82, 261: 52, 262: 84, 270: 85, 278: 87, 283: 88, 295: 106, 301: 108, 305: 6, 309: 6,
+        313: 6, 317: 6, 321: 14, 325: 14, 329: 6, 333: 6, 337: 6, 341: 6, 345: 14, 349: 14, 353: 6,
+        357: 6, 361: 6, 365: 6, 369: 14, 373: 14, 377: 59, 380: 59, 383: 60, 384: 60, 388: 61,
+        392: 62, 396: 63,
+    },
+    clauses={
+        "constraint": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(item) > 0",
+            "length(item) <= 12",
+        ],
+        "precondition": [
+            "length(distinct_by(sale.id FOR sale IN sales)) == length(sales)",
+            "FORALL sale IN sales SATISFIES sale.seller IN sellers",
+        ],
+        "postcondition": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)",
+            "SUM(n FOR seller, n IN sold) == length(sales)",
+            "best IS NULL => worst == null",
+            "worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount",
+            "unchanged => FORALL region, part IN change SATISFIES part == 0",
+        ],
+    },
+)  # fmt: skip

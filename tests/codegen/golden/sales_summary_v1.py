@@ -5,18 +5,21 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.array import drop as array_drop
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import unsigned_zero
+from vesper.kernels.array import (
+    distinct as array_distinct,
+    drop as array_drop,
+    flatten as array_flatten,
+    largest,
+    take as array_take,
+)
+from vesper.kernels.decimal import round as decimal_round, unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_19: Final = Decimal("0.19")
@@ -43,17 +46,10 @@ class Sale(TypedDict):
     refunded: bool
 
 
-class Record(TypedDict):
-    name: str
+class BoughtRow(TypedDict):
     order_id: str
+    customer_id: str
     gross: Decimal
-
-
-class Record_(TypedDict):
-    orders: int
-    gross: Decimal
-    largest: Decimal | None
-    buyers: int
 
 
 class Customer(TypedDict):
@@ -107,24 +103,38 @@ def sales_summary_v1(
     )
 
     # step bought, line 40
-    bought: list[Record] = array_flatten(
-        [[{"name": customer["name"], "order_id": sale["order_id"], "gross": sale["gross"]} for customer in customers if customer["customer_id"] == sale["customer_id"]] for sale in [{"order_id": sale_["order_id"], "customer_id": sale_["customer_id"], "gross": decimal_round(unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even")} for sale_ in sales if sale_["amount"] > D_0 and not sale_["refunded"]]],
+    bought: list[Line] = array_flatten(
+        [
+            [
+                Line(name=customer["name"], order_id=sale["order_id"], gross=sale["gross"])
+                for customer in customers
+                if customer["customer_id"] == sale["customer_id"]
+            ]
+            for sale in [
+                BoughtRow(
+                    order_id=sale_["order_id"],
+                    customer_id=sale_["customer_id"],
+                    gross=decimal_round(
+                        unsigned_zero(sale_["amount"] * (D_1 + tax)), 2, "half_even"
+                    ),
+                )
+                for sale_ in sales
+                if sale_["amount"] > D_0 and not sale_["refunded"]
+            ]
+        ]
     )
 
     # step lines, line 51
-    lines: list[Record] = array_take(
-        array_drop([line for line in bought], checked(page * per_page)),
-        per_page,
-    )
+    lines: list[Line] = array_take(array_drop(bought, checked(page * per_page)), per_page)
 
     # step totals, line 58
-    items = [line for line in bought]
-    totals: Record_ = {
-        "orders": len(items),
-        "gross": sum((each["gross"] for each in items), D_0),
-        "largest": None if len(items) == 0 else largest(each_["gross"] for each_ in items),
-        "buyers": len(array_distinct([each__["name"] for each__ in items])),
-    }
+    items = bought
+    totals = Totals(
+        orders=len(items),
+        gross=sum((each["gross"] for each in items), D_0),
+        largest=None if len(items) == 0 else largest(each_["gross"] for each_ in items),
+        buyers=len(array_distinct([each__["name"] for each__ in items])),
+    )
 
     # postcondition, line 30: length(lines) <= per_page
     if not len(lines) <= per_page:
@@ -135,3 +145,41 @@ def sales_summary_v1(
         raise ContractBroken("postcondition", 1, {"lines": lines, "totals": totals})
 
     return {"lines": lines, "totals": totals}
+
+
+INPUTS: Final = Inputs(
+    {
+        "customers": "array<{customer_id: string, name: string}>",
+        "page": "integer",
+        "per_page": "integer",
+        "tax": "decimal",
+    },
+    {"page": 0, "per_page": 10, "tax": D_0_19},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    customers, page, per_page, tax = read_inputs(INPUTS, inputs)
+    return sales_summary_v1(customers, page, per_page, tax, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_summary_v1.vsp",
+    lines={
+        78: 19, 82: 20, 86: 20, 90: 21, 93: 34, 106: 49, 117: 45, 118: 45, 128: 55, 134: 64,
+        135: 65, 141: 30, 145: 31,
+    },
+    clauses={
+        "constraint": [
+            "page >= 0",
+            "per_page > 0",
+            "per_page <= 100",
+            "tax >= 0",
+        ],
+        "postcondition": [
+            "length(lines) <= per_page",
+            "length(lines) <= totals.orders",
+        ],
+    },
+)  # fmt: skip

@@ -4,34 +4,47 @@
 """Smooth the readings of a sensor, leave out those it lost, and scale them for a display."""
 
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import range as array_range
-from vesper.kernels.array import slice as array_slice
-from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.float import abs as float_abs
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import ceil as float_ceil
-from vesper.kernels.float import divide as float_divide
-from vesper.kernels.float import floor as float_floor
-from vesper.kernels.float import is_finite as float_is_finite
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.float import parse as float_parse
-from vesper.kernels.float import to_decimal as float_to_decimal
-from vesper.kernels.float import to_integer as float_to_integer
-from vesper.kernels.float import trunc as float_trunc
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.array import (
+    at as array_at,
+    first as array_first,
+    last as array_last,
+    range as array_range,
+    slice as array_slice,
+    sort as array_sort,
+)
+from vesper.kernels.decimal import exact_decimals, exact_entry, round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_text,
+    undecorated,
+)
+from vesper.kernels.float import (
+    abs as float_abs,
+    avg as float_avg,
+    ceil as float_ceil,
+    divide as float_divide,
+    floor as float_floor,
+    is_finite as float_is_finite,
+    is_nan as float_is_nan,
+    parse as float_parse,
+    to_decimal as float_to_decimal,
+    to_integer as float_to_integer,
+    trunc as float_trunc,
+)
+from vesper.kernels.integer import checked, to_float as integer_to_float
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.value import clamp as value_clamp
-from vesper.kernels.value import max as value_max
+from vesper.kernels.source import Source
+from vesper.kernels.value import clamp as value_clamp, max as value_max
 
 
 class Range(TypedDict):
@@ -87,8 +100,11 @@ def sensor_smoothing_v1(
     if not steps <= 1000:
         raise ContractBroken("constraint", 6, {"steps": steps})
 
-    # precondition, line 31: FORALL line IN lines SATISFIES matches(line, '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
-    if not all(regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines):
+    # precondition, line 31: FORALL line IN lines SATISFIES matches(line,
+    #   '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
+    if not all(
+        regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines
+    ):
         raise ContractBroken("precondition", 0, {"lines": lines})
 
     # precondition, line 32: abs(range.low) <= 1e9 AND abs(range.high) <= 1e9
@@ -99,15 +115,13 @@ def sensor_smoothing_v1(
     parsed = [float_parse(line) for line in lines]
 
     # step readings, line 43
-    readings = [
-        value_clamp(x, range["low"], range["high"])
-        for x in parsed
-        if not float_is_nan(x)
-    ]
+    readings = [value_clamp(x, range["low"], range["high"]) for x in parsed if not float_is_nan(x)]
 
     # step smooth, line 44
     smooth = [
-        float_avg(array_slice(readings, value_max(0, checked(checked(i - window) + 1)), checked(i + 1)))
+        float_avg(
+            array_slice(readings, value_max(0, checked(checked(i - window) + 1)), checked(i + 1))
+        )
         for i in array_range(0, len(readings), 1)
     ]
 
@@ -115,9 +129,7 @@ def sensor_smoothing_v1(
     span = range["high"] - range["low"]
 
     # step shares, line 46
-    shares = [
-        float_divide(x - range["low"], span) * integer_to_float(steps) for x in smooth
-    ]
+    shares = [float_divide(x - range["low"], span) * integer_to_float(steps) for x in smooth]
 
     # step bars, line 47
     bars = [value_clamp(float_trunc(share), 0, steps) for share in shares]
@@ -127,7 +139,11 @@ def sensor_smoothing_v1(
 
     # step jumps, line 50
     jumps = len(
-        [i for i in array_range(1, len(readings), 1) if float_abs(array_at(readings, i) - array_at(readings, checked(i - 1))) >= span * 0.1],
+        [
+            i
+            for i in array_range(1, len(readings), 1)
+            if float_abs(array_at(readings, i) - array_at(readings, checked(i - 1))) >= span * 0.1
+        ]
     )
 
     # step whole, line 51
@@ -138,9 +154,7 @@ def sensor_smoothing_v1(
 
     # output peak, line 59
     peak: Decimal | None = (
-        None
-        if highest is None
-        else decimal_round(float_to_decimal(highest), 2, "half_up")
+        None if highest is None else decimal_round(float_to_decimal(highest), 2, "half_up")
     )
 
     # output first_whole, line 61
@@ -148,10 +162,15 @@ def sensor_smoothing_v1(
 
     # output levels, line 62
     levels: dict[str, int] = map_of(
-        [("floor", 0 if highest is None else float_floor(highest)), ("ceil", 0 if highest is None else float_ceil(highest)), ("zero", checked(-float_trunc(-span)))],
+        [
+            ("floor", 0 if highest is None else float_floor(highest)),
+            ("ceil", 0 if highest is None else float_ceil(highest)),
+            ("zero", checked(-float_trunc(-span))),
+        ]
     )
 
-    # postcondition, line 34: length(smooth) == length(readings) AND length(readings) + lost == length(lines)
+    # postcondition, line 34: length(smooth) == length(readings) AND length(readings) + lost ==
+    #   length(lines)
     if not (len(smooth) == len(readings) and checked(len(readings) + lost) == len(lines)):
         raise ContractBroken(
             "postcondition",
@@ -177,3 +196,91 @@ def sensor_smoothing_v1(
         "first_whole": first_whole,
         "levels": levels,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<string>",
+        "range": "{low: float, high: float}",
+        "window": "integer",
+        "steps": "integer",
+    },
+    {"window": 3, "steps": 10},
+)
+RUN: Final = undecorated(sensor_smoothing_v1)
+
+
+def read_range(given: Any) -> Range:
+    """A Range whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    low = given["low"]
+    if type(low) is not float:
+        raise NotPlain
+    high = given["high"]
+    if type(high) is not float:
+        raise NotPlain
+    return {"low": low, "high": high}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("window" in inputs) + ("steps" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_text(item) for item in lines]
+        range = inputs["range"]
+        range = read_range(range)
+        window = inputs["window"] if "window" in inputs else 3
+        if type(window) is not int or not MIN_INTEGER <= window <= MAX_INTEGER:
+            raise NotPlain
+        steps = inputs["steps"] if "steps" in inputs else 10
+        if type(steps) is not int or not MIN_INTEGER <= steps <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, range, window, steps = read_inputs(INPUTS, inputs)
+    return RUN(lines, range, window, steps)
+
+
+SOURCE: Final = Source(
+    "nodes/data/sensor_smoothing_v1.vsp",
+    lines={
+        77: 10, 81: 10, 85: 10, 89: 15, 93: 15, 97: 16, 101: 16, 108: 31, 112: 32, 115: 41, 118: 43,
+        122: 44, 123: 44, 125: 44, 135: 47, 144: 50, 145: 50, 150: 51, 157: 59, 161: 61, 164: 62,
+        166: 62, 167: 62, 168: 62, 174: 34, 175: 34, 183: 35, 187: 36,
+    },
+    clauses={
+        "constraint": [
+            "is_finite(low)",
+            "is_finite(high)",
+            "low < high",
+            "window >= 1",
+            "window <= 25",
+            "steps >= 1",
+            "steps <= 1000",
+        ],
+        "precondition": [
+            "FORALL line IN lines SATISFIES matches(line, '^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$')",
+            "abs(range.low) <= 1e9 AND abs(range.high) <= 1e9",
+        ],
+        "postcondition": [
+            "length(smooth) == length(readings) AND length(readings) + lost == length(lines)",
+            "FORALL bar IN bars SATISFIES bar >= 0 AND bar <= steps",
+            "peak IS NULL => length(readings) == 0",
+        ],
+    },
+)  # fmt: skip

@@ -5,33 +5,43 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import append as array_append
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import concat as array_concat
-from vesper.kernels.array import flatten as array_flatten
-from vesper.kernels.array import last as array_last
-from vesper.kernels.array import replace_at as array_replace_at
-from vesper.kernels.array import take as array_take
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import add as duration_add
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_seconds as duration_from_seconds
-from vesper.kernels.forms import (
-    counted_by,
-    distinct_by,
-    fold,
-    greatest_by,
-    grouped_by,
-    sorted_by,
+from vesper.kernels.array import (
+    append as array_append,
+    at as array_at,
+    concat as array_concat,
+    flatten as array_flatten,
+    largest,
+    last as array_last,
+    replace_at as array_replace_at,
+    take as array_take,
 )
-from vesper.kernels.integer import avg as integer_avg
-from vesper.kernels.integer import checked_sum
-from vesper.kernels.map import entries as map_entries
-from vesper.kernels.map import entries_of
+from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.duration import (
+    add as duration_add,
+    from_days as duration_from_days,
+    from_seconds as duration_from_seconds,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.forms import counted_by, distinct_by, fold, greatest_by, grouped_by, sorted_by
+from vesper.kernels.integer import avg as integer_avg, checked_sum
+from vesper.kernels.map import entries as map_entries, entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.timestamp import hour as timestamp_hour
 
 
@@ -53,29 +63,34 @@ class Visit(TypedDict):
     page: str
 
 
-class Record(TypedDict):
+class ByUserItem(TypedDict):
     key: str
     items: list[Visit]
 
 
-class Record_(TypedDict):
+class Cut(TypedDict):
     sessions: list[Session]
 
 
-class Record__(TypedDict):
-    page: str
-    visits: int
+class PagesGroup(TypedDict):
+    key: str
+    items: list[str]
 
 
-class Record____(TypedDict):
+class ShapeRow(TypedDict):
+    length: int
+    hour: int
+
+
+class ShapeBusiest(TypedDict):
     key: int
     value: int
 
 
-class Record___(TypedDict):
+class Shape(TypedDict):
     bounces: int
     mean: Decimal | None
-    busiest: Record____ | None
+    busiest: ShapeBusiest | None
 
 
 class Success(TypedDict):
@@ -119,32 +134,77 @@ def session_windows_v1(
         raise ContractBroken("precondition", 0, {"gap": gap})
 
     # step by_user, line 50
-    by_user: list[Record] = [
-        {"key": _key, "items": _items}
-        for _key, _items in entries_of(grouped_by(lambda visit: visit["user"], sorted_by(lambda visit_: visit_["at"], (visit_ for visit_ in visits if not visit_["page"] in ignored), "ascending")))
+    by_user: list[ByUserItem] = [
+        ByUserItem(key=_key, items=_items)
+        for _key, _items in entries_of(
+            grouped_by(
+                lambda visit: visit["user"],
+                sorted_by(
+                    lambda visit_: visit_["at"],
+                    (visit_ for visit_ in visits if visit_["page"] not in ignored),
+                    "ascending",
+                ),
+            )
+        )
     ]
 
     # step cut, line 58
     sessions: list[Session] = []
     for group in by_user:
-
         # step own, line 64
         done: list[Session] = []
         for visit in group["items"]:
-            done = [array_replace_at(done, len(done) - 1, [{"user": record["user"], "begin": record["begin"], "end": visit["at"], "pages": array_append(open["pages"], visit["page"])} for record in [open]][0]) if open is not None and visit["at"] - open["end"] <= gap else array_append(done, {"user": group["key"], "begin": visit["at"], "end": visit["at"], "pages": [visit["page"]]}) for open in [array_last(done)]][0]
+            done = [
+                array_replace_at(
+                    done,
+                    len(done) - 1,
+                    Session(
+                        user=open["user"],
+                        begin=open["begin"],
+                        end=visit["at"],
+                        pages=array_append(open["pages"], visit["page"]),
+                    ),
+                )
+                if open is not None and visit["at"] - open["end"] <= gap
+                else array_append(
+                    done,
+                    Session(
+                        user=group["key"], begin=visit["at"], end=visit["at"], pages=[visit["page"]]
+                    ),
+                )
+                for open in [array_last(done)]
+            ][0]
         own: list[Session] = done
         sessions = array_concat(sessions, own)
-    cut: Record_ = {"sessions": sessions}
+    cut = Cut(sessions=sessions)
 
     # step pages, line 77
-    pages: list[Record__] = array_take(
-        sorted([{"page": page_["key"], "visits": len(page_["items"])} for page_ in [{"key": _key, "items": _items} for _key, _items in entries_of(grouped_by(lambda page__: page__, array_flatten([session["pages"] for session in cut["sessions"]])))]], key=lambda page: page["visits"], reverse=True),
+    pages: list[Top] = array_take(
+        sorted(
+            [
+                Top(page=page_["key"], visits=len(page_["items"]))
+                for page_ in [
+                    PagesGroup(key=_key, items=_items)
+                    for _key, _items in entries_of(
+                        grouped_by(
+                            lambda page__: page__,
+                            array_flatten([session["pages"] for session in cut["sessions"]]),
+                        )
+                    )
+                ]
+            ],
+            key=lambda page: page["visits"],
+            reverse=True,
+        ),
         top,
     )
 
     # step people, line 86
     people = array_flatten(
-        [[entry["value"] for entry in map_entries(names) if entry["key"] == session["user"]] for session in distinct_by(lambda session_: session_["user"], cut["sessions"])],
+        [
+            [entry["value"] for entry in map_entries(names) if entry["key"] == session["user"]]
+            for session in distinct_by(lambda session_: session_["user"], cut["sessions"])
+        ]
     )
 
     # step total, line 96
@@ -156,14 +216,17 @@ def session_windows_v1(
 
     # step shape, line 103
     items = [
-        {"length": len(session["pages"]), "hour": timestamp_hour(session["begin"])}
+        ShapeRow(length=len(session["pages"]), hour=timestamp_hour(session["begin"]))
         for session in cut["sessions"]
     ]
-    shape: Record___ = {
-        "bounces": len([each for each in items if each["length"] == 1]),
-        "mean": None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
-        "busiest": greatest_by(lambda entry: entry["value"], map_entries(counted_by(lambda each__: each__["hour"], items))),
-    }
+    shape = Shape(
+        bounces=len([each for each in items if each["length"] == 1]),
+        mean=None if len(items) == 0 else integer_avg([each_["length"] for each_ in items]),
+        busiest=greatest_by(
+            lambda entry: entry["value"],
+            map_entries(counted_by(lambda each__: each__["hour"], items)),
+        ),
+    )
 
     # output sessions, line 115
     sessions_: list[Session] = cut["sessions"]
@@ -177,8 +240,7 @@ def session_windows_v1(
 
     # output entry_pages, line 119
     entry_pages: dict[str, int] = counted_by(
-        lambda session: array_at(session["pages"], 0),
-        cut["sessions"],
+        lambda session: array_at(session["pages"], 0), cut["sessions"]
     )
 
     # output bounces, line 121
@@ -190,25 +252,20 @@ def session_windows_v1(
     # output busiest, line 123
     busiest: int | None = None if shape["busiest"] is None else shape["busiest"]["key"]
 
-    # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0
-    if not all(session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_):
+    # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND
+    #   length(session.pages) > 0
+    if not all(
+        session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_
+    ):
         raise ContractBroken("postcondition", 0, {"sessions": sessions_})
 
     # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
     if not checked_sum(len(session["pages"]) for session in sessions_) <= len(visits):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"sessions": sessions_, "visits": visits},
-        )
+        raise ContractBroken("postcondition", 1, {"sessions": sessions_, "visits": visits})
 
     # postcondition, line 46: bounces <= length(sessions)
     if not bounces <= len(sessions_):
-        raise ContractBroken(
-            "postcondition",
-            2,
-            {"bounces": bounces, "sessions": sessions_},
-        )
+        raise ContractBroken("postcondition", 2, {"bounces": bounces, "sessions": sessions_})
 
     # postcondition, line 47: length(pages) <= top
     if not len(pages) <= top:
@@ -225,3 +282,90 @@ def session_windows_v1(
         "mean_pages": mean_pages,
         "busiest": busiest,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "visits": "array<{user: string, at: timestamp, page: string}>",
+        "gap": "duration",
+        "ignored": "set<string>",
+        "names": "map<string, string>",
+        "top": "integer",
+    },
+    {"gap": timedelta(seconds=1800), "ignored": frozenset({"/health"}), "top": 3},
+)
+RUN: Final = undecorated(session_windows_v1)
+
+
+def read_visit(given: Any) -> Visit:
+    """A Visit whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    user = given["user"]
+    if type(user) is not str or not (is_ascii(user) or is_text(user)) or len(user) > MAX_TEXT:
+        raise NotPlain
+    at = given["at"]
+    page = given["page"]
+    if type(page) is not str or not (is_ascii(page) or is_text(page)) or len(page) > MAX_TEXT:
+        raise NotPlain
+    return {"user": user, "at": read_value("timestamp", at), "page": page}
+
+
+@exact_decimals
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("gap" in inputs) + ("ignored" in inputs) + ("top" in inputs):
+            raise NotPlain
+        visits = inputs["visits"]
+        if type(visits) is not list or len(visits) > MAX_ENTRIES:
+            raise NotPlain
+        visits = [read_visit(item) for item in visits]
+        gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
+        gap = read_value("duration", gap)
+        ignored = inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
+        ignored = read_value("set<string>", ignored)
+        names = inputs["names"]
+        names = read_value("map<string, string>", names)
+        top = inputs["top"] if "top" in inputs else 3
+        if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
+    return RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/session_windows_v1.vsp",
+    lines={
+        122: 11, 126: 26, 130: 26, 133: 42, 134: 42, 158: 71, 160: 71, 165: 71, 169: 72, 178: 75,
+        182: 84, 191: 79, 203: 94, 212: 101, 214: 101, 224: 110, 238: 116, 243: 119, 260: 44,
+        263: 45, 264: 45, 268: 46, 272: 47,
+    },
+    clauses={
+        "constraint": [
+            "length(user) > 0",
+            "top >= 1",
+            "top <= 50",
+        ],
+        "precondition": [
+            "gap > seconds(0) AND gap <= days(1)",
+        ],
+        "postcondition": [
+            "FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0",
+            "SUM(length(session.pages) FOR session IN sessions) <= length(visits)",
+            "bounces <= length(sessions)",
+            "length(pages) <= top",
+        ],
+    },
+)  # fmt: skip

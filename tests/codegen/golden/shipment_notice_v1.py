@@ -1,19 +1,20 @@
 # AUTO-GENERATED - DO NOT EDIT
 # shipment_notice_v1, from nodes/orders/shipment_notice_v1.vsp
-# semantic hash 04667cb4dc0c074f106ff936f58ff96c819f60933ce0725559f272bed5ed95a2
+# semantic hash 56f9890b7023a3fc098fe7032b328fe2771ca6e0e52323d68ed0329ae835369d
 """Tell a customer that a shipment is on its way, once for each event."""
 
 from datetime import date, datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.map import at as map_at
-from vesper.kernels.map import get as map_get
+from vesper.kernels.map import at as map_at, get as map_get
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.text import concat as text_concat
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, join as text_join
 
 
 class Contact(TypedDict):
@@ -22,7 +23,7 @@ class Contact(TypedDict):
     wants_mail: bool
 
 
-class Record(TypedDict):
+class Mail(TypedDict):
     id: str
 
 
@@ -31,7 +32,10 @@ class Success(TypedDict):
     mail_id: str | None
 
 
-SUBJECTS: Final[dict[str, str]] = {"de": "Ihre Sendung ist unterwegs", "en": "Your parcel is on its way"}
+SUBJECTS: Final[dict[str, str]] = {
+    "de": "Ihre Sendung ist unterwegs",
+    "en": "Your parcel is on its way",
+}
 
 
 @exact_steps
@@ -77,10 +81,9 @@ def shipment_notice_v1(
             {"bind": {"order_id": order_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) in ("not_found", "too_many_rows"):
-            return {"outcome": "no_contact", "mail_id": None}
-        else:
+        if code_of(failure) not in ("not_found", "too_many_rows"):
             raise
+        return {"outcome": "no_contact", "mail_id": None}
 
     # return_1, line 45
     if not contact["wants_mail"]:
@@ -90,20 +93,32 @@ def shipment_notice_v1(
     if carrier == "dhl":
         link = "https://www.dhl.com/track?id="
     else:
-        link = text_concat(
-            text_concat("https://track.example.com/", enum_text(carrier)),
-            "/",
-        )
+        link = text_concat(text_concat("https://track.example.com/", enum_text(carrier)), "/")
 
     # step letter, line 56
-    letter = text_concat(
-        text_concat(text_concat(text_concat(text_concat(text_concat(text_concat(text_concat([map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "\n\nOrder "), order_id), " left us"), "" if days is None else text_concat(text_concat(", and is due in ", integer_text(days)), " days")), ".\n"), link), tracking),
-        "\n",
+    letter = text_join(
+        [
+            [
+                map_at(SUBJECTS, "en") if value is None else value
+                for value in [map_get(SUBJECTS, contact["language"])]
+            ][0],
+            "\n\nOrder ",
+            order_id,
+            " left us",
+            ""
+            if days is None
+            else text_concat(text_concat(", and is due in ", integer_text(days)), " days"),
+            ".\n",
+            link,
+            tracking,
+            "\n",
+        ],
+        "",
     )
 
     # step mail, line 64
     try:
-        mail: Record = yield Request(
+        mail: Mail = yield Request(
             "mail",
             "http_request",
             "keyed",
@@ -111,34 +126,48 @@ def shipment_notice_v1(
             key=event_id,
             arguments={
                 "endpoint": "/v2/messages",
-                "body": json_from_value({"to": [contact["email"]], "subject": [map_at(SUBJECTS, "en") if value is None else value for value in [map_get(SUBJECTS, contact["language"])]][0], "text": letter}, "{to: array<string>, subject: string, text: string}"),
+                "body": json_from_value(
+                    {
+                        "to": [contact["email"]],
+                        "subject": [
+                            map_at(SUBJECTS, "en") if value is None else value
+                            for value in [map_get(SUBJECTS, contact["language"])]
+                        ][0],
+                        "text": letter,
+                    },
+                    "{to: array<string>, subject: string, text: string}",
+                ),
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("http_400", "http_422"):
-            # step report, line 76
-            report: str = yield Request(
-                "report",
-                "event_publish",
-                "keyed",
-                {"topic": "mail.refused"},
-                key=event_id,
-                arguments={
-                    "payload": json_from_value({"order": order_id, "to": contact["email"]}, "{order: string, to: string}"),
-                },
-            )
-            return {"outcome": "refused", "mail_id": None}
-        else:
+        if code_of(failure) not in ("http_400", "http_422"):
             raise
+        # step report, line 76
+        yield Request(
+            "report",
+            "event_publish",
+            "keyed",
+            {"topic": "mail.refused"},
+            key=event_id,
+            arguments={
+                "payload": json_from_value(
+                    {"order": order_id, "to": contact["email"]}, "{order: string, to: string}"
+                )
+            },
+        )
+        return {"outcome": "refused", "mail_id": None}
 
     # step publish, line 83
-    publish: str = yield Request(
+    yield Request(
         "publish",
         "event_publish",
         "txn",
         {"topic": "orders.notified"},
         {
-            "payload": json_from_value({"order": order_id, "mail": mail["id"], "due": due}, "{order: string, mail: string, due: optional<date>}"),
+            "payload": json_from_value(
+                {"order": order_id, "mail": mail["id"], "due": due},
+                "{order: string, mail: string, due: optional<date>}",
+            ),
             "event_key": order_id,
         },
     )
@@ -147,3 +176,39 @@ def shipment_notice_v1(
     mail_id: str | None = mail["id"]
 
     return {"outcome": "sent", "mail_id": mail_id}
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "order_id": "string",
+        "carrier": "enum[dhl, ups, post]",
+        "tracking": "string",
+        "due": "optional<date>",
+        "days": "optional<integer>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, order_id, carrier, tracking, due, days = read_inputs(INPUTS, inputs)
+    return shipment_notice_v1(event_id, order_id, carrier, tracking, due, days, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/shipment_notice_v1.vsp",
+    lines={
+        56: 12, 60: 13, 64: 15, 68: 15, 72: 33, 96: 54, 99: 58, 102: 59, 110: 61, 121: 64, 129: 69,
+        133: 69, 146: 76, 153: 79, 161: 83, 167: 86,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(order_id) > 0",
+            "length(tracking) > 0",
+            "length(tracking) <= 40",
+        ],
+    },
+)  # fmt: skip

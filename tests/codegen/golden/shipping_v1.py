@@ -4,13 +4,22 @@
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.decimal import round as decimal_round
+from vesper.kernels.decimal import exact_decimals, exact_entry, round as decimal_round
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -39,7 +48,11 @@ class Success(TypedDict):
     surcharges: list[str]
 
 
-PER_KG: Final[dict[Literal["domestic", "europe", "world"], Decimal]] = {"domestic": D_0_40, "europe": D_1_10, "world": D_3_25}
+PER_KG: Final[dict[Literal["domestic", "europe", "world"], Decimal]] = {
+    "domestic": D_0_40,
+    "europe": D_1_10,
+    "world": D_3_25,
+}
 
 
 @exact_decimals
@@ -93,11 +106,7 @@ def shipping_v1(
     bulk = D_15_00 if is_bulky else D_0
 
     # step price, line 50
-    price = decimal_round(
-        base + map_at(PER_KG, zone) * weight_kg + insurance + bulk,
-        2,
-        "half_up",
-    )
+    price = decimal_round(base + map_at(PER_KG, zone) * weight_kg + insurance + bulk, 2, "half_up")
 
     # step days, line 51
     if zone == "domestic":
@@ -109,8 +118,7 @@ def shipping_v1(
 
     # step surcharges, line 52
     surcharges = array_concat(
-        ["bulky"] if bulk > D_0 else [],
-        ["insurance"] if insurance > D_0 else [],
+        ["bulky"] if bulk > D_0 else [], ["insurance"] if insurance > D_0 else []
     )
 
     # postcondition, line 25: price > 0
@@ -118,11 +126,70 @@ def shipping_v1(
         raise ContractBroken("postcondition", 0, {"price": price})
 
     # postcondition, line 26: service == letter => weight_kg <= 1
-    if not (not service == "letter" or weight_kg <= D_1):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"service": service, "weight_kg": weight_kg},
-        )
+    if not (service != "letter" or weight_kg <= D_1):
+        raise ContractBroken("postcondition", 1, {"service": service, "weight_kg": weight_kg})
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}
+
+
+INPUTS: Final = Inputs(
+    {
+        "zone": "enum[domestic, europe, world]",
+        "weight_kg": "decimal",
+        "is_bulky": "boolean",
+        "insured": "optional<decimal>",
+    },
+    {"is_bulky": False},
+)
+RUN: Final = undecorated(shipping_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("is_bulky" in inputs) + ("insured" in inputs):
+            raise NotPlain
+        zone = inputs["zone"]
+        if type(zone) is not str or zone not in {"domestic", "europe", "world"}:
+            raise NotPlain
+        weight_kg = inputs["weight_kg"]
+        if type(weight_kg) is not Decimal or not is_finite(weight_kg):
+            raise NotPlain
+        weight_kg = weight_kg + D_0
+        is_bulky = inputs["is_bulky"] if "is_bulky" in inputs else False
+        if type(is_bulky) is not bool:
+            raise NotPlain
+        insured = inputs["insured"] if "insured" in inputs else None
+        if insured is not None and (type(insured) is not Decimal or not is_finite(insured)):
+            raise NotPlain
+        insured = None if insured is None else insured + D_0
+    except NOT_PLAIN:
+        zone, weight_kg, is_bulky, insured = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(zone, weight_kg, is_bulky, insured))
+
+
+SOURCE: Final = Source(
+    "nodes/shop/shipping_v1.vsp",
+    lines={
+        69: 7, 73: 7, 77: 23, 103: 48, 109: 50, 120: 52, 126: 25, 130: 26,
+    },
+    clauses={
+        "constraint": [
+            "weight_kg > 0",
+            "weight_kg <= 31.5",
+        ],
+        "precondition": [
+            "insured IS NULL OR insured <= 5000",
+        ],
+        "postcondition": [
+            "price > 0",
+            "service == letter => weight_kg <= 1",
+        ],
+    },
+)  # fmt: skip

@@ -1,21 +1,25 @@
 # AUTO-GENERATED - DO NOT EDIT
 # statement_export_v1, from nodes/finance/statement_export_v1.vsp
-# semantic hash 048712c0e0838e93820e5b7488ae57871a196f24780615b4639c0610ae49421e
+# semantic hash 5b857f88699f10ada094e2ce3d0335335d3f1fa50d8815f224f90d971664a465
 """Write yesterday's bookings to a file for the bookkeeper and note it in the log."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, path
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import from_code_point as text_from_code_point
-from vesper.kernels.text import join as text_join
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import trim_end as text_trim_end
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    from_code_point as text_from_code_point,
+    join as text_join,
+    replace as text_replace,
+    trim_end as text_trim_end,
+)
 
 D_0: Final = Decimal("0")
 
@@ -66,58 +70,50 @@ def statement_export_v1(
 
         # raise_1, line 41
         if len(bookings) == 0:
-            message = text_concat(
-                text_concat("account ", account),
-                " has no new bookings",
-            )
+            message = text_join(["account ", account, " has no new bookings"], "")
 
             raise DeclaredError({"error_code": "nothing_to_export", "message": message})
 
         # step head, line 45
         try:
             head: str = yield Request(
-                "head",
-                "file_read",
-                "read",
-                {"root": "templates"},
-                {"path": "statements/head.txt"},
+                "head", "file_read", "read", {"root": "templates"}, {"path": "statements/head.txt"}
             )
         except FAILURES as failure:
-            if code_of(failure) == "not_found":
-                raise DeclaredError({
-                    "error_code": "no_template",
-                    "message": "templates/statements/head.txt is missing",
-                })
-            else:
+            if code_of(failure) != "not_found":
                 raise
+            raise DeclaredError(
+                {"error_code": "no_template", "message": "templates/statements/head.txt is missing"}
+            ) from failure
 
         # step total, line 55
         total = sum((row["amount"] for row in bookings), D_0)
 
         # step rows, line 59
         rows = [
-            text_concat(text_concat(text_concat(text_concat(row["booking_id"], ";"), decimal_text(row["amount"])), ";"), text_replace("" if row["note"] is None else row["note"], ";", ","))
+            text_concat(
+                text_concat(
+                    text_concat(text_concat(row["booking_id"], ";"), decimal_text(row["amount"])),
+                    ";",
+                ),
+                text_replace("" if row["note"] is None else row["note"], ";", ","),
+            )
             for row in bookings
         ]
 
         # step body, line 65
-        body = text_concat(
-            text_concat(text_concat(text_trim_end(head), "\n"), text_join(rows, text_from_code_point(10))),
-            "\n",
+        body = text_join(
+            [text_trim_end(head), "\n", text_join(rows, text_from_code_point(10)), "\n"], ""
         )
 
         # step sum_line, line 71
-        sum_line = (
-            text_concat("total {all bookings};", decimal_text(total))
-            if with_sum
-            else None
-        )
+        sum_line = text_concat("total {all bookings};", decimal_text(total)) if with_sum else None
 
         # step file_id, line 76
         file_id: str = yield Request("file_id", "uuid_new", "read", {}, {})
 
         # step path, line 78
-        path_ = text_concat(text_concat(text_concat(account, "/"), file_id), ".csv")
+        path_ = text_join([account, "/", file_id, ".csv"], "")
 
         # step bytes, line 82
         bytes_: int = yield Request(
@@ -133,7 +129,7 @@ def statement_export_v1(
         )
 
         # step mark, line 91
-        mark_: int = yield Request(
+        yield Request(
             "mark",
             "database_write",
             "txn",
@@ -153,11 +149,22 @@ def statement_export_v1(
                 {"root": "logs"},
                 {
                     "path": "exports.log",
-                    "content": text_concat(text_concat(text_concat(text_concat("exported ", integer_text(len(bookings))), " bookings to "), path_), text_from_code_point(10)),
+                    "content": text_concat(
+                        text_concat(
+                            text_concat(
+                                text_concat("exported ", integer_text(len(bookings))),
+                                " bookings to ",
+                            ),
+                            path_,
+                        ),
+                        text_from_code_point(10),
+                    ),
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             log = 0
+
+        # output lines, line 109
         lines = len(bookings)
 
         # postcondition, line 27: lines > 0 AND bytes > 0
@@ -166,6 +173,40 @@ def statement_export_v1(
 
         return {"path": path_, "lines": lines, "total": total, "bytes": bytes_}
     except FAILURES as failure:
-        if code_of(failure) not in ("timeout", "unavailable"):
+        code: Literal["timeout", "unavailable"] | None = one_of(
+            code_of(failure), ("timeout", "unavailable")
+        )
+        if code is None:
             raise
-        raise DeclaredError({"error_code": code_of(failure), "message": code_of(failure)}) from failure
+        raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"account": "string", "with_sum": "boolean"},
+    {"account": "DE89370400440532013000", "with_sum": True},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    account, with_sum = read_inputs(INPUTS, inputs)
+    return statement_export_v1(account, with_sum, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/statement_export_v1.vsp",
+    lines={
+        52: 12, 56: 12, 59: 33, 73: 43, 75: 43, 79: 45, 85: 53, 90: 57, 94: 63, 95: 63, 96: 63,
+        99: 63, 105: 67, 106: 69, 110: 73, 113: 76, 116: 80, 119: 82, 127: 87, 132: 91, 145: 99,
+        152: 104, 153: 104, 154: 104, 155: 104, 160: 104, 172: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(account) > 0",
+            "length(account) <= 34",
+        ],
+        "postcondition": [
+            "lines > 0 AND bytes > 0",
+        ],
+    },
+)  # fmt: skip

@@ -3,25 +3,29 @@
 # semantic hash 264a7e8657452524aaaadbafb102172b66abb061d04ca4834379103838272f2a
 """Describe a sample of measurements by mean, spread, median and outliers."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import largest, smallest
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.float import abs as float_abs
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import divide as float_divide
-from vesper.kernels.float import is_finite as float_is_finite
-from vesper.kernels.float import is_nan as float_is_nan
-from vesper.kernels.float import sqrt as float_sqrt
-from vesper.kernels.float import sum as float_sum
-from vesper.kernels.float import text as float_text
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import quot as integer_quot
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import to_float as integer_to_float
+from vesper.kernels.array import at as array_at, sort as array_sort
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import NOT_PLAIN, Inputs, NotPlain, read_inputs, read_value, undecorated
+from vesper.kernels.float import (
+    abs as float_abs,
+    avg as float_avg,
+    divide as float_divide,
+    is_finite as float_is_finite,
+    is_nan as float_is_nan,
+    sqrt as float_sqrt,
+    sum as float_sum,
+    text as float_text,
+)
+from vesper.kernels.integer import (
+    checked,
+    quot as integer_quot,
+    rem as integer_rem,
+    to_float as integer_to_float,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -55,7 +59,7 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         raise ContractBroken("precondition", 0, {"values": values})
 
     # precondition, line 25: FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150
-    if not all(float_is_finite(x) and float_abs(x) <= 1e+150 for x in values):
+    if not all(float_is_finite(x) and float_abs(x) <= 1e150 for x in values):
         raise ContractBroken("precondition", 1, {"values": values})
 
     # step count, line 34
@@ -108,25 +112,17 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
     # postcondition, line 27: smallest <= median AND median <= largest
     if not (smallest_ <= median and median <= largest_):
         raise ContractBroken(
-            "postcondition",
-            0,
-            {"smallest": smallest_, "median": median, "largest": largest_},
+            "postcondition", 0, {"smallest": smallest_, "median": median, "largest": largest_}
         )
 
     # postcondition, line 28: variance >= 0e0 AND NOT is_nan(deviation)
     if not (variance >= 0.0 and not float_is_nan(deviation)):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"variance": variance, "deviation": deviation},
-        )
+        raise ContractBroken("postcondition", 1, {"variance": variance, "deviation": deviation})
 
     # postcondition, line 29: length(outliers) < count OR variance == 0e0 OR count > 1
     if not (len(outliers) < count or variance == 0.0 or count > 1):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"outliers": outliers, "count": count, "variance": variance},
+            "postcondition", 2, {"outliers": outliers, "count": count, "variance": variance}
         )
 
     return {
@@ -141,3 +137,52 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         "unlike_mean": unlike_mean,
         "summary": summary,
     }
+
+
+INPUTS: Final = Inputs({"values": "array<float>", "width": "float"}, {"width": 3.0})
+RUN: Final = undecorated(statistics_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("width" in inputs):
+            raise NotPlain
+        values = inputs["values"]
+        values = read_value("array<float>", values)
+        width = inputs["width"] if "width" in inputs else 3.0
+        if type(width) is not float:
+            raise NotPlain
+    except NOT_PLAIN:
+        values, width = read_inputs(INPUTS, inputs)
+    return RUN(values, width)
+
+
+SOURCE: Final = Source(
+    "nodes/data/statistics_v1.vsp",
+    lines={
+        51: 7, 55: 7, 59: 24, 63: 25, 69: 35, 78: 38, 88: 41, 91: 42, 94: 43, 98: 44, 99: 44,
+        100: 44, 110: 59, 114: 27, 120: 28, 124: 29,
+    },
+    clauses={
+        "constraint": [
+            "width > 0.0",
+            "width <= 100.0",
+        ],
+        "precondition": [
+            "length(values) > 0",
+            "FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150",
+        ],
+        "postcondition": [
+            "smallest <= median AND median <= largest",
+            "variance >= 0e0 AND NOT is_nan(deviation)",
+            "length(outliers) < count OR variance == 0e0 OR count > 1",
+        ],
+    },
+)  # fmt: skip

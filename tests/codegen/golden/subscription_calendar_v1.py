@@ -5,39 +5,63 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.date import add_business_days as date_add_business_days
-from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.date import add_months as date_add_months
-from vesper.kernels.date import end_of_month as date_end_of_month
-from vesper.kernels.date import is_business_day as date_is_business_day
-from vesper.kernels.date import text as date_text
-from vesper.kernels.date import to_timestamp as date_to_timestamp
-from vesper.kernels.date import weekday as date_weekday
-from vesper.kernels.date import years_between as date_years_between
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import abs as duration_abs
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_hours as duration_from_hours
-from vesper.kernels.duration import ratio as duration_ratio
-from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.duration import text as duration_text
+from vesper.kernels.date import (
+    add_business_days as date_add_business_days,
+    add_days as date_add_days,
+    add_months as date_add_months,
+    end_of_month as date_end_of_month,
+    is_business_day as date_is_business_day,
+    text as date_text,
+    to_timestamp as date_to_timestamp,
+    weekday as date_weekday,
+    years_between as date_years_between,
+)
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.duration import (
+    abs as duration_abs,
+    divide as duration_divide,
+    from_days as duration_from_days,
+    from_hours as duration_from_hours,
+    ratio as duration_ratio,
+    sum as duration_sum,
+    text as duration_text,
+)
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.regex import find as regex_find
-from vesper.kernels.regex import groups as regex_groups
-from vesper.kernels.regex import matches as regex_matches
-from vesper.kernels.regex import replace as regex_replace
-from vesper.kernels.regex import split as regex_split
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import lower as text_lower
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import upper as text_upper
-from vesper.kernels.timestamp import add as timestamp_add
-from vesper.kernels.timestamp import text as timestamp_text
-from vesper.kernels.timestamp import to_date as timestamp_to_date
-from vesper.kernels.timestamp import truncate as timestamp_truncate
+from vesper.kernels.regex import (
+    find as regex_find,
+    groups as regex_groups,
+    matches as regex_matches,
+    replace as regex_replace,
+    split as regex_split,
+)
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    lower as text_lower,
+    slice as text_slice,
+    upper as text_upper,
+)
+from vesper.kernels.timestamp import (
+    add as timestamp_add,
+    text as timestamp_text,
+    to_date as timestamp_to_date,
+    truncate as timestamp_truncate,
+)
 from vesper.kernels.value import max as value_max
 
 
@@ -113,10 +137,7 @@ def subscription_calendar_v1(
     )
 
     # step parts, line 49
-    parts = regex_groups(
-        contact,
-        "(?i)^([\\w.]+)@([a-z\\d-]+(?:\\.[a-z\\d-]+)*)(?:\\s+(.+))?$",
-    )
+    parts = regex_groups(contact, "(?i)^([\\w.]+)@([a-z\\d-]+(?:\\.[a-z\\d-]+)*)(?:\\s+(.+))?$")
 
     # step words, line 50
     words = regex_split(contact, "[\\s,;]+")
@@ -137,7 +158,9 @@ def subscription_calendar_v1(
     billed_on = (
         renews_on
         if months == 0
-        else date_add_business_days(date_add_days(renews_on, -1), 1, holidays, frozenset({"saturday", "sunday"}))
+        else date_add_business_days(
+            date_add_days(renews_on, -1), 1, holidays, frozenset({"saturday", "sunday"})
+        )
     )
 
     # step age, line 55
@@ -157,14 +180,20 @@ def subscription_calendar_v1(
 
     # step label, line 60
     label = text_concat(
-        text_concat(text_concat(text_concat(timestamp_text(timestamp_truncate(paid_at, "hour")), " "), duration_text(duration_divide(late_by, 2))), " "),
+        text_concat(
+            text_concat(
+                text_concat(timestamp_text(timestamp_truncate(paid_at, "hour")), " "),
+                duration_text(duration_divide(late_by, 2)),
+            ),
+            " ",
+        ),
         date_text(date_end_of_month(started)),
     )
 
     # step weekday, line 61
-    weekday: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = date_weekday(
-        billed_on,
-    )
+    weekday: Literal[
+        "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
+    ] = date_weekday(billed_on)
 
     # step paused, line 62
     paused = duration_sum(pauses)
@@ -173,20 +202,17 @@ def subscription_calendar_v1(
     longest = value_max(duration_abs(grace), paused)
 
     # step days, line 64
-    days = frozenset(
-        date_add_days(day, 1) for day in sorted(holidays) if day != date(9999, 12, 31)
-    )
+    days = frozenset(date_add_days(day, 1) for day in sorted(holidays) if day != date(9999, 12, 31))
 
     # postcondition, line 42: renews_on >= started
     if not renews_on >= started:
-        raise ContractBroken(
-            "postcondition",
-            0,
-            {"renews_on": renews_on, "started": started},
-        )
+        raise ContractBroken("postcondition", 0, {"renews_on": renews_on, "started": started})
 
     # postcondition, line 43: is_business_day(billed_on, input.holidays) OR billed_on == renews_on
-    if not (date_is_business_day(billed_on, holidays, frozenset({"saturday", "sunday"})) or billed_on == renews_on):
+    if not (
+        date_is_business_day(billed_on, holidays, frozenset({"saturday", "sunday"}))
+        or billed_on == renews_on
+    ):
         raise ContractBroken(
             "postcondition",
             1,
@@ -211,3 +237,99 @@ def subscription_calendar_v1(
         "longest": longest,
         "days": days,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "number": "string",
+        "contact": "string",
+        "started": "date",
+        "paid_at": "timestamp",
+        "grace": "duration",
+        "months": "integer",
+        "holidays": "set<date>",
+        "pauses": "array<duration>",
+    },
+    {},
+)
+RUN: Final = undecorated(subscription_calendar_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 8:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+        contact = inputs["contact"]
+        if (
+            type(contact) is not str
+            or not (is_ascii(contact) or is_text(contact))
+            or len(contact) > MAX_TEXT
+        ):
+            raise NotPlain
+        started = inputs["started"]
+        started = read_value("date", started)
+        paid_at = inputs["paid_at"]
+        paid_at = read_value("timestamp", paid_at)
+        grace = inputs["grace"]
+        grace = read_value("duration", grace)
+        months = inputs["months"]
+        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+            raise NotPlain
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        pauses = inputs["pauses"]
+        pauses = read_value("array<duration>", pauses)
+    except NOT_PLAIN:
+        (
+            number,
+            contact,
+            started,
+            paid_at,
+            grace,
+            months,
+            holidays,
+            pauses,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/subscription_calendar_v1.vsp",
+    lines={
+        102: 6, 106: 11, 110: 11, 114: 36, 118: 37, 122: 38, 125: 39, 126: 39, 129: 40, 130: 40,
+        143: 50, 146: 51, 149: 52, 150: 52, 151: 52, 155: 53, 161: 54, 162: 54, 170: 56, 179: 59,
+        182: 60, 183: 60, 184: 60, 185: 60, 186: 60, 199: 62, 205: 64, 209: 42, 216: 43,
+    },
+    clauses={
+        "constraint": [
+            'matches(number, "^(?:sub|trial)_[a-z0-9]{4,8}$")',
+            "months >= 0",
+            "months <= 600",
+        ],
+        "precondition": [
+            "started >= date('2000-01-01')",
+            "started < date('2100-01-01')",
+            "paid_at < timestamp('2200-01-01T00:00:00Z')",
+            "grace > -days(60) AND grace < duration('60d')",
+            "FORALL pause IN pauses: abs(pause) <= hours(24 * 365)",
+        ],
+        "postcondition": [
+            "renews_on >= started",
+            "is_business_day(billed_on, input.holidays) OR billed_on == renews_on",
+        ],
+    },
+)  # fmt: skip

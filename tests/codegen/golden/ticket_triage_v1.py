@@ -1,32 +1,33 @@
 # AUTO-GENERATED - DO NOT EDIT
 # ticket_triage_v1, from nodes/support/ticket_triage_v1.vsp
-# semantic hash f5c53d17889c75cce004cd4c6f542d73141e8f03a743e78462059c7fded96298
-"""Ask a language model where a ticket belongs, believe it only as far as it can be checked, and fall back to a queue."""
+# semantic hash fedf0f516a0f1b4788e9faf2ff02e252411195f768febb977a8eb141ce3657f2
+"""Ask a language model where a ticket belongs, believe it only as far as it can be checked, and
+fall back to a queue."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import take as array_take
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
-from vesper.kernels.json import Json
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.json import (
+    Json,
+    cast as json_cast,
+    from_value as json_from_value,
+    parse as json_parse,
+)
 from vesper.kernels.raised import ContractBroken, DeclaredError
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import slice as text_slice
-from vesper.kernels.text import trim as text_trim
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    join as text_join,
+    slice as text_slice,
+    trim as text_trim,
+)
 from vesper.kernels.value import min as value_min
 
 
 class Triage(TypedDict):
-    queue: Literal["billing", "shipping", "technical", "other"]
-    urgency: int
-    summary: str
-    tags: list[str]
-
-
-class Record(TypedDict):
     queue: Literal["billing", "shipping", "technical", "other"]
     urgency: int
     summary: str
@@ -42,7 +43,9 @@ class Success(TypedDict):
 
 
 PROMPT: Final[str] = "Answer with JSON: queue, urgency (0 to 9), summary, tags."
-ALLOWED: Final[frozenset[str]] = frozenset({"crash", "damage", "delay", "invoice", "login", "refund"})
+ALLOWED: Final[frozenset[str]] = frozenset(
+    {"crash", "damage", "delay", "invoice", "login", "refund"}
+)
 LONGEST: Final[int] = 2000
 
 
@@ -55,7 +58,8 @@ def ticket_triage_v1(
     *,
     now: datetime,
 ) -> Asking[Success]:
-    """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and fall back to a queue."""
+    """Ask a language model where a ticket belongs, believe it only as far as it can be checked, and
+    fall back to a queue."""
 
     # constraint, line 16: length(ticket_id) > 0
     if not len(ticket_id) > 0:
@@ -87,16 +91,15 @@ def ticket_triage_v1(
             {"bind": {"ticket_id": ticket_id}},
         )
     except FAILURES as failure:
-        if code_of(failure) == "not_found":
-            message = text_concat("there is no ticket ", ticket_id)
-
-            raise DeclaredError({"error_code": "unknown_ticket", "message": message})
-        else:
+        if code_of(failure) != "not_found":
             raise
+        message = text_concat("there is no ticket ", ticket_id)
+
+        raise DeclaredError({"error_code": "unknown_ticket", "message": message}) from failure
 
     # raise_1, line 53
     if untouched:
-        message = text_concat(text_concat("ticket ", ticket_id), " has its queue")
+        message = text_join(["ticket ", ticket_id, " has its queue"], "")
 
         raise DeclaredError({"error_code": "already_triaged", "message": message})
 
@@ -111,16 +114,18 @@ def ticket_triage_v1(
             arguments={
                 "request": {
                     "system": PROMPT,
-                    "user": text_concat(text_concat(subject, " | "), text_slice(text, 0, value_min(len(text), LONGEST))),
+                    "user": text_concat(
+                        text_concat(subject, " | "),
+                        text_slice(text, 0, value_min(len(text), LONGEST)),
+                    ),
                     "most_tokens": 300,
-                },
+                }
             },
         )
     except FAILURES as failure:
-        if code_of(failure) in ("effect_failed", "timeout", "unavailable", "bad_response"):
-            answer = json_parse("{}")
-        else:
+        if code_of(failure) not in ("effect_failed", "timeout", "unavailable", "bad_response"):
             raise
+        answer = json_parse("{}")
 
     # step read, line 72
     try:
@@ -129,29 +134,26 @@ def ticket_triage_v1(
             "{queue: enum[billing, shipping, technical, other], urgency: integer, summary: string, tags: array<string>}",
         )
     except FAILURES as failure:
-        if code_of(failure) == "bad_cast":
-            read = {"queue": "other", "urgency": 0, "summary": "", "tags": []}
-        else:
+        if code_of(failure) != "bad_cast":
             raise
+        read = Triage(queue="other", urgency=0, summary="", tags=[])
 
     # step is_believed, line 79
     is_believed = (
-        len(text_trim(read["summary"])) > 0
-        and read["urgency"] >= 0
-        and read["urgency"] <= 9
+        len(text_trim(read["summary"])) > 0 and read["urgency"] >= 0 and read["urgency"] <= 9
     )
 
     # step judged, line 83
-    judged: Record
+    judged: Triage
     if is_believed:
         # step kept_tags, line 88
         kept_tags = array_take([tag for tag in read["tags"] if tag in ALLOWED], 3)
-        judged = {
-            "queue": read["queue"],
-            "urgency": read["urgency"],
-            "summary": text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
-            "tags": kept_tags,
-        }
+        judged = Triage(
+            queue=read["queue"],
+            urgency=read["urgency"],
+            summary=text_slice(read["summary"], 0, value_min(len(read["summary"]), 200)),
+            tags=kept_tags,
+        )
     else:
         # step note, line 97
         try:
@@ -161,20 +163,22 @@ def ticket_triage_v1(
                 "unsafe",
                 {"topic": "support.fallback"},
                 {
-                    "payload": json_from_value({"ticket": ticket_id, "said": answer}, "{ticket: string, said: json}"),
+                    "payload": json_from_value(
+                        {"ticket": ticket_id, "said": answer}, "{ticket: string, said: json}"
+                    )
                 },
             )
-        except FAILURES as failure:
+        except FAILURES:
             note = ""
-        judged = {
-            "queue": "other",
-            "urgency": 5 if plan == "paid" else 2,
-            "summary": text_slice(subject, 0, value_min(len(subject), 200)),
-            "tags": [],
-        }
+        judged = Triage(
+            queue="other",
+            urgency=5 if plan == "paid" else 2,
+            summary=text_slice(subject, 0, value_min(len(subject), 200)),
+            tags=[],
+        )
 
     # step keep, line 105
-    keep_: int = yield Request(
+    yield Request(
         "keep",
         "database_write",
         "probe",
@@ -188,7 +192,7 @@ def ticket_triage_v1(
                 "set_queue": judged["queue"],
                 "set_urgency": judged["urgency"],
                 "set_triaged": True,
-            },
+            }
         },
     )
 
@@ -219,10 +223,39 @@ def ticket_triage_v1(
     if not all(tag in ALLOWED for tag in tags):
         raise ContractBroken("postcondition", 2, {"tags": tags})
 
-    return {
-        "queue": queue,
-        "urgency": urgency,
-        "summary": summary,
-        "by": by,
-        "tags": tags,
-    }
+    return {"queue": queue, "urgency": urgency, "summary": summary, "by": by, "tags": tags}
+
+
+INPUTS: Final = Inputs(
+    {"ticket_id": "string", "subject": "string", "text": "string", "plan": "enum[free, paid]"},
+    {"plan": "free"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    ticket_id, subject, text, plan = read_inputs(INPUTS, inputs)
+    return ticket_triage_v1(ticket_id, subject, text, plan, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/support/ticket_triage_v1.vsp",
+    lines={
+        66: 16, 70: 16, 74: 17, 78: 18, 82: 44, 96: 51, 98: 51, 102: 55, 104: 55, 108: 57, 113: 66,
+        117: 62, 118: 62, 119: 62, 128: 70, 132: 74, 150: 93, 154: 94, 160: 97, 166: 100, 176: 103,
+        181: 105, 216: 39, 220: 40, 224: 41,
+    },
+    clauses={
+        "constraint": [
+            "length(ticket_id) > 0",
+            "length(ticket_id) <= 64",
+            "length(subject) <= 200",
+            "length(text) > 0",
+        ],
+        "postcondition": [
+            "urgency >= 0 AND urgency <= 9",
+            "length(summary) <= 200",
+            "FORALL tag IN tags SATISFIES tag IN allowed",
+        ],
+    },
+)  # fmt: skip

@@ -5,37 +5,51 @@
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import largest
-from vesper.kernels.array import at as array_at
-from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
-from vesper.kernels.decimal import round as decimal_round
-from vesper.kernels.decimal import text as decimal_text
-from vesper.kernels.decimal import to_integer as decimal_to_integer
-from vesper.kernels.duration import abs as duration_abs
-from vesper.kernels.duration import divide as duration_divide
-from vesper.kernels.duration import from_days as duration_from_days
-from vesper.kernels.duration import from_hours as duration_from_hours
-from vesper.kernels.duration import from_minutes as duration_from_minutes
-from vesper.kernels.duration import from_seconds as duration_from_seconds
-from vesper.kernels.duration import multiply as duration_multiply
-from vesper.kernels.duration import ratio as duration_ratio
-from vesper.kernels.duration import subtract as duration_subtract
-from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.duration import text as duration_text
-from vesper.kernels.duration import total_microseconds as duration_total_microseconds
-from vesper.kernels.duration import total_seconds as duration_total_seconds
-from vesper.kernels.integer import checked
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.integer import text as integer_text
+from vesper.kernels.array import at as array_at, largest, range as array_range
+from vesper.kernels.decimal import (
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    text as decimal_text,
+    to_integer as decimal_to_integer,
+    unsigned_zero,
+)
+from vesper.kernels.duration import (
+    abs as duration_abs,
+    divide as duration_divide,
+    from_days as duration_from_days,
+    from_hours as duration_from_hours,
+    from_minutes as duration_from_minutes,
+    from_seconds as duration_from_seconds,
+    multiply as duration_multiply,
+    ratio as duration_ratio,
+    subtract as duration_subtract,
+    sum as duration_sum,
+    text as duration_text,
+    total_microseconds as duration_total_microseconds,
+    total_seconds as duration_total_seconds,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.integer import checked, rem as integer_rem, text as integer_text
 from vesper.kernels.raised import ContractBroken
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import pad_start as text_pad_start
-from vesper.kernels.timestamp import hour as timestamp_hour
-from vesper.kernels.timestamp import minute as timestamp_minute
-from vesper.kernels.timestamp import to_date as timestamp_to_date
+from vesper.kernels.source import Source
+from vesper.kernels.text import concat as text_concat, pad_start as text_pad_start
+from vesper.kernels.timestamp import (
+    hour as timestamp_hour,
+    minute as timestamp_minute,
+    to_date as timestamp_to_date,
+)
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -86,7 +100,10 @@ def timesheet_v1(
         raise ContractBroken("constraint", 1, {"shifts": shifts})
 
     # constraint, line 14: pause >= duration('0s') AND pause < end - begin
-    if not all(item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"] for item in shifts):
+    if not all(
+        item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"]
+        for item in shifts
+    ):
         raise ContractBroken("constraint", 2, {"shifts": shifts})
 
     # constraint, line 19: hourly_rate >= 0
@@ -101,8 +118,12 @@ def timesheet_v1(
     if not len(shifts) <= 14:
         raise ContractBroken("precondition", 0, {"shifts": shifts})
 
-    # precondition, line 44: FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end
-    if not all(array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"] for i in array_range(1, len(shifts), 1)):
+    # precondition, line 44: FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >=
+    #   shifts[i - 1].end
+    if not all(
+        array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"]
+        for i in array_range(1, len(shifts), 1)
+    ):
         raise ContractBroken("precondition", 1, {"shifts": shifts})
 
     # precondition, line 45: agreed > duration('0s') AND agreed <= days(7)
@@ -110,14 +131,13 @@ def timesheet_v1(
         raise ContractBroken("precondition", 2, {"agreed": agreed})
 
     # step exact, line 55
-    exact = [
-        duration_subtract(shift["end"] - shift["begin"], shift["pause"])
-        for shift in shifts
-    ]
+    exact = [duration_subtract(shift["end"] - shift["begin"], shift["pause"]) for shift in shifts]
 
     # step worked, line 56
     worked = [
-        duration_multiply(QUARTER, decimal_to_integer(decimal_round(duration_ratio(time, QUARTER), 0, "half_up")))
+        duration_multiply(
+            QUARTER, decimal_to_integer(decimal_round(duration_ratio(time, QUARTER), 0, "half_up"))
+        )
         for time in exact
     ]
 
@@ -144,9 +164,8 @@ def timesheet_v1(
     longest = duration_from_hours(0) if len(worked) == 0 else largest(worked)
 
     # step paid, line 64
-    paid = (
-        duration_ratio(total, duration_from_hours(1))
-        + duration_ratio(overtime, duration_from_hours(4))
+    paid = duration_ratio(total, duration_from_hours(1)) + duration_ratio(
+        overtime, duration_from_hours(4)
     )
 
     # step rests, line 65
@@ -157,7 +176,11 @@ def timesheet_v1(
 
     # output short_breaks, line 75
     short_breaks = len(
-        [s for s in shifts if s["end"] - s["begin"] > LONG_SHIFT and s["pause"] < duration_from_minutes(30)],
+        [
+            s
+            for s in shifts
+            if s["end"] - s["begin"] > LONG_SHIFT and s["pause"] < duration_from_minutes(30)
+        ]
     )
 
     # output rounded_by, line 76
@@ -168,9 +191,7 @@ def timesheet_v1(
 
     # output first_day, line 78
     first_day: date | None = (
-        None
-        if len(shifts) == 0
-        else timestamp_to_date(array_at(shifts, 0)["begin"])
+        None if len(shifts) == 0 else timestamp_to_date(array_at(shifts, 0)["begin"])
     )
 
     # output rested, line 79
@@ -178,32 +199,43 @@ def timesheet_v1(
 
     # output by_hand, line 80
     by_hand: list[str] = [
-        text_concat(text_concat(text_concat(text_concat(text_pad_start(integer_text(timestamp_hour(s["begin"])), 2, "0"), ":"), text_pad_start(integer_text(timestamp_minute(s["begin"])), 2, "0")), " "), decimal_text(duration_total_seconds(s["pause"])))
+        text_concat(
+            text_concat(
+                text_concat(
+                    text_concat(
+                        text_pad_start(integer_text(timestamp_hour(s["begin"])), 2, "0"), ":"
+                    ),
+                    text_pad_start(integer_text(timestamp_minute(s["begin"])), 2, "0"),
+                ),
+                " ",
+            ),
+            decimal_text(duration_total_seconds(s["pause"])),
+        )
         for s in shifts
     ]
 
     # postcondition, line 47: SUM(time FOR time IN worked) == total
-    if not duration_sum(worked) == total:
+    if duration_sum(worked) != total:
         raise ContractBroken("postcondition", 0, {"worked": worked, "total": total})
 
-    # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0
-    if not all(integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER)) == 0 for time in worked):
+    # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time),
+    #   total_microseconds(quarter)) == 0
+    if not all(
+        integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER)) == 0
+        for time in worked
+    ):
         raise ContractBroken("postcondition", 1, {"worked": worked, "quarter": QUARTER})
 
     # postcondition, line 49: rounded_by < quarter * (length(worked) + 1)
     if not rounded_by < duration_multiply(QUARTER, checked(len(worked) + 1)):
         raise ContractBroken(
-            "postcondition",
-            2,
-            {"rounded_by": rounded_by, "quarter": QUARTER, "worked": worked},
+            "postcondition", 2, {"rounded_by": rounded_by, "quarter": QUARTER, "worked": worked}
         )
 
     # postcondition, line 50: overtime != duration('0s') => total > agreed
-    if not (not overtime != timedelta(days=0) or total > agreed):
+    if not (overtime == timedelta(days=0) or total > agreed):
         raise ContractBroken(
-            "postcondition",
-            3,
-            {"overtime": overtime, "total": total, "agreed": agreed},
+            "postcondition", 3, {"overtime": overtime, "total": total, "agreed": agreed}
         )
 
     return {
@@ -220,3 +252,91 @@ def timesheet_v1(
         "rested": rested,
         "by_hand": by_hand,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "shifts": "array<{begin: timestamp, end: timestamp, pause: duration}>",
+        "agreed": "duration",
+        "hourly_rate": "decimal",
+    },
+    {"agreed": timedelta(days=1, seconds=57600)},
+)
+RUN: Final = undecorated(timesheet_v1)
+
+
+def read_shift(given: Any) -> Shift:
+    """A Shift whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    begin = given["begin"]
+    end = given["end"]
+    pause = given["pause"]
+    return {
+        "begin": read_value("timestamp", begin),
+        "end": read_value("timestamp", end),
+        "pause": read_value("duration", pause),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("agreed" in inputs):
+            raise NotPlain
+        shifts = inputs["shifts"]
+        if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
+            raise NotPlain
+        shifts = [read_shift(item) for item in shifts]
+        agreed = inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
+        agreed = read_value("duration", agreed)
+        hourly_rate = inputs["hourly_rate"]
+        if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
+            raise NotPlain
+        hourly_rate = hourly_rate + D_0
+    except NOT_PLAIN:
+        shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
+    return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/timesheet_v1.vsp",
+    lines={
+        96: 12, 100: 13, 107: 14, 111: 19, 115: 19, 119: 43, 124: 44, 125: 44, 127: 44, 130: 45,
+        131: 45, 134: 55, 138: 56, 139: 56, 145: 57, 148: 58, 151: 59, 155: 60, 156: 60, 157: 60,
+        161: 61, 164: 62, 167: 64, 168: 64, 173: 65, 174: 65, 182: 75, 187: 76, 190: 77, 194: 78,
+        202: 80, 203: 80, 204: 80, 205: 80, 206: 80, 208: 80, 218: 47, 219: 47, 224: 48, 227: 48,
+        230: 49, 231: 49, 237: 50,
+    },
+    clauses={
+        "constraint": [
+            "begin < end",
+            "end - begin <= duration('24h')",
+            "pause >= duration('0s') AND pause < end - begin",
+            "hourly_rate >= 0",
+            "hourly_rate <= 1000",
+        ],
+        "precondition": [
+            "length(shifts) <= 14",
+            "FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end",
+            "agreed > duration('0s') AND agreed <= days(7)",
+        ],
+        "postcondition": [
+            "SUM(time FOR time IN worked) == total",
+            "FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0",
+            "rounded_by < quarter * (length(worked) + 1)",
+            "overtime != duration('0s') => total > agreed",
+        ],
+    },
+)  # fmt: skip

@@ -4,28 +4,42 @@
 """Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
-from vesper.kernels.bytes import parse_base64 as bytes_parse_base64
-from vesper.kernels.bytes import parse_utf8 as bytes_parse_utf8
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.integer import mod as integer_mod
-from vesper.kernels.integer import rem as integer_rem
-from vesper.kernels.json import cast as json_cast
-from vesper.kernels.json import field as json_field
-from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.json import get as json_get
-from vesper.kernels.json import has as json_has
-from vesper.kernels.json import kind as json_kind
-from vesper.kernels.json import parse as json_parse
+from vesper.kernels.bytes import parse_base64 as bytes_parse_base64, parse_utf8 as bytes_parse_utf8
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.integer import mod as integer_mod, rem as integer_rem
+from vesper.kernels.json import (
+    cast as json_cast,
+    field as json_field,
+    from_value as json_from_value,
+    get as json_get,
+    has as json_has,
+    kind as json_kind,
+    parse as json_parse,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.set import contains as set_contains
-from vesper.kernels.text import concat as text_concat
-from vesper.kernels.text import repeat as text_repeat
-from vesper.kernels.text import replace as text_replace
-from vesper.kernels.text import split as text_split
+from vesper.kernels.source import Source
+from vesper.kernels.text import (
+    concat as text_concat,
+    repeat as text_repeat,
+    replace as text_replace,
+    split as text_split,
+)
 from vesper.kernels.timestamp import from_epoch_seconds as timestamp_from_epoch_seconds
 
 
@@ -69,15 +83,11 @@ def token_parts_v1(token: str, at: datetime) -> Success:
 
     # step parts, line 44
     parts = [
-        text_replace(text_replace(part, "-", "+"), "_", "/")
-        for part in text_split(token, ".")
+        text_replace(text_replace(part, "-", "+"), "_", "/") for part in text_split(token, ".")
     ]
 
     # step padded, line 45
-    padded = [
-        text_concat(part, text_repeat("=", integer_mod(-len(part), 4)))
-        for part in parts
-    ]
+    padded = [text_concat(part, text_repeat("=", integer_mod(-len(part), 4))) for part in parts]
 
     # step header, line 46
     header = json_parse(bytes_parse_utf8(bytes_parse_base64(array_at(padded, 0))))
@@ -108,31 +118,24 @@ def token_parts_v1(token: str, at: datetime) -> Success:
     is_expired = expires <= at
 
     # output is_usable, line 60
-    is_usable = (
-        expires > at
-        and not algorithm in REFUSED
-        and len(array_at(padded, 2)) > 0
-    )
+    is_usable = expires > at and algorithm not in REFUSED and len(array_at(padded, 2)) > 0
 
     # output can_write, line 61
     can_write = set_contains(scopes, "write")
 
     # output unknown, line 62
-    unknown = (
-        json_has(header, "/crit")
-        or known_type != json_from_value("JWT", "string")
-    )
+    unknown = json_has(header, "/crit") or known_type != json_from_value("JWT", "string")
 
     # output signature_length, line 63
     signature_length = len(bytes_parse_base64(array_at(padded, 2)))
 
     # output claim_kind, line 64
     claim_kind: Literal["null", "boolean", "number", "string", "array", "object"] = json_kind(
-        payload,
+        payload
     )
 
     # postcondition, line 36: is_usable => algorithm NOT IN refused AND expires > at
-    if not (not is_usable or not algorithm in REFUSED and expires > at):
+    if not (not is_usable or (algorithm not in REFUSED and expires > at)):
         raise ContractBroken(
             "postcondition",
             0,
@@ -141,14 +144,10 @@ def token_parts_v1(token: str, at: datetime) -> Success:
 
     # postcondition, line 37: is_usable => NOT is_expired
     if not (not is_usable or not is_expired):
-        raise ContractBroken(
-            "postcondition",
-            1,
-            {"is_usable": is_usable, "is_expired": is_expired},
-        )
+        raise ContractBroken("postcondition", 1, {"is_usable": is_usable, "is_expired": is_expired})
 
     # postcondition, line 38: claim_kind == object
-    if not claim_kind == "object":
+    if claim_kind != "object":
         raise ContractBroken("postcondition", 2, {"claim_kind": claim_kind})
 
     return {
@@ -162,3 +161,55 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         "signature_length": signature_length,
         "claim_kind": claim_kind,
     }
+
+
+INPUTS: Final = Inputs({"token": "string", "at": "timestamp"}, {})
+RUN: Final = undecorated(token_parts_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        token = inputs["token"]
+        if (
+            type(token) is not str
+            or not (is_ascii(token) or is_text(token))
+            or len(token) > MAX_TEXT
+        ):
+            raise NotPlain
+        at = inputs["at"]
+        at = read_value("timestamp", at)
+    except NOT_PLAIN:
+        token, at = read_inputs(INPUTS, inputs)
+    return RUN(token, at)
+
+
+SOURCE: Final = Source(
+    "nodes/security/token_parts_v1.vsp",
+    lines={
+        74: 14, 78: 14, 81: 34, 82: 34, 86: 44, 90: 45, 93: 46, 96: 47, 99: 48, 102: 49, 108: 50,
+        114: 52, 115: 52, 121: 60, 127: 62, 130: 63, 139: 36, 147: 37, 151: 38,
+    },
+    clauses={
+        "constraint": [
+            'matches(token, "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*$")',
+            "length(token) <= 8000",
+        ],
+        "precondition": [
+            "FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1",
+        ],
+        "postcondition": [
+            "is_usable => algorithm NOT IN refused AND expires > at",
+            "is_usable => NOT is_expired",
+            "claim_kind == object",
+        ],
+    },
+)  # fmt: skip

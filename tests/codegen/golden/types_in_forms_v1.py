@@ -1,35 +1,43 @@
 # AUTO-GENERATED - DO NOT EDIT
 # types_in_forms_v1, from tests/differential/nodes/types_in_forms_v1.vsp
-# semantic hash b3f0178a9061d336d553094ababb787f94092eb4312966c6ea268ed7e754a568
+# semantic hash bf644ba3349185d1a12a6f6defb32aca673e35c980ea3ed06d9eeb04ff50ac87
 """Use the forms of collections, functions and named types with floats, times, bytes and json."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.array import smallest
-from vesper.kernels.array import equal as array_equal
-from vesper.kernels.array import first as array_first
-from vesper.kernels.array import index_of as array_index_of
-from vesper.kernels.array import is_item as array_is_item
-from vesper.kernels.array import sort as array_sort
-from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.decimal import exact_decimals
-from vesper.kernels.duration import sum as duration_sum
-from vesper.kernels.float import avg as float_avg
-from vesper.kernels.float import sum as float_sum
-from vesper.kernels.float import text as float_text
-from vesper.kernels.forms import (
-    counted_by,
-    distinct_by,
-    greatest_by,
-    grouped_by,
-    sorted_by,
+from vesper.kernels.array import (
+    equal as array_equal,
+    first as array_first,
+    index_of as array_index_of,
+    is_item as array_is_item,
+    smallest,
+    sort as array_sort,
 )
+from vesper.kernels.date import add_days as date_add_days
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.float import avg as float_avg, sum as float_sum, text as float_text
+from vesper.kernels.forms import counted_by, distinct_by, greatest_by, grouped_by, sorted_by
 from vesper.kernels.json import Json
-from vesper.kernels.map import map_of
+from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import upper as text_upper
 
 D_0: Final = Decimal("0")
@@ -44,6 +52,11 @@ class Reading(TypedDict):
     raw: bytes
     payload: Json
     note: date | None
+
+
+class PairsSameRow(TypedDict):
+    a: float
+    b: str
 
 
 class Success(TypedDict):
@@ -82,7 +95,8 @@ def types_in_forms_v1(
     document: Json,
     limit: timedelta | None = None,
 ) -> Success:
-    """Use the forms of collections, functions and named types with floats, times, bytes and json."""
+    """Use the forms of collections, functions and named types with floats, times, bytes and
+    json."""
 
     # constraint, line 6: score >= 0.0
     if not all(item["score"] >= 0.0 for item in readings):
@@ -151,8 +165,8 @@ def types_in_forms_v1(
 
     # step pairs_same, line 82
     pairs_same = array_equal(
-        [{"a": f, "b": float_text(f)} for f in floats],
-        [{"a": f_, "b": float_text(f_)} for f_ in floats],
+        [PairsSameRow(a=f, b=float_text(f)) for f in floats],
+        [PairsSameRow(a=f_, b=float_text(f_)) for f_ in floats],
     )
 
     # step found, line 83
@@ -162,9 +176,7 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [
-        date_add_days(day, 1) if 1 > 0 else day for day in days if not day in holidays
-    ]
+    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if day not in holidays]
 
     # step shouted, line 86
     shouted = text_upper(code)
@@ -173,9 +185,7 @@ def types_in_forms_v1(
     score = D_1_5 if regex_matches(code, "^a") else D_0
 
     # step order, line 88
-    order = [
-        r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)
-    ]
+    order = [r_["at"] for r_ in sorted(readings, key=lambda r__: r__["at"], reverse=True)]
 
     # step within, line 89
     within = any(r_["note"] >= r_["day"] for r_ in readings if r_["note"] is not None)
@@ -185,6 +195,25 @@ def types_in_forms_v1(
 
     # step smallest, line 91
     smallest_ = smallest(floats) if len(floats) > 0 else None
+
+    # postcondition, line 6: score >= 0.0
+    if not (latest is None or latest["score"] >= 0.0):
+        raise ContractBroken("postcondition", 0, {"latest": latest})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not (latest is None or latest["took"] >= timedelta(days=0)):
+        raise ContractBroken("postcondition", 1, {"latest": latest})
+
+    # postcondition, line 6: score >= 0.0
+    if not all(all(item_["score"] >= 0.0 for item_ in item) for key, item in entries_of(by_day)):
+        raise ContractBroken("postcondition", 2, {"by_day": by_day})
+
+    # postcondition, line 10: took >= duration('0s')
+    if not all(
+        all(item_["took"] >= timedelta(days=0) for item_ in item)
+        for key, item in entries_of(by_day)
+    ):
+        raise ContractBroken("postcondition", 3, {"by_day": by_day})
 
     return {
         "total": total,
@@ -210,3 +239,110 @@ def types_in_forms_v1(
         "labels": labels,
         "smallest": smallest_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "readings": "array<{at: timestamp, day: date, took: duration, score: float, raw: bytes, payload: json, note: optional<date>}>",
+        "floats": "array<float>",
+        "other": "array<float>",
+        "days": "array<date>",
+        "holidays": "set<date>",
+        "code": "string",
+        "document": "json",
+        "limit": "optional<duration>",
+    },
+    {},
+)
+RUN: Final = undecorated(types_in_forms_v1)
+
+
+def read_reading(given: Any) -> Reading:
+    """A Reading whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 6 + ("note" in given):
+        raise NotPlain
+    at = given["at"]
+    day = given["day"]
+    took = given["took"]
+    score = given["score"]
+    if type(score) is not float:
+        raise NotPlain
+    raw = given["raw"]
+    payload = given["payload"]
+    note = given["note"] if "note" in given else None
+    return {
+        "at": read_value("timestamp", at),
+        "day": read_value("date", day),
+        "took": read_value("duration", took),
+        "score": score,
+        "raw": read_value("bytes", raw),
+        "payload": read_value("json", payload),
+        "note": None if note is None else read_value("date", note),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 7 + ("limit" in inputs):
+            raise NotPlain
+        readings = inputs["readings"]
+        if type(readings) is not list or len(readings) > MAX_ENTRIES:
+            raise NotPlain
+        readings = [read_reading(item) for item in readings]
+        floats = inputs["floats"]
+        floats = read_value("array<float>", floats)
+        other = inputs["other"]
+        other = read_value("array<float>", other)
+        days = inputs["days"]
+        days = read_value("array<date>", days)
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        code = inputs["code"]
+        if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
+            raise NotPlain
+        document = inputs["document"]
+        document = read_value("json", document)
+        limit = inputs["limit"] if "limit" in inputs else None
+        limit = None if limit is None else read_value("duration", limit)
+    except NOT_PLAIN:
+        readings, floats, other, days, holidays, code, document, limit = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(readings, floats, other, days, holidays, code, document, limit))
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/types_in_forms_v1.vsp",
+    lines={
+        103: 6, 107: 10, 111: 18, 115: 59, 119: 60, 123: 61, 126: 66, 137: 72, 140: 73, 179: 51,
+        182: 86, 194: 90, 197: 91, 201: 6, 205: 10, 209: 6, 216: 10,
+    },
+    clauses={
+        "constraint": [
+            "score >= 0.0",
+            "took >= duration('0s')",
+            'matches(code, "^[a-z]{0,6}$")',
+        ],
+        "precondition": [
+            "COUNT(readings) <= 20",
+            "FORALL day IN days SATISFIES day < date('9999-12-31')",
+            "FORALL reading IN readings SATISFIES reading.took < duration('36500d')",
+        ],
+        "postcondition": [
+            "score >= 0.0",
+            "took >= duration('0s')",
+            "score >= 0.0",
+            "took >= duration('0s')",
+        ],
+    },
+)  # fmt: skip

@@ -26,6 +26,12 @@ def test_round_trip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
+def test_what_is_written_as_text_is_canonical(path: Path) -> None:
+    ir = compiled(path).ir
+    assert canonical_json(json.loads(ir)) == ir
+
+
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_see_the_same_hash(path: Path, engine: str) -> None:
     node = compiled(path)
