@@ -150,7 +150,7 @@ def test_every_offending_input_is_listed_with_what_was_expected_and_what_came(pa
         "the inputs do not fit payment_decision_v1:",
         '  amount: expected decimal, got float 0.1; give it as text, "0.1", or as a Decimal: a float is not exact',
         '  balance: expected decimal, got str "x", which is malformed',
-        '  currency: expected one of USD, EUR, GBP, got str "USDX"',
+        '  currency: expected one of USD, EUR, GBP, got str "USDX"; did you mean `USD`?',
         "  country: expected string, got int 7",
         "  user_age_days: missing; expected integer",
         "  flaged: no such input; did you mean `flagged`?",

@@ -175,9 +175,9 @@ class Node:
         """The outcome of a call that raised. Where the exception does not say all, the engine runs the node again: it
         is a function of its inputs and its start."""
         if isinstance(error, raised.DeclaredError):
-            return outcome_of(self._compiled, ended.DeclaredError(error.values), inputs)  # type: ignore[arg-type]  # values
+            return outcome_of(self._compiled, ended.DeclaredError(_outside(error.values)), inputs)
         if isinstance(error, raised.ContractBroken):
-            broken = ended.ContractBroken(error.phase, error.index, error.values)  # type: ignore[arg-type]  # values
+            broken = ended.ContractBroken(error.phase, error.index, _outside(error.values))
             return outcome_of(self._compiled, broken, inputs)
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
@@ -243,6 +243,11 @@ def _input(declared: ir.Input) -> Field:
 
 def _fields(declared: tuple[ir.Output, ...]) -> Mapping[str, Field]:
     return MappingProxyType({each.name: Field(each.name, str(each.type)) for each in declared})
+
+
+def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Values of generated code as callers see them: a json is plain objects."""
+    return {name: plain(value) for name, value in values.items()}
 
 
 def _refused(problem: Problem) -> ended.Failed:

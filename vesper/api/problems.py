@@ -20,6 +20,7 @@ from vesper.spec.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Re
 from vesper.spec.values import Problem, ProblemKind, printable, scalar_text, show
 
 _LONGEST = 60
+_MOST_BITS = 256
 _ABSENT = object()
 _REASONS = {
     ProblemKind.WRONG_TYPE: "",
@@ -84,6 +85,8 @@ def _came(given: object) -> str:
     """The type and the value; only the type where showing the value could call a method of somebody's class."""
     if given is None:
         return "null"
+    if type(given) is int and given.bit_length() > _MOST_BITS:
+        return f"int of {given.bit_length()} bits"
     if type(given) not in _SHOWN or (isinstance(given, date) and getattr(given, "tzinfo", None) is None):
         text = str(given) if type(given) in _DATES else ""
     else:

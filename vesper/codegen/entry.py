@@ -33,6 +33,7 @@ from vesper.spec.types import (
     OptionalOf,
     Record,
     Type,
+    is_changeable,
     mentions,
     type_text,
 )
@@ -139,7 +140,7 @@ class EntryWriter:
                 entries.append(f"{string_literal(field)}: {value}")
             lines += _display(f"{_INDENT}return ", entries)
         head = f"def {name}({given}: Any) -> {class_name}:"
-        return [head, f'{_INDENT}"""A {class_name} whose fields are values already."""', *lines]
+        return [head, f'{_INDENT}"""What is a {class_name} already, field by field."""', *lines]
 
     def _entry(self, takes_now: bool) -> list[str]:
         with self._own_scope():
@@ -191,12 +192,9 @@ class EntryWriter:
         return [f"{self._naming.name('input', each.name)}={target}" for each, target in targets]
 
     def _shares(self) -> bool:
-        """True where an output may be json, or a collection that the module keeps: then callers get new objects."""
-        lasting = [each.type for each in self._node.constants]
-        may_share = bool(self._node.calls) or any(map(_is_changeable, lasting))
-        return any(
-            mentions(each.type, JSON) or (may_share and _is_changeable(each.type)) for each in self._node.outputs
-        )
+        """True where an output may be json, or share an object with another one or with a constant: then callers get
+        new objects."""
+        return any(mentions(each.type, JSON) or is_changeable(each.type) for each in self._node.outputs)
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -301,17 +299,6 @@ def _tuple(enum: Enum) -> str:
 
 def _may_be_absent(each: ir.Input) -> bool:
     return each.default is not None or isinstance(each.type, OptionalOf)
-
-
-def _is_changeable(type_: Type) -> bool:
-    """True for a type whose values are Python objects that can be changed."""
-    match type_:
-        case ArrayOf() | MapOf() | Record():
-            return True
-        case OptionalOf(inner):
-            return _is_changeable(inner)
-        case _:
-            return False
 
 
 def _members(enum: Enum) -> str | None:

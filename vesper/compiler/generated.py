@@ -19,6 +19,7 @@ from vesper.codegen.module import HEADER, generate_module
 from vesper.compiler.pipeline import Compiled, compile_file
 from vesper.repository.locate import NodeNotFound, locate
 
+_TABLE = "SOURCE: Final = Source("
 _HASH_LINE = "# text hash "
 _NAMED = re.compile(r"# ([a-z0-9_]+), from .*")
 _HASHED = re.compile(r"# semantic hash ([0-9a-f]{64})")
@@ -93,10 +94,12 @@ def state_of(found: str | None, expected: str) -> State:
 
 
 def _comparable(text: str) -> str:
-    """The text without the path that the header shows, and without the hash, which covers that path too."""
+    """The text without the path, which the header and the table of lines show, and without the hash, which covers it."""
     lines = text.rpartition(_HASH_LINE)[0].split("\n")
     if len(lines) > 1 and (named := _NAMED.fullmatch(lines[1])):
         lines[1] = named[1]
+    if _TABLE in lines:  # of lines, whose first entry is the path as well
+        del lines[lines.index(_TABLE) + 1]
     return "\n".join(lines)
 
 
@@ -121,11 +124,12 @@ def refresh_command(node_id: str, path: Path, nodes: Path) -> str:
     return shlex.join(["vesper", "compile", node_id, *where, "-o", path.as_posix()])
 
 
-def load_generated(path: Path, nodes: Path) -> ModuleType:
+def load_generated(path: Path | str, nodes: Path | str) -> ModuleType:
     """The module in a generated file, if the file is what its node under `nodes` would be generated as.
 
     Nodes that it calls must stand beside it, and are held to the same. What runs is the text that was looked at.
     """
+    path, nodes = Path(path), Path(nodes)
     text = read_text(path)
     if text is None:
         raise GeneratedProblem(f"there is no file {path}; `vesper compile NODE -o {path}` writes one")

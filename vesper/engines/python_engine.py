@@ -36,7 +36,7 @@ from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
-from vesper.spec.types import JSON, Type, mentions
+from vesper.spec.types import JSON, Type, is_changeable, mentions
 from vesper.spec.values import Value, plain
 
 
@@ -139,7 +139,9 @@ class PythonProgram:
         # Of a called node too: what that asks for goes out under the name of this one.
         calls_json = any(callee.has_json for callee in self._callees.values())
         self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
-        self._copies = self.has_json or bool(self.node.constants) or bool(self._callees)
+        shown = (*self.node.inputs, *self.node.outputs, *self.node.errors)
+        # What goes out shares nothing: not with the module, not with the inputs, not among itself.
+        self._copies = self.has_json or bool(self._callees) or any(is_changeable(each.type) for each in shown)
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
         self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
         """True where nothing has to be counted: no call could spend what there is, unless less is given."""

@@ -56,7 +56,7 @@ def read_inputs(inputs: Inputs, given: Mapping[str, object]) -> list[Any]:
     """The values in declared order, or `BadInput` with every problem."""
     values, refusals = spec.read_inputs(inputs.declared, given)
     if refusals:
-        raise BadInput(refusals)
+        raise BadInput(refusals) from None  # that it was not plain says nothing to the caller
     return list(values.values())
 
 

@@ -75,7 +75,7 @@ def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[s
             if value is not _REFUSED:
                 values[name] = value  # type: ignore[assignment]  # there is only one of the other kind
         elif default is not None or isinstance(type_, OptionalOf):
-            values[name] = default
+            values[name] = _new(default)
         else:
             reader.refuse(name, ProblemKind.MISSING, type_)
     if found < len(given):
@@ -93,6 +93,17 @@ def _plain(given: Mapping[str, object]) -> dict[str, object]:
             raise NotInputs(f"input names must be str, not {type(key).__name__}")
         plain[str.__str__(key)] = value
     return plain
+
+
+def _new(default: Value) -> Value:
+    """A default as a value of one execution: whoever changes it changes no other's."""
+    match default:
+        case list():
+            return [_new(item) for item in default]
+        case dict():
+            return {key: _new(item) for key, item in default.items()}
+        case _:
+            return default
 
 
 class _Reader:

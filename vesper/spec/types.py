@@ -184,6 +184,17 @@ def optional(type_: Type) -> Type:
     return type_ if isinstance(type_, OptionalOf) else OptionalOf(type_)
 
 
+def is_changeable(type_: Type) -> bool:
+    """True for a type whose values are Python objects that can be changed."""
+    match type_:
+        case ArrayOf() | MapOf() | Record():
+            return True
+        case OptionalOf(inner):
+            return is_changeable(inner)
+        case _:
+            return False
+
+
 def mentions(type_: Type, part: Type) -> bool:
     """True for a type whose values may have one of another type inside."""
     match type_:
