@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.nodes import compiled_ir
-from vesper.cli.verify import failure_text
+from vesper.cli.verify_text import failure_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine, Program
 from vesper.engines.python_engine import PythonEngine
