@@ -20,7 +20,9 @@ _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
 class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.keywords = [each for each in node.keywords if each.arg not in _OWN]
+        # The two forms have their lines elsewhere: the table of the one is not that of the other.
+        is_table = isinstance(node.func, ast.Name) and node.func.id == "Source"
+        node.keywords = [each for each in node.keywords if each.arg not in (("lines",) if is_table else _OWN)]
         match node.func:
             case ast.Name("meter"):
                 return node.args[0]
@@ -31,7 +33,9 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
-            case ast.Call(func=ast.Name("spend")):
+            case (
+                ast.Call(func=ast.Name("spend")) | ast.Call(func=ast.Name("mark"), args=[_, ast.Constant(True | False)])
+            ):
                 return None
             case _:
                 return self.generic_visit(node)

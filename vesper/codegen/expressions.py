@@ -24,6 +24,7 @@ from vesper.codegen.spelling import (
     Function,
     Infix,
     IsNone,
+    Item,
     Itself,
     Prefix,
     Spelling,
@@ -95,6 +96,8 @@ class ExpressionWriter(LoopWriter):
         """Operations that are written as a call of their kernel."""
         self.sites: dict[cst.BaseExpression, int] = {}
         """Python expressions that can fail, with the index of the IR expression they stand for."""
+        self.ends: dict[cst.BaseExpression, int] = {}
+        """Statements that end the node with a broken clause or an error, with the line of the node they stand for."""
 
     def write(self, expression: ir.Expression) -> Written:
         match expression:
@@ -246,13 +249,14 @@ class ExpressionWriter(LoopWriter):
         match spelling:
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
-                left, right = (self.inside(argument, SUM) for argument in call.args)
+                left, right = (self.inside(argument, SUM) for argument in _operands(call))
                 comparison = cst.Comparison(left, [cst.ComparisonTarget(_COMPARE[sign], right)])
                 written = Written(comparison, COMPARISON)
             case Infix(sign):
                 operator, binds = _BINARY[sign]
-                left = self.inside(call.args[0], binds)
-                right = self.inside(call.args[1], binds + 1)
+                first, second = _operands(call)
+                left = self.inside(first, binds)
+                right = self.inside(second, binds + 1)
                 written = Written(cst.BinaryOperation(left, operator, right), binds)
             case Prefix("not"):
                 written = self.opposite(self.write(call.args[0]))
@@ -260,6 +264,9 @@ class ExpressionWriter(LoopWriter):
                 written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
             case Itself():
                 return self.write(call.args[0])
+            case Item():
+                entries, key = self.inside(call.args[0], ATOM), self.stored(call.args[1]).node
+                written = Written(_item(entries, key), ATOM)
             case IsNone(is_negated):
                 operand = self.inside(call.args[0], SUM)
                 asks = cst.IsNot() if is_negated else cst.Is()
@@ -325,6 +332,15 @@ class ExpressionWriter(LoopWriter):
 
 def _is_and(expression: ir.Expression) -> bool:
     return isinstance(expression, ir.Logical) and expression.kind == "and"
+
+
+def _operands(call: ir.Call) -> tuple[ir.Expression, ...]:
+    """The operands of an infix operator. Beside a `Decimal` Python takes an `int` for exactly that number."""
+    bare = [
+        each.args[0] if isinstance(each, ir.Call) and each.op == "decimal.from_integer" else each for each in call.args
+    ]
+    is_changed = [new is not old for new, old in zip(bare, call.args, strict=True)]
+    return call.args if all(is_changed) or not call.op.startswith("decimal.") else tuple(bare)
 
 
 def _is_null(expression: ir.Expression) -> bool:

@@ -17,9 +17,10 @@ from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
-from vesper.ir.failures import members_that_fail
-from vesper.ir.statements import all_statements
+from vesper.ir.failures import codes_of_expression, members_that_fail
+from vesper.ir.statements import all_statements, handlers_of
 from vesper.spec.types import Enum, OptionalOf, Type
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import Value
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -34,7 +35,7 @@ class FunctionWriter:
     def __init__(self, node: ir.Node, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self._node = node
         self._naming = naming
-        self._own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
+        self.own = ({"mark": "Mark"} if traced else {}) | metering.parameters()
         """Parameters that are no inputs, with their types: what the form has over the plain one."""
         self._types = types
         types.name_records(node)
@@ -46,10 +47,15 @@ class FunctionWriter:
         self._shared: dict[str, ContractFunction] = {}
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
-        if returns > 1 and node.postconditions:
-            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self._own)
-        if node.invariants and (returns > 1 or node.errors):
-            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self._own)
+        has_handlers = bool(members_that_fail(node)) or any(map(handlers_of, all_statements(node.body)))
+        for phase, clauses, is_shared in (
+            ("postcondition", node.postconditions, returns > 1),
+            ("invariant", node.invariants, returns > 1 or bool(node.errors)),
+        ):
+            # What takes failures of the flow stands around its ends, and must not take those of these clauses.
+            is_apart = has_handlers and any(codes_of_expression(each.holds) for each in clauses)
+            if clauses and (is_shared or is_apart):
+                self._shared[phase] = ContractFunction(phase, clauses, self.own, is_apart)
 
     def contract_functions(self) -> list[cst.FunctionDef]:
         """The functions for clauses that several ends share."""
@@ -89,7 +95,7 @@ class FunctionWriter:
         ]
         # After an input with a default come others without: then all are keyword-only, in declared order.
         in_order = all(a.default is None or b.default is not None for a, b in pairwise(params))
-        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self._own
+        others = ({"now": "datetime"} if takes_now(self._node) else {}) | self.own
         own = [cst.Param(cst.Name(name), annotation=cst.Annotation(cst.Name(type_))) for name, type_ in others.items()]
         if in_order:
             return cst.Parameters(params=params, kwonly_params=own)
@@ -104,7 +110,7 @@ class FunctionWriter:
     # -- ends -------------------------------------------------------------------------------------
 
     def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
-        return [self._blocks.clause(phase, index, clause) for index, clause in enumerate(clauses)]
+        return [line for index, clause in enumerate(clauses) for line in self._blocks.clause(phase, index, clause)]
 
     def _checks(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
         """What must hold at an end: the clauses themselves, or a call of the function that has them."""
@@ -126,7 +132,9 @@ class FunctionWriter:
         leading = [_BLANK] if lines or not is_nested else []
         if isinstance(statement, ir.Return):
             return [*lines, cst.SimpleStatementLine([cst.Return(result)], leading_lines=leading)]
-        raised = cst.Raise(cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)]), cause=self._blocks.cause())
+        error = cst.Call(cst.Name("DeclaredError"), [cst.Arg(result)])
+        self.expressions.ends[error] = statement.values[0][1].place.line
+        raised = cst.Raise(error, cause=self._blocks.cause())
         return [*lines, cst.SimpleStatementLine([raised], leading_lines=leading)]
 
     def _ending_values(
@@ -205,6 +213,6 @@ class FunctionWriter:
 def docstring(text: str) -> str:
     """A docstring that says this, as a sentence."""
     escaped = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'

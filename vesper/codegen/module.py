@@ -1,12 +1,13 @@
-"""IR to a Python module: header, imports that are used, constants, one function, and the map back to the IR.
+"""IR to a Python module: header, imports that are used, constants, one function, its entry, and the map back.
 
 In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
 metered form is the same tree with `meter(…)` around what loops go over, the traced form is that with `mark(index, …)`
-around what is observed.
+around what is observed. The last statement is the table that leads from lines of the module to lines of the node.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,16 +16,19 @@ from libcst.helpers import parse_template_module
 
 from vesper.codegen import templates
 from vesper.codegen.deep_stack import on_deep_stack
-from vesper.codegen.function import FunctionWriter, docstring
+from vesper.codegen.entry import EntryWriter
+from vesper.codegen.function import FunctionWriter, docstring, takes_now
 from vesper.codegen.imports import imports_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.source import source_of
+from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
-from vesper.codegen.vocabulary import check_vocabulary
+from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.operations import IMPLEMENTED
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
@@ -60,6 +64,8 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     success = typed_dict("Success", [(each.name, types.annotation(each.type)) for each in node.outputs])
     function = writer.function()
     checks = writer.contract_functions()
+    entry = EntryWriter(node, naming, types, writer.expressions, writer.own)
+    entry_text, _ = source_of(cst.parse_module(entry.text(takes_now(node))))
     constants = [
         _constant(naming.name("constant", c.name), writer.expressions.value(c.value, c).node, types.annotation(c.type))
         for c in node.constants
@@ -75,10 +81,19 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         *(statement for each in checks for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
-    module = _module(node, body, sorted(writer.expressions.kernels))
-    text, positions = source_of(module, writer.expressions.sites)
-    check_vocabulary(text, {kernel_name(op) for op in IMPLEMENTED}, {each.node for each in node.calls})
-    sites = {positions[expression]: index for expression, index in writer.expressions.sites.items()}
+    used = {each.id for each in ast.walk(ast.parse(entry_text)) if isinstance(each, ast.Name)}
+    module = _module(node, body, sorted(writer.expressions.kernels), used)
+    code, positions = source_of(module, {*writer.expressions.sites, *writer.expressions.ends})
+    places = [each.place for each in node.expressions()]
+    sites: dict[Position, int] = {}
+    lines: dict[int, int] = {}
+    for expression, index in writer.expressions.sites.items():
+        sites[positions[expression]] = index
+        lines.setdefault(positions[expression][0], places[index].line)
+    lines |= {positions[end][0]: line for end, line in writer.expressions.ends.items() if end in positions}
+    text = "\n\n".join([code, entry_text, source_table(node, lines)])
+    kernels = {kernel_name(op) for op in IMPLEMENTED}
+    check_vocabulary(text, kernels | entry.functions, {each.node for each in node.calls})
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
     return GeneratedModule(text, node.node_id, parameters, sites)
 
@@ -98,9 +113,10 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
     return [statements[0].with_changes(leading_lines=lines), *statements[1:]]
 
 
-def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]) -> cst.Module:
+def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str], used: set[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
-    used = _names_in(body)
+    used = used | _names_in(body) | {"Source"}  # of the table that comes last
+    check_identifiers(used | {each.node for each in node.calls})
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = imports_of(shell.body[1:], used, kernels)
     imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
@@ -116,7 +132,10 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
 
 
 def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """A text on one line of a comment. In the first two lines of a file Python would take `coding: utf-7` for the
+    encoding of what follows, so that a node could be called what turns its prose into code."""
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
+    return shown.replace("coding:", "codin\\x67:").replace("coding=", "codin\\x67=")
 
 
 def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:

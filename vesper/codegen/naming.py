@@ -24,7 +24,13 @@ RESERVED = frozenset({
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
     "check_postconditions", "check_invariants",
+    "Any", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
+    "NOT_PLAIN", "NotPlain", "RUN", "SOURCE", "Source",
 })  # fmt: skip
+
+
+# Not `keyword.issoftkeyword`: 3.12 has `type` and 3.11 does not, and generated text is the same on every Python.
+_SOFT_KEYWORDS = frozenset({"_", "case", "match", "type"})
 
 
 def kernel_name(op: str) -> str:
@@ -122,7 +128,7 @@ class Naming:
 
     def _fresh(self, wanted: str) -> str:
         identifier = wanted
-        while identifier in self._taken or keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):
+        while identifier in self._taken or keyword.iskeyword(identifier) or identifier in _SOFT_KEYWORDS:
             identifier += "_"
         self._taken.add(identifier)
         return identifier

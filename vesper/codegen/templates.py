@@ -15,12 +15,34 @@ MODULE: Final = """\
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_boolean,
+    read_decimal,
+    read_inputs,
+    read_integer,
+    read_member,
+    read_text,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, one_of, path
+    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep,
+    one_of, outside_of_the_flow, path
 )
 from vesper.kernels.forms import (
     counted_by,
@@ -40,6 +62,7 @@ from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.meter import Meter, all_of, before_each, spend, spending
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
+from vesper.kernels.source import Source
 from vesper.kernels.trace import Mark
 """
 

@@ -26,13 +26,23 @@ _CALLS = frozenset({
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
+    "Inputs", "Source", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
+    "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants")
+_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 
 class VocabularyError(Exception):
     """Generated code has a form that no writer should produce. This is a bug in Vesper."""
+
+
+def check_identifiers(names: Collection[str]) -> None:
+    """What stands as a name in the tree is one: IR that no checker made could say anything there."""
+    for name in names:
+        # Python takes other letters for ASCII ones, so that two names could be one.
+        if not (name.isascii() and name.isidentifier()):
+            raise VocabularyError(f"{name!a} is no identifier")
 
 
 def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
@@ -33,9 +32,10 @@ from vesper.ir.nodes import Node
 from vesper.ir.statements import all_statements
 from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
+from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import accept_inputs
+from vesper.spec.inputs import NotInputs, accept_inputs
 from vesper.spec.types import JSON, Type, mentions
 from vesper.spec.values import Value, plain
 
@@ -62,15 +62,18 @@ class _LoadedFunction:
 
     def __init__(self, node: Node, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
         self.module: GeneratedModule = generate_module(node, form == "traced", form == "metered")
-        self.filename = f"<vesper {node.node_id}{'' if form == 'plain' else f' {form}'}>"
+        # No file has this name, so that whoever prints a traceback asks the loader below for the lines.
+        self.filename = f"vesper:{node.node_id}{'' if form == 'plain' else f':{form}'}"
         self._lines = self.module.text.splitlines()
         namespace: dict[str, Any] = {
             "__name__": f"vesper.generated.{node.node_id}",
+            "__loader__": _Text(self.module.text),
             "__builtins__": {**vars(builtins), "__import__": _importer(callees)},
         }
         # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py.
         exec(compile(self.module.text, self.filename, "exec"), namespace)  # noqa: S102
         self.function: Callable[..., Any] = namespace[self.module.function]
+        self.entry: Callable[..., Any] = namespace["call"]
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return dict(zip(self.module.parameters, values.values(), strict=True))
@@ -100,6 +103,16 @@ class _LoadedFunction:
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
 
 
+class _Text:
+    """How `linecache`, and with it tracebacks and debuggers, get the lines of what was never a file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, name: str) -> str:  # one loader for one module
+        return self._text
+
+
 def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     """How generated code imports: the called nodes are those of this program, and no others."""
 
@@ -119,15 +132,25 @@ class PythonProgram:
         self.semantic_hash = compiled.semantic_hash
         self._declared = [(each.name, each.type, each.default) for each in self.node.inputs]
         self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
-        self._takes_now = takes_now(self.node)
+        self.takes_now = takes_now(self.node)
+        self.is_plain = self.node.is_pure()
+        """True where generated code is a plain function."""
         parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
         # Of a called node too: what that asks for goes out under the name of this one.
         calls_json = any(callee.has_json for callee in self._callees.values())
         self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
+        self._copies = self.has_json or bool(self.node.constants) or bool(self._callees)
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
-        self._is_always_plain = self.fuel_bound <= UNLESS_SAID.fuel
+        self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
+        """True where nothing has to be counted: no call could spend what there is, unless less is given."""
         self._plain = self._load("plain")
         self._forms = {"plain": self._plain}
+        self.function: Callable[..., Any] = self._plain.function
+        """The generated function itself: takes values, and makes no others of them."""
+        self.entry: Callable[..., Any] = self._plain.entry if self.is_always_plain else self._metered_entry
+        """The generated `call` itself: takes a dict, returns the outputs or raises what vesper/kernels/raised.py has; a
+        node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
+        Of a node that could spend more than there is, the `call` of the metered form."""
 
     def _load(self, form: str) -> _LoadedFunction:
         called = PythonProgram.callable if form == "plain" else PythonProgram.metered_callable
@@ -151,9 +174,9 @@ class PythonProgram:
 
         def call(*, now: datetime | None = None, **inputs: Any) -> Any:
             given = {parameters[name]: inputs.get(name, default) for name, default in defaults.items()}
-            return function(**given, now=now) if self._takes_now else function(**given)
+            return function(**given, now=now) if self.takes_now else function(**given)
 
-        call.takes_now = self._takes_now  # type: ignore[attr-defined]
+        call.takes_now = self.takes_now  # type: ignore[attr-defined]
         return call
 
     def metered_callable(self) -> Callable[..., Any]:
@@ -163,22 +186,27 @@ class PythonProgram:
 
         def call(meter: Meter, /, *, now: datetime | None = None, **inputs: Any) -> Any:
             given = {each: inputs.get(name, default) for (name, _, default), each in parameters}
-            return loaded.function(**given, meter=meter, **({"now": now} if self._takes_now else {}))
+            return loaded.function(**given, meter=meter, **({"now": now} if self.takes_now else {}))
 
-        call.takes_now = self._takes_now  # type: ignore[attr-defined]
+        call.takes_now = self.takes_now  # type: ignore[attr-defined]
         return call
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        if limits is not None or not self._is_always_plain:
+        if limits is not None or not self.is_always_plain:
             return self._call_within(limits or UNLESS_SAID, inputs, now)
         if not self.is_plain:
             raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
-        accepted = self.accept(inputs)
-        if isinstance(accepted, Failed):
-            return accepted
-        loaded = self._plain
-        arguments = self.arguments(loaded, accepted, now)
-        return self.outcome(loaded, lambda: loaded.function(**arguments))
+        if now is None and self.takes_now:
+            accepted = self.accept(inputs)
+            if isinstance(accepted, Failed):
+                return accepted
+            raise NowMissing(self.node.node_id)
+        try:
+            return Returned(self.entry(inputs, now=now) if self.takes_now else self.entry(inputs))
+        except NotInputs:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+            return self._ended(self._plain, error)
 
     def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
         """The same within limits: counted only where they could be hit."""
@@ -205,10 +233,8 @@ class PythonProgram:
                 return self._callees[statement.node].result_type(rest)
         raise KeyError(path)
 
-    @property
-    def is_plain(self) -> bool:
-        """True where generated code is a plain function."""
-        return self.node.is_pure()
+    def _metered_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
+        return self.form("metered").entry(inputs, **now, meter=_Budget(UNLESS_SAID).meter)
 
     def start(
         self,
@@ -225,7 +251,7 @@ class PythonProgram:
 
     def arguments(self, loaded: _LoadedFunction, values: Mapping[str, Value], now: datetime | None) -> dict[str, Any]:
         arguments: dict[str, Any] = loaded.arguments(values)
-        if self._takes_now:
+        if self.takes_now:
             if now is None:
                 raise NowMissing(self.node.node_id)
             arguments["now"] = now
@@ -235,29 +261,34 @@ class PythonProgram:
         """What a run comes to, whatever it raises."""
         try:
             return Returned(self.outside(run()))
-        except raised.DeclaredError as error:
-            return DeclaredError(self.outside(cast(dict[str, Value], error.values)))
-        except raised.ContractBroken as broken:
-            # Generated code gives values in their Python form; a record there is a TypedDict, which mypy keeps apart.
-            return ContractBroken(broken.phase, broken.index, self.outside(cast(dict[str, Value], broken.values)))
-        except raised.Raised as error:
-            return self._failed(loaded, error.code)
-        except DecimalException:
-            # The exact context traps every lost digit; that is how a bare operator overflows.
-            return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW)
-        except LimitExceeded as hit:
-            return LimitHit(hit.limit)
         except (_Waiting, _ObserverRaised):
             raise
-        except Exception as error:  # noqa: BLE001  # generated code raises nothing else: whatever it is, it is our fault
-            return EngineFault(f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+            return self._ended(loaded, error)
+
+    def _ended(self, loaded: _LoadedFunction, error: Exception) -> Outcome:
+        """What an exception of generated code means."""
+        match error:
+            case raised.DeclaredError():
+                return DeclaredError(self.outside(cast(dict[str, Value], error.values)))
+            case raised.ContractBroken():
+                # Values in their Python form; a record there is a TypedDict, which mypy keeps apart.
+                return ContractBroken(error.phase, error.index, self.outside(cast(dict[str, Value], error.values)))
+            case raised.BadInput():
+                return Failed(ErrorCode.BAD_INPUT, None, error.problems)
+            case raised.Raised() | raised.ClauseFailed() | DecimalException() | KeyError():
+                return self._failed(loaded, code_of(error), error)
+            case LimitExceeded():
+                return LimitHit(error.limit)
+            case _:  # generated code raises nothing else: whatever it is, it is our fault
+                return EngineFault(f"{type(error).__name__}: {error}")
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Values as a caller sees them: a json is plain objects outside an execution."""
-        return {name: plain(value) for name, value in values.items()} if self.has_json else values
+        """Values as a caller sees them: a json is plain objects outside, and nothing is an object of the module."""
+        return {name: plain(value) for name, value in values.items()} if self._copies else values
 
-    def _failed(self, loaded: _LoadedFunction, code: str) -> Outcome:
-        at = loaded.site(sys.exc_info()[2])
+    def _failed(self, loaded: _LoadedFunction, code: str, error: Exception) -> Outcome:
+        at = loaded.site(error.__traceback__)
         if at is None:
             return EngineFault(f"{code} was raised where generated code cannot fail")
         return Failed(ErrorCode(code) if code in _CODES else code, at)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
+from contextvars import Context as ContextVariables
 from decimal import (
+    HAVE_CONTEXTVAR,
     ROUND_HALF_EVEN,
     Clamped,
     Context,
@@ -25,7 +27,8 @@ from decimal import (
     setcontext,
 )
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from inspect import signature
+from typing import Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
@@ -62,19 +65,71 @@ EXACT = Context(
 )
 
 
-def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Run a function under the exact context, whatever the caller's is, and give the caller's back."""
+# `decimal` keeps its context in a context variable. Running in a copy of a context that has the exact one costs a third
+# of setting it and setting it back. Each run needs a copy of its own: a context can be entered only once at a time.
+_EXACTLY = ContextVariables()
+_EXACTLY.run(setcontext, EXACT)
+_copy = _EXACTLY.copy
 
+
+def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Run a function under the exact context, whatever the caller's is; the caller's stays."""
+    if not HAVE_CONTEXTVAR:  # a build of CPython may keep the context of decimals with the thread
+        return _with_the_threads_context(function)
+
+    @wraps(function)
+    def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        try:
+            return _copy().run(function, *args, **kwargs)
+        except UNSAID as failure:
+            raise said(failure) from None
+
+    return under_exact_context
+
+
+def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """The same for an entry. Most take one object, which is quicker to hand on than any number of them."""
+    if not HAVE_CONTEXTVAR or _takes_more(function):
+        return exact_decimals(function)
+
+    @wraps(function)
+    def under_exact_context(inputs: object) -> _Result:
+        try:
+            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # that it takes one was asked above
+        except UNSAID as failure:
+            raise said(failure) from None
+
+    return cast(Callable[_Parameters, _Result], under_exact_context)
+
+
+def _takes_more(function: Callable[..., object]) -> bool:
+    """True for a function with parameters besides the first: `now`, `mark`."""
+    return len(signature(function).parameters) > 1
+
+
+def _with_the_threads_context(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     @wraps(function)
     def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         callers = getcontext()
         setcontext(EXACT)
         try:
             return function(*args, **kwargs)
+        except UNSAID as failure:
+            raise said(failure) from None
         finally:
             setcontext(callers)
 
     return under_exact_context
+
+
+UNSAID: Final = (DecimalException, KeyError)
+"""How bare Python fails: the exact context traps a digit lost by an operator, a dict has no such key."""
+
+
+def said(failure: DecimalException | KeyError) -> Raised:
+    """The failure of the language that this is; raised where that was."""
+    code = ErrorCode.MISSING_KEY if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW
+    return Raised(code).with_traceback(failure.__traceback__)
 
 
 def unsigned_zero(number: Decimal) -> Decimal:

@@ -30,7 +30,9 @@ def checked_sum(numbers: Iterable[int]) -> int:
     """The sum from the left; each partial sum must fit."""
     total = 0
     for number in numbers:
-        total = checked(total + number)
+        total += number
+        if not MIN_INTEGER <= total <= MAX_INTEGER:  # here and not by a call: this is done for every item
+            raise Raised(ErrorCode.INTEGER_OVERFLOW)
     return total
 
 

@@ -28,9 +28,10 @@ def length(entries: Mapping[_Key, _Value]) -> int:
 
 
 def at(entries: Mapping[_Key, _Value], key: _Key) -> _Value:
-    if key in entries:
+    try:
         return entries[key]
-    raise Raised(ErrorCode.MISSING_KEY)
+    except KeyError:
+        raise Raised(ErrorCode.MISSING_KEY) from None
 
 
 def is_key(key: _Key, entries: Mapping[_Key, _Value]) -> bool:

@@ -1,33 +1,183 @@
-"""How a kernel or a clause ends an execution. The engine turns these into outcomes; nobody else catches them."""
+"""How a kernel or a clause ends an execution. An engine turns these into outcomes.
+
+Generated code is also called directly, so each says by itself, to the person who meets it, where in the `.vsp` file it
+comes from and what to do. That text is put together when somebody asks for it: raising costs nothing more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 
+from vesper.kernels.source import Origin, origin
 from vesper.spec.errors import ErrorCode
+from vesper.spec.inputs import Refusal
+from vesper.spec.types import DECIMAL, Type
+from vesper.spec.values import Problem, ProblemKind, show
+from vesper.spec.vesper_error import VesperError
+
+_SHOWN = 8
+_LONGEST = 200
 
 
-class Raised(Exception):
+class _Ending(VesperError):
+    """An exception that knows its place in a node once it has been raised there."""
+
+    _help: str = ""
+
+    def __str__(self) -> str:
+        at = origin(self.__traceback__)
+        if at is not None and at.line is None and self.__cause__ is not None:
+            # A failure that the node declares as its error: what failed has a place, what it became has none.
+            at = origin(self.__cause__.__traceback__) or at
+        return self._message(at) if at is None else f"{at}: {self._message(at)}"
+
+    def _message(self, at: Origin | None) -> str:
+        raise NotImplementedError
+
+    @property
+    def __notes__(self) -> list[str]:
+        """What Python prints below the message; made when it is first asked for, and there for `add_note`."""
+        notes: list[str] | None = vars(self).get("notes")
+        if notes is None:
+            notes = vars(self)["notes"] = [self._help] if self._help else []
+        return notes
+
+    @__notes__.setter
+    def __notes__(self, notes: list[str]) -> None:
+        vars(self)["notes"] = notes
+
+
+class Raised(_Ending):
     """A failure: a run-time error of the closed list, or what came of an effect or a called node."""
 
     def __init__(self, code: ErrorCode | str) -> None:
         super().__init__(str(code))
         self.code: str = str(code)
 
+    def _message(self, at: Origin | None) -> str:
+        return self.code
 
-class DeclaredError(Exception):
+    @property
+    def _help(self) -> str:  # type: ignore[override]  # depends on the code
+        known = self.code in _CODES
+        return f"help: `on_error` of the step can take `{self.code}`" + (
+            "; docs/spec/errors.md says when it is raised" if known else ""
+        )
+
+
+class ClauseFailed(_Ending):
+    """A failure in a postcondition or an invariant: it ends the execution, and nothing in the flow can take it."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def _message(self, at: Origin | None) -> str:
+        return f"{self.code} in a clause that is checked at the end"
+
+
+class DeclaredError(_Ending):
     """An error that the node declares under `outputs.error`, with its fields."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         super().__init__(str(values["error_code"]))
         self.values = dict(values)
 
+    def _message(self, at: Origin | None) -> str:
+        rest = {name: value for name, value in self.values.items() if name != "error_code"}
+        code = f"the node ends with its error `{self.values['error_code']}`"
+        return f"{code}: {_listed(rest)}" if rest else code
 
-class ContractBroken(Exception):
+
+class ContractBroken(_Ending):
     """A clause that does not hold: its phase, its index in the phase, and the values it mentions."""
 
     def __init__(self, phase: str, index: int, values: Mapping[str, object]) -> None:
-        super().__init__(f"{phase} {index + 1} is broken")
+        super().__init__(phase, index)
         self.phase = phase
         self.index = index
         self.values = dict(values)
+
+    def _message(self, at: Origin | None) -> str:
+        text = None if at is None else at.source.clause(self.phase, self.index)
+        clause = f"{self.phase} {self.index + 1}" if text is None else f"{self.phase} `{text}`"
+        return f"{clause} does not hold" + (f": {_listed(self.values)}" if self.values else "")
+
+    @property
+    def _help(self) -> str:  # type: ignore[override]  # depends on the phase
+        if self.phase in ("constraint", "precondition", "validation"):
+            return "help: these inputs are not for this node; give it others, or change the clause"
+        return "help: the inputs are fine and the node is wrong: its flow does not keep what it promises"
+
+
+class BadInput(_Ending):
+    """Objects that are no inputs of the node: every problem, with what was expected and what came."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(ErrorCode.BAD_INPUT.value)
+        self.refusals = tuple(refusals)
+        self.problems: tuple[Problem, ...] = tuple(each.problem for each in refusals)
+
+    def _message(self, at: Origin | None) -> str:
+        lines = [_refusal_text(each) for each in self.refusals[:_SHOWN]]
+        if len(self.refusals) > _SHOWN:
+            lines.append(f"and {len(self.refusals) - _SHOWN} more")
+        if len(lines) == 1:
+            return f"bad input: {lines[0]}"
+        return "bad inputs:" + "".join(f"\n  {line}" for line in lines)
+
+
+_CODES = frozenset(code.value for code in ErrorCode)
+
+
+def _refusal_text(refusal: Refusal) -> str:
+    path, kind = refusal.problem.path, refusal.problem.kind
+    if kind is ProblemKind.MISSING:
+        return f"{path} is missing; it is {_a(refusal.expected)}"
+    if kind is ProblemKind.UNKNOWN:
+        return f"{path} is unknown: nothing has this name"
+    text = f"{path} is {_came(refusal.given)}, and not {_a(refusal.expected)}: {_WHY[kind]}"
+    if refusal.expected == DECIMAL and type(refusal.given) is float:
+        text += '; a float is not exact, give a Decimal or a text ("0.10")'
+    return text
+
+
+_WHY = {
+    ProblemKind.WRONG_TYPE: "an object of another type",
+    ProblemKind.OUT_OF_RANGE: "it is over a limit of the type",
+    ProblemKind.MALFORMED: "it is not in the form of the type",
+    ProblemKind.NOT_A_MEMBER: "it is none of the members",
+    ProblemKind.DUPLICATE: "two of its members or keys are equal",
+    ProblemKind.TOO_DEEP: "it has too many levels",
+}
+
+
+def _a(type_: Type | None) -> str:
+    name = str(type_)
+    return f"an {name}" if name[0] in "aeio" else f"a {name}"
+
+
+def _listed(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+
+
+def _shown(value: object) -> str:
+    """A value in a message; of a long one the beginning."""
+    text = show(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _came(given: object) -> str:
+    """What a caller gave. Only objects of Python's own simple types are shown: others would be asked, and may lie."""
+    kind = type(given)
+    if given is None:
+        return "null"
+    if kind is int and isinstance(given, int) and given.bit_length() > _MOST_BITS:
+        return f"an int of {given.bit_length()} bits"
+    return f"{_shown(given)} ({kind.__name__})" if kind in _SIMPLE else f"an object of type {kind.__name__}"
+
+
+_MOST_BITS = 256
+_SIMPLE = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta)

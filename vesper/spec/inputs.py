@@ -7,10 +7,11 @@ collections are read through the functions of the base types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from dataclasses import dataclass
+from typing import TypeAlias, final
 
 from vesper.spec.json_value import json_string
-from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 from vesper.spec.values import (
     MAX_ENTRIES,
     Key,
@@ -33,32 +34,55 @@ class _Refused:
 
 _REFUSED = _Refused()
 
+Declared: TypeAlias = Sequence[tuple[str, Type, Value]]
+"""Inputs with a name, a type and a default; None is the default of an optional, and of others none."""
+_Path: TypeAlias = "str | tuple[_Path, str, object]"
+"""A name, or a path with a sign and what comes after it: it is written out only where there is a problem."""
 
-def accept_inputs(
-    declared: Sequence[tuple[str, Type, Value]], given: Mapping[str, object]
-) -> tuple[dict[str, Value], list[Problem]]:
-    """Convert a whole call: the values in declared order, and every problem there is.
 
-    Each declared input has a name, a type and a default; None is the default of an optional, and of others none.
-    """
+class NotInputs(TypeError):
+    """What a call was given is no dict of names: a mistake of the calling program, and not an outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A problem with what it is about, for messages: the type that was expected and the object that came, if any."""
+
+    problem: Problem
+    expected: Type | None = None
+    given: object = None
+
+
+def accept_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Problem]]:
+    """Convert a whole call: the values in declared order, and every problem there is."""
+    values, refusals = read_inputs(declared, given)
+    return values, [each.problem for each in refusals]
+
+
+def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Refusal]]:
+    """The same, with what each problem is about."""
     if not is_a(given, dict):
-        raise TypeError(f"inputs must be a dict, not {type(given).__name__}")
+        raise NotInputs(f"inputs must be a dict, not {type(given).__name__}")
     if type(given) is not dict or any(type(key) is not str for key in given):
         given = _plain(given)
     reader = _Reader()
     values: dict[str, Value] = {}
+    found = 0
     for name, type_, default in declared:
         if name in given:
+            found += 1
             value = reader.read(type_, given[name], name)
-            if not isinstance(value, _Refused):
-                values[name] = value
+            if value is not _REFUSED:
+                values[name] = value  # type: ignore[assignment]  # there is only one of the other kind
         elif default is not None or isinstance(type_, OptionalOf):
             values[name] = default
         else:
-            reader.problems.append(Problem(name, ProblemKind.MISSING))
-    known = {each[0] for each in declared}
-    reader.problems.extend(Problem(name, ProblemKind.UNKNOWN) for name in sorted(set(given) - known))
-    return values, reader.problems
+            reader.refuse(name, ProblemKind.MISSING, type_)
+    if found < len(given):
+        known = {each[0] for each in declared}
+        for name in sorted(set(given) - known):
+            reader.refuse(name, ProblemKind.UNKNOWN, None, given[name])
+    return values, reader.refusals
 
 
 def _plain(given: Mapping[str, object]) -> dict[str, object]:
@@ -66,17 +90,22 @@ def _plain(given: Mapping[str, object]) -> dict[str, object]:
     plain: dict[str, object] = {}
     for key, value in _dict(given).items():
         if not is_a(key, str):
-            raise TypeError(f"input names must be str, not {type(key).__name__}")
+            raise NotInputs(f"input names must be str, not {type(key).__name__}")
         plain[str.__str__(key)] = value
     return plain
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.refusals: list[Refusal] = []
 
-    def read(self, type_: Type, given: object, path: str) -> Value | _Refused:
+    def refuse(self, path: _Path, kind: ProblemKind, expected: Type | None, given: object = None) -> None:
+        self.refusals.append(Refusal(Problem(_written(path), kind), expected, given))
+
+    def read(self, type_: Type, given: object, path: _Path) -> Value | _Refused:
         try:
+            if type(type_) is Primitive or type(type_) is Enum:  # most are
+                return accept(type_, given)
             match type_:
                 case OptionalOf(inner):
                     return None if given is None else self.read(inner, given, path)
@@ -89,17 +118,17 @@ class _Reader:
                 case Record():
                     return self._record(type_, _dict(given), path)
                 case _:
-                    return accept(type_, given)
+                    raise AssertionError(f"no value is a {type_}")
         except ValueProblem as problem:
-            self.problems.append(Problem(path, problem.kind))
+            self.refuse(path, problem.kind, type_, given)
             return _REFUSED
 
-    def _items(self, element: Type, items: Sequence[object], path: str) -> list[Value] | _Refused:
-        found = [self.read(element, item, f"{path}[{index}]") for index, item in enumerate(items)]
+    def _items(self, element: Type, items: Sequence[object], path: _Path) -> list[Value] | _Refused:
+        found = [self.read(element, item, (path, "[", index)) for index, item in enumerate(items)]
         known = [item for item in found if not isinstance(item, _Refused)]
         return known if len(known) == len(found) else _REFUSED
 
-    def _set(self, element: Type, given: object, path: str) -> Value | _Refused:
+    def _set(self, element: Type, given: object, path: _Path) -> Value | _Refused:
         stored = _members(given)
         if stored is not None:
             try:
@@ -117,7 +146,7 @@ class _Reader:
             raise ValueProblem(ProblemKind.DUPLICATE)
         return found
 
-    def _map(self, type_: MapOf, given: dict[object, object], path: str) -> Value | _Refused:
+    def _map(self, type_: MapOf, given: dict[object, object], path: _Path) -> Value | _Refused:
         entries: dict[Key, object] = {}
         is_sound, is_repeated = True, False
         for key, value in given.items():
@@ -126,20 +155,20 @@ class _Reader:
                 is_repeated = is_repeated or plain in entries
                 entries[plain] = value
             except ValueProblem as problem:
-                self.problems.append(Problem(f"{path}[?]", problem.kind))
+                self.refuse((path, "[", "?"), problem.kind, type_.key, key)
                 is_sound = False
         if is_repeated:  # two keys of subclasses with the same text
             raise ValueProblem(ProblemKind.DUPLICATE)
         found: dict[Key, Value] = {}
         for read_key in in_order(type_.key, entries):
-            value = self.read(type_.value, entries[read_key], f"{path}[{_key_text(read_key)}]")
+            value = self.read(type_.value, entries[read_key], (path, "[", _key_text(read_key)))
             if isinstance(value, _Refused):
                 is_sound = False
             else:
                 found[read_key] = value
         return found if is_sound else _REFUSED
 
-    def _record(self, type_: Record, given: dict[object, object], path: str) -> Value | _Refused:
+    def _record(self, type_: Record, given: dict[object, object], path: _Path) -> Value | _Refused:
         if not all(is_a(key, str) for key in given):
             raise ValueProblem(ProblemKind.WRONG_TYPE)
         plain = {str.__str__(key): value for key, value in given.items() if isinstance(key, str)}
@@ -147,7 +176,7 @@ class _Reader:
         is_sound = True
         for name, field in type_.fields:
             if name in plain:
-                value = self.read(field, plain[name], f"{path}.{name}")
+                value = self.read(field, plain[name], (path, ".", name))
                 if isinstance(value, _Refused):
                     is_sound = False
                 else:
@@ -155,11 +184,21 @@ class _Reader:
             elif isinstance(field, OptionalOf):
                 found[name] = None
             else:
-                self.problems.append(Problem(f"{path}.{name}", ProblemKind.MISSING))
+                self.refuse((path, ".", name), ProblemKind.MISSING, field)
                 is_sound = False
         unknown = sorted(set(plain) - {name for name, _ in type_.fields})
-        self.problems.extend(Problem(f"{path}.{name}", ProblemKind.UNKNOWN) for name in unknown)
+        for name in unknown:
+            self.refuse((path, ".", name), ProblemKind.UNKNOWN, None, plain[name])
         return found if is_sound and not unknown else _REFUSED
+
+
+def _written(path: _Path) -> str:
+    """A path as problems have it: `items[2].qty`."""
+    steps: list[str] = []
+    while not isinstance(path, str):
+        path, sign, step = path
+        steps.append(f"[{step}]" if sign == "[" else f".{step}")
+    return path + "".join(reversed(steps))
 
 
 def _key_text(key: Key) -> str:

@@ -48,7 +48,7 @@ class Watch:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._conditions = conditions(node)
+        self._conditions = guards(node)
         self._marked: set[int] = set()
         self._ends: set[type] = set()
         self.coverage = Coverage(2 * len(self._conditions))
@@ -97,7 +97,7 @@ class Watch:
             self._reach(part)
 
 
-def conditions(node: Node) -> set[int]:
+def guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
     for statement in all_statements(node.body):

@@ -4,7 +4,7 @@
 """Read a line of a web server's access log and say what happened, when and for how many bytes."""
 
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     at as array_at,
@@ -12,16 +12,28 @@ from vesper.kernels.array import (
     drop as array_drop,
     first as array_first,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     from_microseconds as duration_from_microseconds,
     from_minutes as duration_from_minutes,
 )
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import parse as integer_parse, text as integer_text
-from vesper.kernels.map import at as map_at, map_of
+from vesper.kernels.map import map_of
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups, matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     contains as text_contains,
@@ -101,7 +113,7 @@ def access_log_line_v1(line: str) -> Success:
     part = ["" if p is None else p for p in parts]
 
     # step month_number, line 42
-    month_number = text_pad_start(integer_text(map_at(MONTHS, array_at(part, 4))), 2, "0")
+    month_number = text_pad_start(integer_text(MONTHS[array_at(part, 4)]), 2, "0")
 
     # step at, line 43
     at = timestamp_parse(
@@ -224,3 +236,50 @@ def access_log_line_v1(line: str) -> Success:
         "minute_of": minute_of,
         "epoch": epoch,
     }
+
+
+INPUTS: Final = Inputs({"line": "string"}, {})
+RUN: Final = undecorated(access_log_line_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        line = inputs["line"]
+        if type(line) is not str or not (is_ascii(line) or is_text(line)) or len(line) > MAX_TEXT:
+            raise NotPlain
+    except NOT_PLAIN:
+        (line,) = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(line))
+
+
+SOURCE: Final = Source(
+    "nodes/logs/access_log_line_v1.vsp",
+    lines={
+        98: 9, 102: 31, 105: 40, 116: 42, 119: 43, 120: 43, 121: 43, 122: 43, 123: 43, 124: 43,
+        125: 43, 126: 43, 127: 43, 130: 43, 134: 43, 136: 43, 140: 43, 146: 44, 147: 44, 152: 46,
+        155: 47, 158: 47, 161: 47, 163: 47, 172: 48, 175: 49, 180: 50, 181: 50, 196: 62, 199: 63,
+        202: 65, 205: 66, 214: 33, 215: 33, 218: 34, 219: 34, 223: 35,
+    },
+    clauses={
+        "constraint": [
+            'matches(line, "^[^ ]+ [^ ]+ [^ ]+ \\[([0-2][0-9]|3[01])/(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/[0-9]{4}:([01][0-9]|2[0-3])(:[0-5][0-9]){2} [+-]0[0-9][0-5][0-9]\\] "[A-Z]{3,7} [^ "]+ HTTP/[0-9.]+" [1-5][0-9]{2} ([0-9]{1,12}|-)( [0-9]{1,9})?$")',
+        ],
+        "precondition": [
+            "NOT matches(line, '/000[01]:') AND NOT matches(line, '\\[00/')",
+        ],
+        "postcondition": [
+            "from_epoch_seconds(epoch) == at",
+            "minute_of <= at AND at - minute_of < minutes(1)",
+            "status >= 500 => outcome == server_fault",
+        ],
+    },
+)  # fmt: skip

@@ -4,14 +4,16 @@
 """Issue an API key - shown once, kept as a hash, registered with the gateway."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.bytes import hex as bytes_hex, sha256 as bytes_sha256, utf8 as bytes_utf8
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import to_array as set_to_array
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -197,3 +199,37 @@ def api_key_issue_v1(
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"owner": "string", "scopes": "set<enum[read, write, admin]>", "label": "string"}, {"label": ""}
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    owner, scopes, label = read_inputs(INPUTS, inputs)
+    return api_key_issue_v1(owner, scopes, label, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/access/api_key_issue_v1.vsp",
+    lines={
+        47: 8, 51: 8, 55: 34, 61: 35, 64: 37, 78: 46, 90: 46, 93: 48, 96: 49, 99: 50, 104: 51,
+        107: 52, 112: 56, 115: 60, 118: 62, 140: 69, 147: 73, 148: 74, 149: 75, 166: 82, 173: 87,
+        182: 89, 190: 27, 194: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(owner) > 0",
+            "length(owner) <= 80",
+        ],
+        "validation": [
+            "NOT (admin IN scopes AND label == '')",
+        ],
+        "postcondition": [
+            "length(key) > 20",
+            "check_digit >= 0 AND check_digit <= 9",
+        ],
+    },
+)  # fmt: skip

@@ -4,7 +4,7 @@
 """Say when the next backup runs, what kind it is, how long it may take and what can be deleted."""
 
 from datetime import date, datetime, timedelta
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import min as array_min
 from vesper.kernels.date import (
@@ -16,7 +16,7 @@ from vesper.kernels.date import (
     weekday_number as date_weekday_number,
     year as date_year,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     add as duration_add,
     divide as duration_divide,
@@ -26,10 +26,26 @@ from vesper.kernels.duration import (
     parse as duration_parse,
     sum as duration_sum,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -107,8 +123,9 @@ def backup_plan_v1(
         raise ContractBroken("precondition", 1, {"delay": delay})
 
     # precondition, line 37: FORALL ms IN took_ms SATISFIES ms >= 0 AND ms <= 86400000
-    if not all(ms >= 0 and ms <= 86400000 for ms in took_ms):
-        raise ContractBroken("precondition", 2, {"took_ms": took_ms})
+    for ms in took_ms:
+        if not (ms >= 0 and ms <= 86400000):
+            raise ContractBroken("precondition", 2, {"took_ms": took_ms})
 
     # step wait, line 48
     wait = duration_add(duration_parse(every), delay)
@@ -242,3 +259,128 @@ def backup_plan_v1(
         "micros": micros,
         "message": message,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "last_run": "timestamp",
+        "last_label": "string",
+        "every": "string",
+        "delay": "duration",
+        "took_ms": "array<integer>",
+        "keep_months": "integer",
+        "no_work_on": "array<date>",
+        "last_kind": "enum[full, changes, skipped]",
+        "checksum": "bytes",
+        "expected": "optional<bytes>",
+    },
+    {"every": "24h", "delay": timedelta(days=0), "keep_months": 3},
+)
+RUN: Final = undecorated(backup_plan_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            6
+            + ("every" in inputs)
+            + ("delay" in inputs)
+            + ("keep_months" in inputs)
+            + ("expected" in inputs)
+        ):
+            raise NotPlain
+        last_run = inputs["last_run"]
+        last_run = read_value("timestamp", last_run)
+        last_label = inputs["last_label"]
+        if (
+            type(last_label) is not str
+            or not (is_ascii(last_label) or is_text(last_label))
+            or len(last_label) > MAX_TEXT
+        ):
+            raise NotPlain
+        every = inputs["every"] if "every" in inputs else "24h"
+        if (
+            type(every) is not str
+            or not (is_ascii(every) or is_text(every))
+            or len(every) > MAX_TEXT
+        ):
+            raise NotPlain
+        delay = inputs["delay"] if "delay" in inputs else timedelta(days=0)
+        delay = read_value("duration", delay)
+        took_ms = inputs["took_ms"]
+        if type(took_ms) is not list or len(took_ms) > MAX_ENTRIES:
+            raise NotPlain
+        took_ms = [read_integer(item) for item in took_ms]
+        keep_months = inputs["keep_months"] if "keep_months" in inputs else 3
+        if type(keep_months) is not int or keep_months < MIN_INTEGER or keep_months > MAX_INTEGER:
+            raise NotPlain
+        no_work_on = inputs["no_work_on"]
+        no_work_on = read_value("array<date>", no_work_on)
+        last_kind = inputs["last_kind"]
+        if type(last_kind) is not str or last_kind not in {"full", "changes", "skipped"}:
+            raise NotPlain
+        checksum = inputs["checksum"]
+        checksum = read_value("bytes", checksum)
+        expected = inputs["expected"] if "expected" in inputs else None
+        expected = None if expected is None else read_value("bytes", expected)
+    except NOT_PLAIN:
+        (
+            last_run,
+            last_label,
+            every,
+            delay,
+            took_ms,
+            keep_months,
+            no_work_on,
+            last_kind,
+            checksum,
+            expected,
+        ) = read_inputs(INPUTS, inputs)
+    return RUN(
+        last_run=last_run,
+        last_label=last_label,
+        every=every,
+        delay=delay,
+        took_ms=took_ms,
+        keep_months=keep_months,
+        no_work_on=no_work_on,
+        last_kind=last_kind,
+        checksum=checksum,
+        expected=expected,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/backup_plan_v1.vsp",
+    lines={
+        107: 8, 111: 11, 115: 11, 119: 35, 123: 36, 128: 37, 131: 48, 134: 49, 140: 52, 144: 53,
+        146: 53, 147: 53, 151: 54, 167: 57, 168: 57, 169: 57, 173: 58, 176: 60, 193: 77, 196: 79,
+        211: 84, 212: 84, 217: 39, 223: 40, 227: 41, 239: 42, 244: 43, 245: 43,
+    },
+    clauses={
+        "constraint": [
+            'matches(every, "^[0-9]{1,4}[hm]$")',
+            "keep_months >= 1",
+            "keep_months <= 120",
+        ],
+        "precondition": [
+            "year(last_run) >= 1970 AND year(last_run) < 3000",
+            "delay >= duration('0s') AND delay < duration('1h')",
+            "FORALL ms IN took_ms SATISFIES ms >= 0 AND ms <= 86400000",
+        ],
+        "postcondition": [
+            "next_run >= last_run AND ends_by >= next_run",
+            "warn_at <= ends_by",
+            "delete_before < next_run",
+            "kind != full OR weekday_number(to_date(next_run)) == 7 OR day(next_run) == 1 OR last_kind == skipped",
+            "from_epoch_microseconds(micros) == next_run",
+        ],
+    },
+)  # fmt: skip

@@ -4,7 +4,7 @@
 """Apply a shop's rules to a basket, what may not be sold, what is given away and what belongs
 together."""
 
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -18,10 +18,24 @@ from vesper.kernels.array import (
     reverse as array_reverse,
     sort as array_sort,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_member,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked, sum as integer_sum, text as integer_text
 from vesper.kernels.map import (
-    at as map_at,
     contains as map_contains,
     entries_of,
     get as map_get,
@@ -44,6 +58,7 @@ from vesper.kernels.set import (
     remove as set_remove,
     to_array as set_to_array,
 )
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 
@@ -101,8 +116,9 @@ def basket_rules_v1(
         raise ContractBroken("constraint", 2, {"change": change})
 
     # precondition, line 42: FORALL sku, qty IN basket SATISFIES qty > 0
-    if not all(qty > 0 for sku, qty in entries_of(basket)):
-        raise ContractBroken("precondition", 0, {"basket": basket})
+    for sku, qty in entries_of(basket):
+        if not qty > 0:
+            raise ContractBroken("precondition", 0, {"basket": basket})
 
     # precondition, line 43: length(basket) <= 200
     if not len(basket) <= 200:
@@ -153,7 +169,7 @@ def basket_rules_v1(
     wanted = frozenset(
         array_flatten(
             [
-                set_to_array(map_at(SETS_OF, sku))
+                set_to_array(SETS_OF[sku])
                 for sku in map_keys(SETS_OF)
                 if map_contains(new_basket, sku)
             ]
@@ -217,8 +233,9 @@ def basket_rules_v1(
         raise ContractBroken("postcondition", 0, {"basket": new_basket, "banned": banned})
 
     # postcondition, line 46: FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)
-    if not all(map_contains(new_basket, gift) for gift in map_keys(gifts)):
-        raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
+    for gift in map_keys(gifts):
+        if not map_contains(new_basket, gift):
+            raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
     if is_empty != (len(new_basket) == 0):
@@ -245,3 +262,111 @@ def basket_rules_v1(
         "pages": pages,
         "log": log,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "basket": "map<string, integer>",
+        "change": "optional<{action: enum[add, take_out, replace_with], sku: string, qty: integer}>",
+        "gift_for": "map<string, string>",
+        "banned": "set<string>",
+        "customer": "set<enum[adult, member, staff]>",
+        "coupons": "set<string>",
+        "voucher": "optional<string>",
+    },
+    {"coupons": frozenset()},
+)
+RUN: Final = undecorated(basket_rules_v1)
+
+
+def read_change(given: Any) -> Change:
+    """A Change whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    action = read_member(given["action"], ("add", "take_out", "replace_with"))
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    return {"action": action, "sku": sku, "qty": qty}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("change" in inputs) + ("coupons" in inputs) + ("voucher" in inputs):
+            raise NotPlain
+        basket = inputs["basket"]
+        basket = read_value("map<string, integer>", basket)
+        change = inputs["change"] if "change" in inputs else None
+        change = None if change is None else read_change(change)
+        gift_for = inputs["gift_for"]
+        gift_for = read_value("map<string, string>", gift_for)
+        banned = inputs["banned"]
+        banned = read_value("set<string>", banned)
+        customer = inputs["customer"]
+        customer = read_value("set<enum[adult, member, staff]>", customer)
+        coupons = inputs["coupons"] if "coupons" in inputs else frozenset()
+        coupons = read_value("set<string>", coupons)
+        voucher = inputs["voucher"] if "voucher" in inputs else None
+        if voucher is not None:
+            if (
+                type(voucher) is not str
+                or not (is_ascii(voucher) or is_text(voucher))
+                or len(voucher) > MAX_TEXT
+            ):
+                raise NotPlain
+    except NOT_PLAIN:
+        basket, change, gift_for, banned, customer, coupons, voucher = read_inputs(INPUTS, inputs)
+    return new_objects(
+        RUN(
+            basket=basket,
+            change=change,
+            gift_for=gift_for,
+            banned=banned,
+            customer=customer,
+            coupons=coupons,
+            voucher=voucher,
+        )
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/shop/basket_rules_v1.vsp",
+    lines={
+        108: 11, 112: 11, 116: 11, 121: 42, 125: 43, 131: 56, 134: 56, 142: 58, 148: 60, 158: 62,
+        161: 64, 162: 64, 166: 65, 170: 66, 172: 66, 184: 68, 192: 70, 196: 71, 199: 72, 203: 73,
+        209: 82, 221: 86, 224: 87, 226: 87, 233: 45, 238: 46, 242: 47, 246: 48, 250: 49,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 1",
+            "qty <= 99",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN basket SATISFIES qty > 0",
+            "length(basket) <= 200",
+        ],
+        "postcondition": [
+            "is_disjoint(to_set(keys(output.basket)), banned)",
+            "FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)",
+            "is_empty == (length(output.basket) == 0)",
+            "NOT is_empty => largest IS NOT NULL",
+            "is_subset(customer, rights)",
+        ],
+    },
+)  # fmt: skip

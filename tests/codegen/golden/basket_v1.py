@@ -4,14 +4,30 @@
 """Use every form of collections, records and optionals at least once."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at, largest, smallest
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at, entries_of, map_of, map_of_members
+from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import members_in_order
+from vesper.kernels.source import Source
 
 D_MINUS_1: Final = Decimal("-1")
 D_0: Final = Decimal("0")
@@ -65,16 +81,19 @@ def basket_v1(
     """Use every form of collections, records and optionals at least once."""
 
     # constraint, line 8: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
-        raise ContractBroken("constraint", 0, {"lines": lines})
+    for item in lines:
+        if not all(item_["weight"] >= 0 for item_ in item["tags"]):
+            raise ContractBroken("constraint", 0, {"lines": lines})
 
     # constraint, line 17: qty > 0
-    if not all(item["qty"] > 0 for item in lines):
-        raise ContractBroken("constraint", 1, {"lines": lines})
+    for item in lines:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 1, {"lines": lines})
 
     # constraint, line 18: note IS NULL OR length(note) <= 5
-    if not all(item["note"] is None or len(item["note"]) <= 5 for item in lines):
-        raise ContractBroken("constraint", 2, {"lines": lines})
+    for item in lines:
+        if not (item["note"] is None or len(item["note"]) <= 5):
+            raise ContractBroken("constraint", 2, {"lines": lines})
 
     # step skus, line 50
     skus = [line["sku"] for line in lines if line["qty"] > 1]
@@ -134,7 +153,7 @@ def basket_v1(
 
     # step total_rate, line 63
     total_rate = sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0) + sum(
-        (map_at(rates, k_) for k_ in rates), D_0
+        (rates[k_] for k_ in rates), D_0
     )
 
     # step made, line 64
@@ -159,16 +178,19 @@ def basket_v1(
         raise ContractBroken("postcondition", 2, {"first": first})
 
     # postcondition, line 8: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in cheap):
-        raise ContractBroken("postcondition", 3, {"cheap": cheap})
+    for item in cheap:
+        if not all(item_["weight"] >= 0 for item_ in item["tags"]):
+            raise ContractBroken("postcondition", 3, {"cheap": cheap})
 
     # postcondition, line 17: qty > 0
-    if not all(item["qty"] > 0 for item in cheap):
-        raise ContractBroken("postcondition", 4, {"cheap": cheap})
+    for item in cheap:
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 4, {"cheap": cheap})
 
     # postcondition, line 18: note IS NULL OR length(note) <= 5
-    if not all(item["note"] is None or len(item["note"]) <= 5 for item in cheap):
-        raise ContractBroken("postcondition", 5, {"cheap": cheap})
+    for item in cheap:
+        if not (item["note"] is None or len(item["note"]) <= 5):
+            raise ContractBroken("postcondition", 5, {"cheap": cheap})
 
     # postcondition, line 8: weight >= 0
     if not made["weight"] >= 0:
@@ -196,3 +218,130 @@ def basket_v1(
         "pairs": pairs,
         "listed": listed,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<{sku: string, qty: integer, price: decimal, note: optional<string>, tags: array<{name: string, weight: integer}>}>",
+        "rates": "map<string, decimal>",
+        "colours": "set<enum[red, green, blue]>",
+        "pick": "integer",
+        "cap": "optional<decimal>",
+        "kind": "enum[big, small]",
+    },
+    {},
+)
+RUN: Final = undecorated(basket_v1)
+
+
+def read_tag(given: Any) -> Tag:
+    """A Tag whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    name_ = given["name"]
+    if type(name_) is not str or not (is_ascii(name_) or is_text(name_)) or len(name_) > MAX_TEXT:
+        raise NotPlain
+    weight = given["weight"]
+    if type(weight) is not int or weight < MIN_INTEGER or weight > MAX_INTEGER:
+        raise NotPlain
+    return {"name": name_, "weight": weight}
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("note" in given):
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    note = given["note"] if "note" in given else None
+    if note is not None:
+        if type(note) is not str or not (is_ascii(note) or is_text(note)) or len(note) > MAX_TEXT:
+            raise NotPlain
+    tags = given["tags"]
+    if type(tags) is not list or len(tags) > MAX_ENTRIES:
+        raise NotPlain
+    return {
+        "sku": sku,
+        "qty": qty,
+        "price": price + D_0,
+        "note": note,
+        "tags": [read_tag(item) for item in tags],
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 5 + ("cap" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        colours = inputs["colours"]
+        colours = read_value("set<enum[red, green, blue]>", colours)
+        pick = inputs["pick"]
+        if type(pick) is not int or pick < MIN_INTEGER or pick > MAX_INTEGER:
+            raise NotPlain
+        cap = inputs["cap"] if "cap" in inputs else None
+        if cap is not None and (type(cap) is not Decimal or not is_finite(cap)):
+            raise NotPlain
+        cap = None if cap is None else cap + D_0
+        kind = inputs["kind"]
+        if type(kind) is not str or kind not in {"big", "small"}:
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, rates, colours, pick, cap, kind = read_inputs(INPUTS, inputs)
+    return RUN(lines=lines, rates=rates, colours=colours, pick=pick, cap=cap, kind=kind)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/basket_v1.vsp",
+    lines={
+        86: 8, 91: 17, 96: 18, 102: 51, 106: 52, 110: 53, 114: 54, 126: 57, 129: 57, 130: 57,
+        139: 59, 140: 59, 141: 59, 147: 61, 155: 63, 156: 63, 160: 65, 170: 8, 174: 17, 178: 18,
+        183: 8, 188: 17, 193: 18, 197: 8, 201: 8,
+    },
+    clauses={
+        "constraint": [
+            "weight >= 0",
+            "qty > 0",
+            "note IS NULL OR length(note) <= 5",
+        ],
+        "postcondition": [
+            "weight >= 0",
+            "qty > 0",
+            "note IS NULL OR length(note) <= 5",
+            "weight >= 0",
+            "qty > 0",
+            "note IS NULL OR length(note) <= 5",
+            "weight >= 0",
+            "weight >= 0",
+        ],
+    },
+)  # fmt: skip

@@ -4,7 +4,7 @@
 """Promise a delivery day for an order, counting only the days on which the carrier works."""
 
 from datetime import date, datetime
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import (
     add_business_days as date_add_business_days,
@@ -14,9 +14,20 @@ from vesper.kernels.date import (
     text as date_text,
     weekday as date_weekday,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.timestamp import (
     hour as timestamp_hour,
@@ -174,3 +185,98 @@ def business_days_v1(
         "days_to_spare": days_to_spare,
         "message": message,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ordered_at": "timestamp",
+        "handling": "integer",
+        "transit": "integer",
+        "cutoff_hour": "integer",
+        "holidays": "set<date>",
+        "weekend": "set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>",
+        "wanted_by": "optional<date>",
+    },
+    {"handling": 1, "cutoff_hour": 14, "weekend": frozenset({"saturday", "sunday"})},
+)
+RUN: Final = undecorated(business_days_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            3
+            + ("handling" in inputs)
+            + ("cutoff_hour" in inputs)
+            + ("weekend" in inputs)
+            + ("wanted_by" in inputs)
+        ):
+            raise NotPlain
+        ordered_at = inputs["ordered_at"]
+        ordered_at = read_value("timestamp", ordered_at)
+        handling = inputs["handling"] if "handling" in inputs else 1
+        if type(handling) is not int or handling < MIN_INTEGER or handling > MAX_INTEGER:
+            raise NotPlain
+        transit = inputs["transit"]
+        if type(transit) is not int or transit < MIN_INTEGER or transit > MAX_INTEGER:
+            raise NotPlain
+        cutoff_hour = inputs["cutoff_hour"] if "cutoff_hour" in inputs else 14
+        if type(cutoff_hour) is not int or cutoff_hour < MIN_INTEGER or cutoff_hour > MAX_INTEGER:
+            raise NotPlain
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        weekend = inputs["weekend"] if "weekend" in inputs else frozenset({"saturday", "sunday"})
+        weekend = read_value(
+            "set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend
+        )
+        wanted_by = inputs["wanted_by"] if "wanted_by" in inputs else None
+        wanted_by = None if wanted_by is None else read_value("date", wanted_by)
+    except NOT_PLAIN:
+        ordered_at, handling, transit, cutoff_hour, holidays, weekend, wanted_by = read_inputs(
+            INPUTS, inputs
+        )
+    return RUN(
+        ordered_at=ordered_at,
+        handling=handling,
+        transit=transit,
+        cutoff_hour=cutoff_hour,
+        holidays=holidays,
+        weekend=weekend,
+        wanted_by=wanted_by,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/business_days_v1.vsp",
+    lines={
+        66: 7, 70: 7, 74: 8, 78: 8, 82: 9, 86: 9, 90: 28, 94: 29, 106: 42, 109: 43, 112: 44,
+        126: 47, 130: 48, 131: 48, 139: 31, 145: 32, 158: 33, 159: 33, 173: 34,
+    },
+    clauses={
+        "constraint": [
+            "handling >= 0",
+            "handling <= 30",
+            "transit >= 1",
+            "transit <= 60",
+            "cutoff_hour >= 0",
+            "cutoff_hour <= 24",
+        ],
+        "precondition": [
+            "length(weekend) < 7",
+            "year(ordered_at) >= 2000 AND year(ordered_at) < 2100",
+        ],
+        "postcondition": [
+            "dispatch_on < deliver_on",
+            "deliver_on NOT IN holidays AND arrives NOT IN weekend",
+            "business_days_between(dispatch_on, deliver_on, holidays, weekend) == transit",
+            "wanted_by IS NULL => is_in_time AND days_to_spare IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 right."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     at as array_at,
@@ -18,8 +18,20 @@ from vesper.kernels.boolean import text as boolean_text
 from vesper.kernels.decimal import (
     div as decimal_div,
     exact_decimals,
+    exact_entry,
     parse as decimal_parse,
     to_integer as decimal_to_integer,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
 )
 from vesper.kernels.integer import (
     checked,
@@ -30,6 +42,7 @@ from vesper.kernels.integer import (
 )
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     code_point as text_code_point,
     code_points as text_code_points,
@@ -227,3 +240,71 @@ def check_digits_v1(
         "blocks": blocks,
         "warning": warning,
     }
+
+
+INPUTS: Final = Inputs(
+    {"scheme": "enum[ean13, isbn10, damm, mod97]", "number": "string", "given": "optional<string>"},
+    {},
+)
+RUN: Final = undecorated(check_digits_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("given" in inputs):
+            raise NotPlain
+        scheme = inputs["scheme"]
+        if type(scheme) is not str or scheme not in {"ean13", "isbn10", "damm", "mod97"}:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+        given = inputs["given"] if "given" in inputs else None
+        if given is not None:
+            if (
+                type(given) is not str
+                or not (is_ascii(given) or is_text(given))
+                or len(given) > MAX_TEXT
+            ):
+                raise NotPlain
+    except NOT_PLAIN:
+        scheme, number, given = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(scheme, number, given))
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/check_digits_v1.vsp",
+    lines={
+        95: 7, 99: 37, 103: 38, 107: 39, 111: 40, 115: 49, 117: 49, 122: 51, 125: 52, 126: 52,
+        127: 52, 128: 52, 129: 52, 136: 53, 137: 53, 138: 53, 139: 53, 140: 53, 147: 54, 150: 55,
+        153: 56, 156: 57, 162: 59, 169: 60, 176: 61, 183: 62, 198: 74, 200: 74, 205: 75, 212: 83,
+        213: 83, 218: 84, 220: 84, 225: 42, 229: 43, 233: 44,
+    },
+    clauses={
+        "constraint": [
+            'matches(number, "^[0-9A-Z]{1,24}$")',
+        ],
+        "precondition": [
+            "scheme == mod97 OR is_digits(number)",
+            "scheme == ean13 => length(number) <= 12",
+            "scheme == isbn10 => length(number) <= 9",
+            "scheme == damm => length(number) <= 4",
+        ],
+        "postcondition": [
+            "length(digit) == (IF scheme == mod97 THEN 2 ELSE 1)",
+            "starts_with(reverse(full), reverse(digit))",
+            "is_right IS NULL => given IS NULL",
+        ],
+    },
+)  # fmt: skip

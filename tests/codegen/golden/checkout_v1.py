@@ -5,13 +5,15 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, call_node, code_of, counted, exact_steps, path
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import get as map_get, put as map_put
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 from .order_pricing_v1 import order_pricing_v1
@@ -111,16 +113,19 @@ def checkout_v1(
         raise ContractBroken("constraint", 2, {"user_id": user_id})
 
     # constraint, line 14: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in basket):
-        raise ContractBroken("constraint", 3, {"basket": basket})
+    for item in basket:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 3, {"basket": basket})
 
     # constraint, line 14: qty > 0
-    if not all(item["qty"] > 0 for item in basket):
-        raise ContractBroken("constraint", 4, {"basket": basket})
+    for item in basket:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 4, {"basket": basket})
 
     # constraint, line 14: unit_price >= 0
-    if not all(item["unit_price"] >= D_0 for item in basket):
-        raise ContractBroken("constraint", 5, {"basket": basket})
+    for item in basket:
+        if not item["unit_price"] >= D_0:
+            raise ContractBroken("constraint", 5, {"basket": basket})
 
     # constraint, line 21: length(country) == 2
     if len(country) != 2:
@@ -304,3 +309,48 @@ def checkout_v1(
         "transaction_id": transaction_id,
         "reserved": reserved_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "basket": "array<{sku: string, qty: integer, unit_price: decimal, category: string}>",
+        "balance": "decimal",
+        "country": "string",
+        "user_age_days": "integer",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, basket, balance, country, user_age_days = read_inputs(INPUTS, inputs)
+    return checkout_v1(order_id, user_id, basket, balance, country, user_age_days, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/checkout_v1.vsp",
+    lines={
+        84: 36, 105: 17, 109: 17, 113: 18, 118: 14, 123: 14, 128: 14, 132: 21, 136: 22, 140: 44,
+        146: 46, 158: 53, 163: 57, 167: 59, 184: 68, 194: 68, 201: 72, 204: 76, 212: 80, 215: 80,
+        224: 84, 228: 87, 231: 88, 236: 91, 240: 94, 261: 100, 273: 107, 277: 107, 280: 108,
+        287: 110, 289: 110,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "length(sku) > 0",
+            "qty > 0",
+            "unit_price >= 0",
+            "length(country) == 2",
+            "user_age_days >= 0",
+        ],
+        "postcondition": [
+            "outcome == paid => transaction_id IS NOT NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     at as array_at,
@@ -14,11 +14,22 @@ from vesper.kernels.array import (
     range as array_range,
 )
 from vesper.kernels.date import parse as date_parse
-from vesper.kernels.decimal import exact_decimals, parse as decimal_parse
+from vesper.kernels.decimal import exact_decimals, exact_entry, parse as decimal_parse
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked, rem as integer_rem
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     contains as text_contains,
@@ -199,3 +210,61 @@ def csv_line_v1(
         "problems": problems,
         "again": again,
     }
+
+
+INPUTS: Final = Inputs(
+    {"line": "string", "separator": "enum[';', ',', '|']", "is_german": "boolean"},
+    {"separator": ";", "is_german": True},
+)
+RUN: Final = undecorated(csv_line_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("separator" in inputs) + ("is_german" in inputs):
+            raise NotPlain
+        line = inputs["line"]
+        if type(line) is not str or not (is_ascii(line) or is_text(line)) or len(line) > MAX_TEXT:
+            raise NotPlain
+        separator: Any = inputs["separator"] if "separator" in inputs else ";"
+        if type(separator) is not str or separator not in {";", ",", "|"}:
+            raise NotPlain
+        is_german = inputs["is_german"] if "is_german" in inputs else True
+        if type(is_german) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        line, separator, is_german = read_inputs(INPUTS, inputs)
+    return RUN(line, separator, is_german)
+
+
+SOURCE: Final = Source(
+    "nodes/text/csv_line_v1.vsp",
+    lines={
+        71: 6, 75: 6, 78: 22, 79: 22, 82: 23, 83: 23, 89: 34, 92: 35, 94: 35, 95: 35, 96: 35,
+        97: 35, 103: 36, 110: 39, 121: 41, 127: 42, 129: 42, 134: 45, 135: 45, 136: 45, 137: 45,
+        138: 45, 139: 45, 143: 45, 152: 47, 164: 51, 168: 51, 171: 53, 172: 53, 174: 54, 176: 55,
+        183: 63, 186: 65, 187: 65, 192: 25, 196: 26, 202: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(line) > 0",
+            "length(line) <= 2000",
+        ],
+        "precondition": [
+            "rem(length(split(line, '\"')), 2) == 1",
+            "NOT line CONTAINS from_code_point(10)",
+        ],
+        "postcondition": [
+            "length(fields) >= 1",
+            "amount IS NULL OR booked IS NULL => length(problems) > 0",
+            "length(problems) <= 3",
+        ],
+    },
+)  # fmt: skip

@@ -4,16 +4,31 @@
 """Convert an amount through a base currency and round it the way the target is paid out."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.decimal import (
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
 )
-from vesper.kernels.map import at as map_at, entries_of, get as map_get, keys as map_keys
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.map import entries_of, get as map_get, keys as map_keys
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max, min as value_min
 
 D_0: Final = Decimal("0")
@@ -72,11 +87,11 @@ def currency_conversion_v1(
     paid_in = value_max(amount - fee_paid, D_0)
 
     # step rate, line 34
-    rate = decimal_divide(map_at(rates, to), map_at(rates, from_))
+    rate = decimal_divide(rates[to], rates[from_])
 
     # step converted, line 35
     converted = decimal_round(
-        decimal_divide(unsigned_zero(paid_in * map_at(rates, to)), map_at(rates, from_)),
+        decimal_divide(unsigned_zero(paid_in * rates[to]), rates[from_]),
         [2 if value is None else value for value in [map_get(PLACES, to)]][0],
         "down",
     )
@@ -92,3 +107,75 @@ def currency_conversion_v1(
         raise ContractBroken("postcondition", 0, {"fee_paid": fee_paid_, "amount": amount})
 
     return {"converted": converted, "fee_paid": fee_paid_, "rate": rate, "known": known}
+
+
+INPUTS: Final = Inputs(
+    {
+        "amount": "decimal",
+        "from": "string",
+        "to": "string",
+        "rates": "map<string, decimal>",
+        "fee": "decimal",
+    },
+    {"fee": D_0_01},
+)
+RUN: Final = undecorated(currency_conversion_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("fee" in inputs):
+            raise NotPlain
+        amount = inputs["amount"]
+        if type(amount) is not Decimal or not is_finite(amount):
+            raise NotPlain
+        amount = amount + D_0
+        from_ = inputs["from"]
+        if (
+            type(from_) is not str
+            or not (is_ascii(from_) or is_text(from_))
+            or len(from_) > MAX_TEXT
+        ):
+            raise NotPlain
+        to = inputs["to"]
+        if type(to) is not str or not (is_ascii(to) or is_text(to)) or len(to) > MAX_TEXT:
+            raise NotPlain
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        fee = inputs["fee"] if "fee" in inputs else D_0_01
+        if type(fee) is not Decimal or not is_finite(fee):
+            raise NotPlain
+        fee = fee + D_0
+    except NOT_PLAIN:
+        amount, from_, to, rates, fee = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(amount, from_, to, rates, fee))
+
+
+SOURCE: Final = Source(
+    "nodes/finance/currency_conversion_v1.vsp",
+    lines={
+        61: 6, 65: 10, 69: 10, 73: 24, 77: 25, 80: 32, 81: 32, 87: 33, 90: 34, 93: 35, 94: 35,
+        107: 27,
+    },
+    clauses={
+        "constraint": [
+            "amount >= 0",
+            "fee >= 0",
+            "fee <= 0.2",
+        ],
+        "precondition": [
+            "from IN rates AND to IN rates",
+            "FORALL code, rate IN rates SATISFIES rate > 0",
+        ],
+        "postcondition": [
+            "fee_paid <= amount",
+        ],
+    },
+)  # fmt: skip

@@ -5,13 +5,24 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
+from vesper.kernels.entry import Inputs, read_inputs
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    counted,
+    exact_steps,
+    one_of,
+    outside_of_the_flow,
+)
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.json import Json, from_value as json_from_value, parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -42,6 +53,7 @@ DAYS_PER_LEVEL: Final[int] = 14
 FIRST_FEE: Final[Decimal] = D_5_00
 
 
+@outside_of_the_flow
 def check_postconditions(
     *,
     due: Decimal,
@@ -258,3 +270,46 @@ def dunning_v1(
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code, "invoice": None}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "invoice_id": "string",
+        "amount": "decimal",
+        "days_overdue": "integer",
+        "email": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, invoice_id, amount, days_overdue, email = read_inputs(INPUTS, inputs)
+    return dunning_v1(event_id, invoice_id, amount, days_overdue, email, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/dunning_v1.vsp",
+    lines={
+        67: 32, 68: 32, 72: 33, 76: 34, 93: 8, 97: 9, 101: 9, 105: 10, 109: 11, 113: 11, 122: 39,
+        124: 47, 125: 48, 126: 49, 127: 50, 146: 59, 149: 61, 156: 70, 159: 70, 164: 71, 172: 76,
+        175: 76, 198: 87, 204: 91, 207: 91, 209: 91, 213: 92, 215: 92, 235: 97, 242: 102, 251: 106,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(invoice_id) > 0",
+            "length(invoice_id) <= 64",
+            "amount > 0",
+            "days_overdue >= 0",
+            "days_overdue <= 3650",
+        ],
+        "postcondition": [
+            "due == old(amount) + fee",
+            "level <= 4",
+            "sent == nothing => sent_at IS NULL",
+        ],
+    },
+)  # fmt: skip

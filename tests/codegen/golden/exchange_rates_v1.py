@@ -6,12 +6,14 @@ known one."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text, unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.raised import DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -165,3 +167,24 @@ def exchange_rates_v1(
     converted = decimal_round(unsigned_zero(amount * answer["rate"]), 2, "half_even")
 
     return {"rate": rate, "converted": converted, "source": "bank"}
+
+
+INPUTS: Final = Inputs(
+    {"base": "enum[EUR, USD, GBP, CHF]", "quote": "enum[EUR, USD, GBP, CHF]", "amount": "decimal"},
+    {"amount": D_1},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    base, quote, amount = read_inputs(INPUTS, inputs)
+    return exchange_rates_v1(base, quote, amount, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/exchange_rates_v1.vsp",
+    lines={
+        54: 32, 58: 34, 67: 46, 73: 48, 79: 52, 82: 52, 84: 52, 93: 58, 95: 58, 102: 61, 116: 68,
+        118: 68, 119: 70, 129: 76, 133: 76, 137: 78, 150: 88, 167: 96,
+    },
+)  # fmt: skip

@@ -4,11 +4,13 @@
 """Give back what was reserved and never bought."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, keep, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 
 class Old(TypedDict):
@@ -159,3 +161,35 @@ def expire_reservations_v1(
         raise ContractBroken("postcondition", 1, {"skus": skus, "released": released})
 
     return {"released": released, "skus": skus, "lost": lost, "is_done": is_done}
+
+
+INPUTS: Final = Inputs(
+    {"batch": "integer", "max_lost": "integer", "only_sku": "optional<string>"},
+    {"batch": 100, "max_lost": 3},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    batch, max_lost, only_sku = read_inputs(INPUTS, inputs)
+    return expire_reservations_v1(batch, max_lost, only_sku, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/expire_reservations_v1.vsp",
+    lines={
+        47: 12, 51: 12, 55: 13, 58: 29, 79: 41, 82: 47, 103: 53, 117: 61, 130: 68, 132: 70, 133: 71,
+        157: 25, 161: 26,
+    },
+    clauses={
+        "constraint": [
+            "batch > 0",
+            "batch <= 500",
+            "max_lost >= 0",
+        ],
+        "postcondition": [
+            "released <= batch",
+            "length(skus) <= released",
+        ],
+    },
+)  # fmt: skip

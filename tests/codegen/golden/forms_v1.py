@@ -5,7 +5,7 @@
 types."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     enumerate as array_enumerate,
@@ -19,8 +19,26 @@ from vesper.kernels.array import (
 from vesper.kernels.decimal import (
     avg as decimal_avg,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_integer,
+    read_member,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.forms import (
     counted_by,
@@ -46,6 +64,7 @@ from vesper.kernels.map import (
     map_of,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_1: Final = Decimal("-1")
@@ -112,36 +131,44 @@ def forms_v1(
     types."""
 
     # constraint, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for item in lines):
-        raise ContractBroken("constraint", 0, {"lines": lines})
+    for item in lines:
+        if not len(item["code"]) > 0:
+            raise ContractBroken("constraint", 0, {"lines": lines})
 
     # constraint, line 7: value != 'none'
-    if not all(item["code"] != "none" for item in lines):
-        raise ContractBroken("constraint", 1, {"lines": lines})
+    for item in lines:
+        if item["code"] == "none":
+            raise ContractBroken("constraint", 1, {"lines": lines})
 
     # constraint, line 6: qty > 0
-    if not all(item["qty"] > 0 for item in lines):
-        raise ContractBroken("constraint", 2, {"lines": lines})
+    for item in lines:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 2, {"lines": lines})
 
     # constraint, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in lines):
-        raise ContractBroken("constraint", 3, {"lines": lines})
+    for item in lines:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("constraint", 3, {"lines": lines})
 
     # constraint, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for item in lines):
-        raise ContractBroken("constraint", 4, {"lines": lines})
+    for item in lines:
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("constraint", 4, {"lines": lines})
 
     # constraint, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for item in lines):
-        raise ContractBroken("constraint", 5, {"lines": lines})
+    for item in lines:
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("constraint", 5, {"lines": lines})
 
     # constraint, line 17: price >= 0
-    if not all(item["price"] >= D_0 for item in lines):
-        raise ContractBroken("constraint", 6, {"lines": lines})
+    for item in lines:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 6, {"lines": lines})
 
     # constraint, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in lines):
-        raise ContractBroken("constraint", 7, {"lines": lines})
+    for item in lines:
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("constraint", 7, {"lines": lines})
 
     # constraint, line 6: item > 0
     if not all(item > 0 for item in counts):
@@ -152,12 +179,14 @@ def forms_v1(
         raise ContractBroken("constraint", 9, {"counts": counts})
 
     # constraint, line 7: length(key) > 0
-    if not all(len(key) > 0 for key in stock):
-        raise ContractBroken("constraint", 10, {"stock": stock})
+    for key in stock:
+        if not len(key) > 0:
+            raise ContractBroken("constraint", 10, {"stock": stock})
 
     # constraint, line 7: value != 'none'
-    if not all(key != "none" for key in stock):
-        raise ContractBroken("constraint", 11, {"stock": stock})
+    for key in stock:
+        if key == "none":
+            raise ContractBroken("constraint", 11, {"stock": stock})
 
     # constraint, line 6: item > 0
     if not all(item > 0 for key, item in entries_of(stock)):
@@ -252,7 +281,7 @@ def forms_v1(
     # step weight, line 91
     acc_ = D_0_5
     for k, v in entries_of(stock):
-        acc_ = acc_ + Decimal(checked(v * checked(len(k) + 1)))
+        acc_ = acc_ + checked(v * checked(len(k) + 1))
     weight = acc_
 
     # step worth, line 92
@@ -261,7 +290,7 @@ def forms_v1(
             (
                 net + decimal_round(unsigned_zero(net * RATE * D_1), 2, "half_even")
                 for each in lines
-                for net in [unsigned_zero(Decimal(each["qty"]) * each["price"])]
+                for net in [unsigned_zero(each["qty"] * each["price"])]
             ),
             D_0,
         )
@@ -270,7 +299,7 @@ def forms_v1(
                 (
                     net_ + decimal_round(unsigned_zero(net_ * RATE * D_1), 2, "half_even")
                     for each_ in of
-                    for net_ in [unsigned_zero(Decimal(each_["qty"]) * each_["price"])]
+                    for net_ in [unsigned_zero(each_["qty"] * each_["price"])]
                 ),
                 D_0,
             )
@@ -325,36 +354,44 @@ def forms_v1(
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
 
     # postcondition, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for item in by_price):
-        raise ContractBroken("postcondition", 0, {"by_price": by_price})
+    for item in by_price:
+        if not len(item["code"]) > 0:
+            raise ContractBroken("postcondition", 0, {"by_price": by_price})
 
     # postcondition, line 7: value != 'none'
-    if not all(item["code"] != "none" for item in by_price):
-        raise ContractBroken("postcondition", 1, {"by_price": by_price})
+    for item in by_price:
+        if item["code"] == "none":
+            raise ContractBroken("postcondition", 1, {"by_price": by_price})
 
     # postcondition, line 6: qty > 0
-    if not all(item["qty"] > 0 for item in by_price):
-        raise ContractBroken("postcondition", 2, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 2, {"by_price": by_price})
 
     # postcondition, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in by_price):
-        raise ContractBroken("postcondition", 3, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("postcondition", 3, {"by_price": by_price})
 
     # postcondition, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for item in by_price):
-        raise ContractBroken("postcondition", 4, {"by_price": by_price})
+    for item in by_price:
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("postcondition", 4, {"by_price": by_price})
 
     # postcondition, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for item in by_price):
-        raise ContractBroken("postcondition", 5, {"by_price": by_price})
+    for item in by_price:
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("postcondition", 5, {"by_price": by_price})
 
     # postcondition, line 17: price >= 0
-    if not all(item["price"] >= D_0 for item in by_price):
-        raise ContractBroken("postcondition", 6, {"by_price": by_price})
+    for item in by_price:
+        if not item["price"] >= D_0:
+            raise ContractBroken("postcondition", 6, {"by_price": by_price})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(Decimal(item["qty"]) * item["price"] <= D_1000000 for item in by_price):
-        raise ContractBroken("postcondition", 7, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("postcondition", 7, {"by_price": by_price})
 
     # postcondition, line 7: length(code) > 0
     if not (cheapest is None or len(cheapest["code"]) > 0):
@@ -385,7 +422,7 @@ def forms_v1(
         raise ContractBroken("postcondition", 14, {"cheapest": cheapest})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not (cheapest is None or Decimal(cheapest["qty"]) * cheapest["price"] <= D_1000000):
+    if not (cheapest is None or cheapest["qty"] * cheapest["price"] <= D_1000000):
         raise ContractBroken("postcondition", 15, {"cheapest": cheapest})
 
     # postcondition, line 7: length(code) > 0
@@ -424,44 +461,50 @@ def forms_v1(
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
     if not all(
-        all(Decimal(item_["qty"]) * item_["price"] <= D_1000000 for item_ in item)
+        all(item_["qty"] * item_["price"] <= D_1000000 for item_ in item)
         for key, item in entries_of(groups)
     ):
         raise ContractBroken("postcondition", 23, {"groups": groups})
 
     # postcondition, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 24, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not len(item["code"]) > 0:
+            raise ContractBroken("postcondition", 24, {"by_code": by_code})
 
     # postcondition, line 7: value != 'none'
-    if not all(item["code"] != "none" for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 25, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if item["code"] == "none":
+            raise ContractBroken("postcondition", 25, {"by_code": by_code})
 
     # postcondition, line 6: qty > 0
-    if not all(item["qty"] > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 26, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 26, {"by_code": by_code})
 
     # postcondition, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 27, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] <= 1000:
+            raise ContractBroken("postcondition", 27, {"by_code": by_code})
 
     # postcondition, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 28, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("postcondition", 28, {"by_code": by_code})
 
     # postcondition, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 29, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("postcondition", 29, {"by_code": by_code})
 
     # postcondition, line 17: price >= 0
-    if not all(item["price"] >= D_0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 30, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["price"] >= D_0:
+            raise ContractBroken("postcondition", 30, {"by_code": by_code})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(
-        Decimal(item["qty"]) * item["price"] <= D_1000000 for key, item in entries_of(by_code)
-    ):
-        raise ContractBroken("postcondition", 31, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
         "by_price": by_price,
@@ -489,3 +532,147 @@ def forms_v1(
         "names": names,
         "empty": empty,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<{code: string, qty: integer, price: decimal, grade: enum[low, mid, high], spare: optional<integer>}>",
+        "counts": "array<integer>",
+        "stock": "map<string, integer>",
+        "codes": "set<string>",
+        "order": "enum[ascending, descending]",
+        "most": "optional<integer>",
+    },
+    {},
+)
+RUN: Final = undecorated(forms_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("spare" in given):
+        raise NotPlain
+    code = given["code"]
+    if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    grade = read_member(given["grade"], ("low", "mid", "high"))
+    spare = given["spare"] if "spare" in given else None
+    if spare is not None and (type(spare) is not int or spare < MIN_INTEGER or spare > MAX_INTEGER):
+        raise NotPlain
+    return {"code": code, "qty": qty, "price": price + D_0, "grade": grade, "spare": spare}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 5 + ("most" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_line(item) for item in lines]
+        counts = inputs["counts"]
+        if type(counts) is not list or len(counts) > MAX_ENTRIES:
+            raise NotPlain
+        counts = [read_integer(item) for item in counts]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+        codes = inputs["codes"]
+        codes = read_value("set<string>", codes)
+        order = inputs["order"]
+        if type(order) is not str or order not in {"ascending", "descending"}:
+            raise NotPlain
+        most = inputs["most"] if "most" in inputs else None
+        if most is not None and (type(most) is not int or most < MIN_INTEGER or most > MAX_INTEGER):
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
+    return RUN(lines, counts, stock, codes, order, most)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/forms_v1.vsp",
+    lines={
+        136: 7, 141: 7, 146: 6, 151: 6, 156: 6, 161: 6, 166: 17, 170: 62, 171: 18, 175: 6, 179: 6,
+        184: 7, 189: 7, 193: 6, 197: 6, 201: 7, 205: 7, 209: 6, 213: 6, 235: 81, 260: 86, 263: 87,
+        266: 88, 270: 74, 278: 90, 284: 91, 289: 70, 291: 66, 293: 62, 298: 70, 300: 66, 302: 62,
+        311: 93, 314: 94, 315: 94, 319: 95, 324: 96, 328: 97, 329: 97, 333: 98, 351: 101, 359: 7,
+        364: 7, 369: 6, 374: 6, 379: 6, 384: 6, 389: 17, 393: 62, 394: 18, 398: 7, 402: 7, 406: 6,
+        410: 6, 414: 6, 418: 6, 422: 17, 425: 62, 426: 18, 430: 7, 434: 7, 438: 6, 442: 6, 449: 6,
+        456: 6, 460: 17, 464: 62, 467: 18, 472: 7, 477: 7, 482: 6, 487: 6, 492: 6, 497: 6, 502: 17,
+        506: 62, 507: 18,
+    },
+    clauses={
+        "constraint": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "item > 0",
+            "item <= 1000",
+            "length(key) > 0",
+            "value != 'none'",
+            "item > 0",
+            "item <= 1000",
+            "length(item) > 0",
+            "value != 'none'",
+            "most > 0",
+            "most <= 1000",
+        ],
+        "postcondition": [
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+            "length(code) > 0",
+            "value != 'none'",
+            "qty > 0",
+            "qty <= 1000",
+            "spare > 0",
+            "spare <= 1000",
+            "price >= 0",
+            "line_total(qty, price) <= 1000000",
+        ],
+    },
+)  # fmt: skip

@@ -4,12 +4,32 @@
 """Score a purchase against the customer's history and list the reasons."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import div as decimal_div, divide as decimal_divide, exact_decimals
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    divide as decimal_divide,
+    exact_decimals,
+    exact_entry,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp
 
 D_0: Final = Decimal("0")
@@ -65,16 +85,19 @@ def fraud_score_v1(
         raise ContractBroken("constraint", 2, {"purchase": purchase})
 
     # constraint, line 11: amount > 0
-    if not all(item["amount"] > D_0 for item in history):
-        raise ContractBroken("constraint", 3, {"history": history})
+    for item in history:
+        if not item["amount"] > D_0:
+            raise ContractBroken("constraint", 3, {"history": history})
 
     # constraint, line 11: hour >= 0
-    if not all(item["hour"] >= 0 for item in history):
-        raise ContractBroken("constraint", 4, {"history": history})
+    for item in history:
+        if not item["hour"] >= 0:
+            raise ContractBroken("constraint", 4, {"history": history})
 
     # constraint, line 11: hour <= 23
-    if not all(item["hour"] <= 23 for item in history):
-        raise ContractBroken("constraint", 5, {"history": history})
+    for item in history:
+        if not item["hour"] <= 23:
+            raise ContractBroken("constraint", 5, {"history": history})
 
     # constraint, line 16: length(home) == 2
     if len(home) != 2:
@@ -119,7 +142,7 @@ def fraud_score_v1(
     reasons = [signal["name"] for signal in signals if signal["found"]]
 
     # step score, line 40
-    score = value_clamp(checked_sum(map_at(WEIGHTS, reason) for reason in reasons), 0, 100)
+    score = value_clamp(checked_sum(WEIGHTS[reason] for reason in reasons), 0, 100)
 
     # step decision, line 42
     decision: Literal["accept", "challenge", "refuse"]
@@ -139,3 +162,94 @@ def fraud_score_v1(
         raise ContractBroken("postcondition", 1, {"reasons": reasons, "decision": decision})
 
     return {"score": score, "reasons": reasons, "decision": decision}
+
+
+INPUTS: Final = Inputs(
+    {
+        "purchase": "{amount: decimal, country: string, hour: integer}",
+        "history": "array<{amount: decimal, country: string, hour: integer}>",
+        "home": "string",
+        "limit": "integer",
+    },
+    {"limit": 60},
+)
+RUN: Final = undecorated(fraud_score_v1)
+
+
+def read_purchase(given: Any) -> Purchase:
+    """A Purchase whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    country = given["country"]
+    if (
+        type(country) is not str
+        or not (is_ascii(country) or is_text(country))
+        or len(country) > MAX_TEXT
+    ):
+        raise NotPlain
+    hour = given["hour"]
+    if type(hour) is not int or hour < MIN_INTEGER or hour > MAX_INTEGER:
+        raise NotPlain
+    return {"amount": amount + D_0, "country": country, "hour": hour}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 3 + ("limit" in inputs):
+            raise NotPlain
+        purchase = inputs["purchase"]
+        purchase = read_purchase(purchase)
+        history = inputs["history"]
+        if type(history) is not list or len(history) > MAX_ENTRIES:
+            raise NotPlain
+        history = [read_purchase(item) for item in history]
+        home = inputs["home"]
+        if type(home) is not str or not (is_ascii(home) or is_text(home)) or len(home) > MAX_TEXT:
+            raise NotPlain
+        limit = inputs["limit"] if "limit" in inputs else 60
+        if type(limit) is not int or limit < MIN_INTEGER or limit > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        purchase, history, home, limit = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(purchase, history, home, limit))
+
+
+SOURCE: Final = Source(
+    "nodes/checks/fraud_score_v1.vsp",
+    lines={
+        77: 11, 81: 11, 85: 11, 90: 11, 95: 11, 100: 11, 104: 16, 108: 17, 112: 17, 118: 36,
+        130: 38, 136: 38, 145: 40, 151: 46, 158: 30, 162: 31,
+    },
+    clauses={
+        "constraint": [
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "amount > 0",
+            "hour >= 0",
+            "hour <= 23",
+            "length(home) == 2",
+            "limit >= 0",
+            "limit <= 100",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 100",
+            "length(reasons) == 0 => decision == accept",
+        ],
+    },
+)  # fmt: skip

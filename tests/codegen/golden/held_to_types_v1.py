@@ -4,11 +4,23 @@
 """Hold values to the constraints of their types wherever the names of those are written."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.json import cast as json_cast, json_literal, parse as json_parse
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_100: Final = Decimal("100")
@@ -52,16 +64,19 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
     list_: list[Offer] = [read, Offer(name=read["name"], off=raised)]
 
     # validation, line 6: off >= 0
-    if not all(item["off"] >= D_0 for item in list_):
-        raise ContractBroken("validation", 2, {"list": list_})
+    for item in list_:
+        if not item["off"] >= D_0:
+            raise ContractBroken("validation", 2, {"list": list_})
 
     # validation, line 6: off <= 100
-    if not all(item["off"] <= D_100 for item in list_):
-        raise ContractBroken("validation", 3, {"list": list_})
+    for item in list_:
+        if not item["off"] <= D_100:
+            raise ContractBroken("validation", 3, {"list": list_})
 
     # validation, line 9: length(name) > 0
-    if not all(len(item["name"]) > 0 for item in list_):
-        raise ContractBroken("validation", 4, {"list": list_})
+    for item in list_:
+        if not len(item["name"]) > 0:
+            raise ContractBroken("validation", 4, {"list": list_})
 
     # postcondition, line 6: off >= 0
     if not read["off"] >= D_0:
@@ -76,16 +91,19 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
         raise ContractBroken("postcondition", 2, {"best": read})
 
     # postcondition, line 6: off >= 0
-    if not all(item["off"] >= D_0 for item in list_):
-        raise ContractBroken("postcondition", 3, {"all": list_})
+    for item in list_:
+        if not item["off"] >= D_0:
+            raise ContractBroken("postcondition", 3, {"all": list_})
 
     # postcondition, line 6: off <= 100
-    if not all(item["off"] <= D_100 for item in list_):
-        raise ContractBroken("postcondition", 4, {"all": list_})
+    for item in list_:
+        if not item["off"] <= D_100:
+            raise ContractBroken("postcondition", 4, {"all": list_})
 
     # postcondition, line 9: length(name) > 0
-    if not all(len(item["name"]) > 0 for item in list_):
-        raise ContractBroken("postcondition", 5, {"all": list_})
+    for item in list_:
+        if not len(item["name"]) > 0:
+            raise ContractBroken("postcondition", 5, {"all": list_})
 
     # postcondition, line 6: off >= 0
     if not raised >= D_0:
@@ -96,3 +114,62 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
         raise ContractBroken("postcondition", 7, {"off": raised})
 
     return {"best": read, "all": list_, "off": raised}
+
+
+INPUTS: Final = Inputs({"given": "string", "more": "decimal"}, {})
+RUN: Final = undecorated(held_to_types_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        given = inputs["given"]
+        if (
+            type(given) is not str
+            or not (is_ascii(given) or is_text(given))
+            or len(given) > MAX_TEXT
+        ):
+            raise NotPlain
+        more = inputs["more"]
+        if type(more) is not Decimal or not is_finite(more):
+            raise NotPlain
+        more = more + D_0
+    except NOT_PLAIN:
+        given, more = read_inputs(INPUTS, inputs)
+    return RUN(given, more)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/held_to_types_v1.vsp",
+    lines={
+        45: 24, 49: 24, 53: 28, 57: 6, 61: 6, 69: 6, 74: 6, 79: 9, 83: 6, 87: 6, 91: 9, 96: 6,
+        101: 6, 106: 9, 110: 6, 114: 6,
+    },
+    clauses={
+        "validation": [
+            "raised >= 0",
+            "raised <= 100",
+            "off >= 0",
+            "off <= 100",
+            "length(name) > 0",
+        ],
+        "postcondition": [
+            "off >= 0",
+            "off <= 100",
+            "length(name) > 0",
+            "off >= 0",
+            "off <= 100",
+            "length(name) > 0",
+            "off >= 0",
+            "off <= 100",
+        ],
+    },
+)  # fmt: skip

@@ -4,12 +4,27 @@
 """Check the length and the check digits of an IBAN and say what is wrong with it."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import div as decimal_div, exact_decimals, parse as decimal_parse
+from vesper.kernels.decimal import (
+    div as decimal_div,
+    exact_decimals,
+    exact_entry,
+    parse as decimal_parse,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, text as integer_text
-from vesper.kernels.map import at as map_at
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
     concat as text_concat,
@@ -98,7 +113,7 @@ def iban_check_v1(iban: str) -> Success:
         reason = "bad_character"
     elif country not in LENGTHS:
         reason = "unknown_country"
-    elif map_at(LENGTHS, country) != len(compact):
+    elif LENGTHS[country] != len(compact):
         reason = "wrong_length"
     elif decimal_parse(digits) - decimal_div(decimal_parse(digits), D_97, 0, "floor") * D_97 != D_1:
         reason = "wrong_digits"
@@ -118,3 +133,34 @@ def iban_check_v1(iban: str) -> Success:
     )
 
     return {"is_valid": is_valid, "reason": reason, "country": country, "shown": shown}
+
+
+INPUTS: Final = Inputs({"iban": "string"}, {})
+RUN: Final = undecorated(iban_check_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        iban = inputs["iban"]
+        if type(iban) is not str or not (is_ascii(iban) or is_text(iban)) or len(iban) > MAX_TEXT:
+            raise NotPlain
+    except NOT_PLAIN:
+        (iban,) = read_inputs(INPUTS, inputs)
+    return RUN(iban)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/iban_check_v1.vsp",
+    lines={
+        76: 22, 79: 23, 85: 24, 91: 25, 92: 25, 96: 27, 116: 36, 118: 37, 127: 41, 129: 41, 130: 41,
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 narrow."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -17,14 +17,26 @@ from vesper.kernels.decimal import (
     abs as decimal_abs,
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     sum as decimal_sum,
     text as decimal_text,
 )
-from vesper.kernels.flow import FAILURES, code_of, counted, one_of
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
+from vesper.kernels.flow import FAILURES, code_of, counted, one_of, outside_of_the_flow
 from vesper.kernels.forms import fold, taken_while
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_MINUS_0_9: Final = Decimal("-0.9")
@@ -55,6 +67,53 @@ LOWEST: Final[Decimal] = D_MINUS_0_9
 HIGHEST: Final[Decimal] = D_10
 
 
+@outside_of_the_flow
+def check_postconditions(
+    *,
+    rate: Decimal,
+    left_over: Decimal,
+    precision: Decimal,
+    flows: list[Decimal],
+    paid_back: int | None,
+) -> None:
+    # postcondition, line 37: rate >= lowest AND rate <= highest
+    if not (rate >= LOWEST and rate <= HIGHEST):
+        raise ContractBroken(
+            "postcondition", 0, {"rate": rate, "lowest": LOWEST, "highest": HIGHEST}
+        )
+
+    # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) +
+    #   abs(present_value(rate + precision, flows))
+    if not decimal_abs(left_over) <= decimal_abs(
+        [
+            fold(
+                lambda worth, flow: decimal_divide(worth, D_1 + rate_) + flow,
+                array_reverse(flows),
+                D_0,
+            )
+            for rate_ in [rate - precision]
+        ][0]
+    ) + decimal_abs(
+        [
+            fold(
+                lambda worth_, flow_: decimal_divide(worth_, D_1 + rate__) + flow_,
+                array_reverse(flows),
+                D_0,
+            )
+            for rate__ in [rate + precision]
+        ][0]
+    ):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"left_over": left_over, "rate": rate, "precision": precision, "flows": flows},
+        )
+
+    # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
+    if not (paid_back is None or paid_back < len(flows)):
+        raise ContractBroken("postcondition", 2, {"paid_back": paid_back, "flows": flows})
+
+
 @exact_decimals
 def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> Success:
     """Find the rate at which an investment neither gains nor loses, by halving an interval until it
@@ -77,8 +136,9 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
         raise ContractBroken("precondition", 1, {"flows": flows})
 
     # precondition, line 35: FORALL flow IN flows SATISFIES abs(flow) <= 1000000000
-    if not all(decimal_abs(flow) <= D_1000000000 for flow in flows):
-        raise ContractBroken("precondition", 2, {"flows": flows})
+    for flow in flows:
+        if not decimal_abs(flow) <= D_1000000000:
+            raise ContractBroken("precondition", 2, {"flows": flows})
 
     try:
         if not (
@@ -173,43 +233,9 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
 
         # output total, line 83
         total = decimal_sum(flows)
-
-        # postcondition, line 37: rate >= lowest AND rate <= highest
-        if not (rate >= LOWEST and rate <= HIGHEST):
-            raise ContractBroken(
-                "postcondition", 0, {"rate": rate, "lowest": LOWEST, "highest": HIGHEST}
-            )
-
-        # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) +
-        #   abs(present_value(rate + precision, flows))
-        if not decimal_abs(left_over) <= decimal_abs(
-            [
-                fold(
-                    lambda worth__, flow__: decimal_divide(worth__, D_1 + rate_) + flow__,
-                    array_reverse(flows),
-                    D_0,
-                )
-                for rate_ in [rate - precision]
-            ][0]
-        ) + decimal_abs(
-            [
-                fold(
-                    lambda worth___, flow___: decimal_divide(worth___, D_1 + rate__) + flow___,
-                    array_reverse(flows),
-                    D_0,
-                )
-                for rate__ in [rate + precision]
-            ][0]
-        ):
-            raise ContractBroken(
-                "postcondition",
-                1,
-                {"left_over": left_over, "rate": rate, "precision": precision, "flows": flows},
-            )
-
-        # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
-        if not (paid_back is None or paid_back < len(flows)):
-            raise ContractBroken("postcondition", 2, {"paid_back": paid_back, "flows": flows})
+        check_postconditions(
+            rate=rate, left_over=left_over, precision=precision, flows=flows, paid_back=paid_back
+        )
 
         return {
             "rate": rate,
@@ -223,3 +249,59 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"flows": "array<decimal>", "precision": "decimal"}, {"precision": D_0_000001}
+)
+RUN: Final = undecorated(internal_rate_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("precision" in inputs):
+            raise NotPlain
+        flows = inputs["flows"]
+        if type(flows) is not list or len(flows) > MAX_ENTRIES:
+            raise NotPlain
+        flows = [read_decimal(item) for item in flows]
+        precision = inputs["precision"] if "precision" in inputs else D_0_000001
+        if type(precision) is not Decimal or not is_finite(precision):
+            raise NotPlain
+        precision = precision + D_0
+    except NOT_PLAIN:
+        flows, precision = read_inputs(INPUTS, inputs)
+    return RUN(flows, precision)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/internal_rate_v1.vsp",
+    lines={
+        81: 37, 87: 38, 90: 29, 94: 38, 99: 29, 103: 38, 106: 38, 114: 39, 124: 7, 128: 7, 132: 33,
+        135: 34, 136: 34, 141: 35, 146: 29, 152: 29, 158: 45, 171: 45, 179: 49, 180: 49, 183: 56,
+        188: 29, 193: 61, 199: 64, 201: 64, 206: 70, 207: 70, 212: 74, 221: 81, 223: 29, 235: 83,
+    },
+    clauses={
+        "constraint": [
+            "precision > 0",
+            "precision <= 0.1",
+        ],
+        "precondition": [
+            "length(flows) >= 2 AND length(flows) <= 60",
+            "flows[0] < 0",
+            "FORALL flow IN flows SATISFIES abs(flow) <= 1000000000",
+        ],
+        "postcondition": [
+            "rate >= lowest AND rate <= highest",
+            "abs(left_over) <= abs(present_value(rate - precision, flows)) + abs(present_value(rate + precision, flows))",
+            "paid_back IS NULL OR paid_back < length(flows)",
+        ],
+    },
+)  # fmt: skip

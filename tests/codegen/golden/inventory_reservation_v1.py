@@ -3,13 +3,28 @@
 # semantic hash c0018273515dac56943cb924ffaac9104d7c5c092aab24ddc5234542b0c0ae30
 """Reserve what is in stock for an order and say what must wait."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import distinct as array_distinct
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import min as value_min
 
 
@@ -30,20 +45,24 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
     """Reserve what is in stock for an order and say what must wait."""
 
     # constraint, line 10: qty > 0
-    if not all(item["qty"] > 0 for item in order):
-        raise ContractBroken("constraint", 0, {"order": order})
+    for item in order:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 0, {"order": order})
 
     # constraint, line 10: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in order):
-        raise ContractBroken("constraint", 1, {"order": order})
+    for item in order:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("constraint", 1, {"order": order})
 
     # constraint, line 10: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in order):
-        raise ContractBroken("constraint", 2, {"order": order})
+    for item in order:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 2, {"order": order})
 
     # precondition, line 25: FORALL sku, qty IN stock SATISFIES qty >= 0
-    if not all(qty >= 0 for sku, qty in entries_of(stock)):
-        raise ContractBroken("precondition", 0, {"stock": stock})
+    for sku, qty in entries_of(stock):
+        if not qty >= 0:
+            raise ContractBroken("precondition", 0, {"stock": stock})
 
     # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
     if len(array_distinct([line["sku"] for line in order])) != len(order):
@@ -91,8 +110,9 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
     is_complete = len(back_order) == 0
 
     # postcondition, line 28: FORALL sku, qty IN left SATISFIES qty >= 0
-    if not all(qty >= 0 for sku, qty in entries_of(left)):
-        raise ContractBroken("postcondition", 0, {"left": left})
+    for sku, qty in entries_of(left):
+        if not qty >= 0:
+            raise ContractBroken("postcondition", 0, {"left": left})
 
     # postcondition, line 29: is_complete => length(back_order) == 0
     if not (not is_complete or len(back_order) == 0):
@@ -106,3 +126,73 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
         "left": left,
         "is_complete": is_complete,
     }
+
+
+INPUTS: Final = Inputs(
+    {"order": "array<{sku: string, qty: integer}>", "stock": "map<string, integer>"}, {}
+)
+RUN: Final = undecorated(inventory_reservation_v1)
+
+
+def read_wanted(given: Any) -> Wanted:
+    """A Wanted whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    return {"sku": sku, "qty": qty}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        order = inputs["order"]
+        if type(order) is not list or len(order) > MAX_ENTRIES:
+            raise NotPlain
+        order = [read_wanted(item) for item in order]
+        stock = inputs["stock"]
+        stock = read_value("map<string, integer>", stock)
+    except NOT_PLAIN:
+        order, stock = read_inputs(INPUTS, inputs)
+    return RUN(order, stock)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/inventory_reservation_v1.vsp",
+    lines={
+        50: 10, 55: 10, 60: 10, 65: 25, 69: 26, 72: 34, 85: 35, 88: 35, 101: 36, 104: 36, 115: 28,
+        119: 29,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "qty <= 1000",
+            "length(sku) > 0",
+        ],
+        "precondition": [
+            "FORALL sku, qty IN stock SATISFIES qty >= 0",
+            "length(distinct([line.sku FOR line IN order])) == length(order)",
+        ],
+        "postcondition": [
+            "FORALL sku, qty IN left SATISFIES qty >= 0",
+            "is_complete => length(back_order) == 0",
+        ],
+    },
+)  # fmt: skip

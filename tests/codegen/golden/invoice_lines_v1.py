@@ -4,7 +4,7 @@
 """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     enumerate as array_enumerate,
@@ -14,17 +14,34 @@ from vesper.kernels.array import (
 )
 from vesper.kernels.decimal import (
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     text as decimal_text,
     unsigned_zero,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import keep
 from vesper.kernels.forms import distinct_by
 from vesper.kernels.integer import checked, text as integer_text
-from vesper.kernels.map import at as map_at, contains as map_contains, keys as map_keys, map_of
+from vesper.kernels.map import contains as map_contains, keys as map_keys, map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import difference as set_difference
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 from vesper.kernels.value import min as value_min
 
@@ -77,36 +94,44 @@ def invoice_lines_v1(
     """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
     # constraint, line 6: qty >= 0
-    if not all(item["qty"] >= 0 for item in ordered):
-        raise ContractBroken("constraint", 0, {"ordered": ordered})
+    for item in ordered:
+        if not item["qty"] >= 0:
+            raise ContractBroken("constraint", 0, {"ordered": ordered})
 
     # constraint, line 6: qty <= 10000
-    if not all(item["qty"] <= 10000 for item in ordered):
-        raise ContractBroken("constraint", 1, {"ordered": ordered})
+    for item in ordered:
+        if not item["qty"] <= 10000:
+            raise ContractBroken("constraint", 1, {"ordered": ordered})
 
     # constraint, line 12: price >= 0
-    if not all(item["price"] >= D_0 for item in ordered):
-        raise ContractBroken("constraint", 2, {"ordered": ordered})
+    for item in ordered:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 2, {"ordered": ordered})
 
     # constraint, line 12: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in ordered):
-        raise ContractBroken("constraint", 3, {"ordered": ordered})
+    for item in ordered:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 3, {"ordered": ordered})
 
     # constraint, line 6: qty >= 0
-    if not all(item["qty"] >= 0 for item in delivered):
-        raise ContractBroken("constraint", 4, {"delivered": delivered})
+    for item in delivered:
+        if not item["qty"] >= 0:
+            raise ContractBroken("constraint", 4, {"delivered": delivered})
 
     # constraint, line 6: qty <= 10000
-    if not all(item["qty"] <= 10000 for item in delivered):
-        raise ContractBroken("constraint", 5, {"delivered": delivered})
+    for item in delivered:
+        if not item["qty"] <= 10000:
+            raise ContractBroken("constraint", 5, {"delivered": delivered})
 
     # constraint, line 12: price >= 0
-    if not all(item["price"] >= D_0 for item in delivered):
-        raise ContractBroken("constraint", 6, {"delivered": delivered})
+    for item in delivered:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 6, {"delivered": delivered})
 
     # constraint, line 12: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in delivered):
-        raise ContractBroken("constraint", 7, {"delivered": delivered})
+    for item in delivered:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 7, {"delivered": delivered})
 
     # constraint, line 25: length(customer) <= 80
     if not len(customer) <= 80:
@@ -146,8 +171,7 @@ def invoice_lines_v1(
         [
             line["sku"]
             for line in ordered
-            if map_contains(arrived, line["sku"])
-            and map_at(arrived, line["sku"])["price"] != line["price"]
+            if map_contains(arrived, line["sku"]) and arrived[line["sku"]]["price"] != line["price"]
         ]
     )
 
@@ -165,7 +189,7 @@ def invoice_lines_v1(
     for place in items:
         # step here, line 80
         here: Line = (
-            map_at(arrived, place["value"]["sku"])
+            arrived[place["value"]["sku"]]
             if map_contains(arrived, place["value"]["sku"])
             else Line(sku=place["value"]["sku"], qty=0, price=place["value"]["price"])
         )
@@ -187,7 +211,7 @@ def invoice_lines_v1(
             )
 
         # step amount, line 92
-        amount = unsigned_zero(Decimal(counted_) * place["value"]["price"])
+        amount = unsigned_zero(counted_ * place["value"]["price"])
         keep(
             collected,
             Billed(
@@ -275,12 +299,12 @@ def invoice_lines_v1(
 
     # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku ==
     #   pair.second.sku AND pair.second.qty <= pair.first.qty
-    if not all(
-        pair["first"]["sku"] == pair["second"]["sku"]
-        and pair["second"]["qty"] <= pair["first"]["qty"]
-        for pair in array_zip(ordered, lines)
-    ):
-        raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
+    for pair in array_zip(ordered, lines):
+        if not (
+            pair["first"]["sku"] == pair["second"]["sku"]
+            and pair["second"]["qty"] <= pair["first"]["qty"]
+        ):
+            raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
 
     return {
         "lines": lines,
@@ -293,3 +317,124 @@ def invoice_lines_v1(
         "unasked": unasked,
         "ends_alike": ends_alike,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "ordered": "array<{sku: string, qty: integer, price: decimal}>",
+        "delivered": "array<{sku: string, qty: integer, price: decimal}>",
+        "vat": "enum[standard, reduced, none]",
+        "customer": "string",
+        "previous": "optional<map<string, integer>>",
+        "last_sku": "optional<string>",
+    },
+    {"vat": "standard", "customer": ""},
+)
+RUN: Final = undecorated(invoice_lines_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    sku = given["sku"]
+    if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    return {"sku": sku, "qty": qty, "price": price + D_0}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            2
+            + ("vat" in inputs)
+            + ("customer" in inputs)
+            + ("previous" in inputs)
+            + ("last_sku" in inputs)
+        ):
+            raise NotPlain
+        ordered = inputs["ordered"]
+        if type(ordered) is not list or len(ordered) > MAX_ENTRIES:
+            raise NotPlain
+        ordered = [read_line(item) for item in ordered]
+        delivered = inputs["delivered"]
+        if type(delivered) is not list or len(delivered) > MAX_ENTRIES:
+            raise NotPlain
+        delivered = [read_line(item) for item in delivered]
+        vat: Any = inputs["vat"] if "vat" in inputs else "standard"
+        if type(vat) is not str or vat not in {"standard", "reduced", "none"}:
+            raise NotPlain
+        customer = inputs["customer"] if "customer" in inputs else ""
+        if (
+            type(customer) is not str
+            or not (is_ascii(customer) or is_text(customer))
+            or len(customer) > MAX_TEXT
+        ):
+            raise NotPlain
+        previous = inputs["previous"] if "previous" in inputs else None
+        previous = None if previous is None else read_value("map<string, integer>", previous)
+        last_sku = inputs["last_sku"] if "last_sku" in inputs else None
+        if last_sku is not None:
+            if (
+                type(last_sku) is not str
+                or not (is_ascii(last_sku) or is_text(last_sku))
+                or len(last_sku) > MAX_TEXT
+            ):
+                raise NotPlain
+    except NOT_PLAIN:
+        ordered, delivered, vat, customer, previous, last_sku = read_inputs(INPUTS, inputs)
+    return RUN(ordered, delivered, vat, customer, previous, last_sku)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/invoice_lines_v1.vsp",
+    lines={
+        99: 6, 104: 6, 109: 12, 114: 12, 119: 6, 124: 6, 129: 12, 134: 12, 138: 25, 142: 47,
+        149: 48, 153: 49, 158: 50, 161: 60, 165: 64, 167: 64, 174: 68, 180: 72, 183: 72, 192: 82,
+        214: 94, 215: 96, 218: 96, 225: 102, 241: 116, 244: 117, 247: 118, 251: 123, 255: 127,
+        258: 131, 289: 52, 290: 52, 294: 53, 298: 54, 302: 55, 307: 55,
+    },
+    clauses={
+        "constraint": [
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "qty >= 0",
+            "qty <= 10000",
+            "price >= 0",
+            "length(sku) > 0",
+            "length(customer) <= 80",
+        ],
+        "precondition": [
+            "length(ordered) > 0",
+            "to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN distinct_by(line.sku FOR line IN ordered)])",
+            "length(distinct_by(line.sku FOR line IN ordered)) == length(ordered)",
+            "length(distinct_by(line.sku FOR line IN delivered)) == length(delivered)",
+        ],
+        "postcondition": [
+            "gross == net + tax",
+            "length(lines) == length(ordered)",
+            "is_exact => FORALL line IN lines SATISFIES line.status == complete",
+            "FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku == pair.second.sku AND pair.second.qty <= pair.first.qty",
+        ],
+    },
+)  # fmt: skip

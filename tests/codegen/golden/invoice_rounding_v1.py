@@ -4,15 +4,27 @@
 """Round the lines of an invoice so that they add up to the rounded total."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.decimal import (
     allocate as decimal_allocate,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_1: Final = Decimal("1")
@@ -42,8 +54,9 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
         raise ContractBroken("precondition", 0, {"net_amounts": net_amounts})
 
     # precondition, line 19: FORALL amount IN net_amounts SATISFIES amount >= 0
-    if not all(amount >= D_0 for amount in net_amounts):
-        raise ContractBroken("precondition", 1, {"net_amounts": net_amounts})
+    for amount in net_amounts:
+        if not amount >= D_0:
+            raise ContractBroken("precondition", 1, {"net_amounts": net_amounts})
 
     # precondition, line 20: SUM(net_amounts) > 0
     if not sum(net_amounts, D_0) > D_0:
@@ -82,3 +95,55 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
         "gross_total": gross_total,
         "rounded_off": rounded_off,
     }
+
+
+INPUTS: Final = Inputs({"net_amounts": "array<decimal>", "vat_rate": "decimal"}, {})
+RUN: Final = undecorated(invoice_rounding_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        net_amounts = inputs["net_amounts"]
+        if type(net_amounts) is not list or len(net_amounts) > MAX_ENTRIES:
+            raise NotPlain
+        net_amounts = [read_decimal(item) for item in net_amounts]
+        vat_rate = inputs["vat_rate"]
+        if type(vat_rate) is not Decimal or not is_finite(vat_rate):
+            raise NotPlain
+        vat_rate = vat_rate + D_0
+    except NOT_PLAIN:
+        net_amounts, vat_rate = read_inputs(INPUTS, inputs)
+    return RUN(net_amounts, vat_rate)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/invoice_rounding_v1.vsp",
+    lines={
+        46: 7, 50: 7, 54: 18, 59: 19, 62: 20, 63: 20, 66: 28, 69: 29, 72: 30, 75: 31, 78: 32,
+        81: 22, 82: 22, 85: 23, 86: 23,
+    },
+    clauses={
+        "constraint": [
+            "vat_rate >= 0",
+            "vat_rate <= 1",
+        ],
+        "precondition": [
+            "length(net_amounts) > 0",
+            "FORALL amount IN net_amounts SATISFIES amount >= 0",
+            "SUM(net_amounts) > 0",
+        ],
+        "postcondition": [
+            "SUM(vat_lines) == vat_total",
+            "gross_total == SUM(net_amounts) + vat_total",
+        ],
+    },
+)  # fmt: skip

@@ -4,10 +4,22 @@
 """Read a postal address from whatever a partner's API sent, and write it in one canonical form."""
 
 from datetime import date
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.bytes import hex as bytes_hex, sha256 as bytes_sha256, utf8 as bytes_utf8
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import (
     Json,
@@ -23,6 +35,7 @@ from vesper.kernels.json import (
     text as json_text,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import pad_start as text_pad_start
 
 
@@ -171,3 +184,55 @@ def json_address_v1(payload: Json, country: str = "DE") -> Success:
         "tags": tags,
         "extra": extra,
     }
+
+
+INPUTS: Final = Inputs({"payload": "json", "country": "string"}, {"country": "DE"})
+RUN: Final = undecorated(json_address_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("country" in inputs):
+            raise NotPlain
+        payload = inputs["payload"]
+        payload = read_value("json", payload)
+        country = inputs["country"] if "country" in inputs else "DE"
+        if (
+            type(country) is not str
+            or not (is_ascii(country) or is_text(country))
+            or len(country) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        payload, country = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(payload, country))
+
+
+SOURCE: Final = Source(
+    "nodes/data/json_address_v1.vsp",
+    lines={
+        70: 16, 79: 33, 91: 50, 94: 51, 97: 52, 99: 52, 106: 53, 107: 53, 113: 55, 114: 56, 115: 56,
+        116: 56, 117: 57, 118: 57, 119: 57, 121: 59, 123: 59, 124: 59, 131: 60, 137: 66, 140: 67,
+        146: 69, 147: 69, 152: 70, 156: 35, 159: 36, 163: 36, 168: 37, 174: 37,
+    },
+    clauses={
+        "constraint": [
+            "length(country) == 2",
+        ],
+        "precondition": [
+            "kind(payload) == object OR kind(payload) == array OR kind(payload) == string",
+        ],
+        "postcondition": [
+            "length(print) == 64",
+            "parse_json(canonical) == to_json(address)",
+            "is_same => to_json(address) == payload",
+        ],
+    },
+)  # fmt: skip

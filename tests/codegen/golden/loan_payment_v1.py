@@ -4,17 +4,29 @@
 """Work out the monthly payment of a loan and what it costs in all."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.decimal import (
     div as decimal_div,
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     pow as decimal_pow,
     round as decimal_round,
     unsigned_zero,
 )
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_01: Final = Decimal("0.01")
@@ -76,7 +88,7 @@ def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Su
     )
 
     # step total, line 29
-    total = unsigned_zero(payment * Decimal(months))
+    total = unsigned_zero(payment * months)
 
     # step interest, line 30
     interest = total - principal
@@ -85,7 +97,7 @@ def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Su
     first_interest = decimal_round(unsigned_zero(principal * monthly), 2, "half_up")
 
     # postcondition, line 19: total >= principal - 0.01 * months
-    if not total >= principal - D_0_01 * Decimal(months):
+    if not total >= principal - D_0_01 * months:
         raise ContractBroken(
             "postcondition", 0, {"total": total, "principal": principal, "months": months}
         )
@@ -102,3 +114,57 @@ def loan_payment_v1(principal: Decimal, annual_rate: Decimal, months: int) -> Su
         "interest": interest,
         "first_interest": first_interest,
     }
+
+
+INPUTS: Final = Inputs({"principal": "decimal", "annual_rate": "decimal", "months": "integer"}, {})
+RUN: Final = undecorated(loan_payment_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 3:
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        principal, annual_rate, months = read_inputs(INPUTS, inputs)
+    return RUN(principal, annual_rate, months)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_payment_v1.vsp",
+    lines={
+        51: 6, 55: 6, 59: 7, 63: 7, 67: 8, 71: 8, 74: 25, 77: 27, 78: 27, 83: 28, 85: 28, 86: 28,
+        91: 29, 94: 30, 97: 31, 100: 19, 101: 19, 106: 20, 107: 20,
+    },
+    clauses={
+        "constraint": [
+            "principal > 0",
+            "principal <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+        ],
+        "postcondition": [
+            "total >= principal - 0.01 * months",
+            "interest == total - principal",
+        ],
+    },
+)  # fmt: skip

@@ -5,20 +5,34 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import last as array_last, range as array_range
 from vesper.kernels.date import add_months as date_add_months, text as date_text, year as date_year
 from vesper.kernels.decimal import (
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
 )
-from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
+from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of, outside_of_the_flow
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 from vesper.kernels.value import clamp as value_clamp
 
@@ -59,6 +73,59 @@ class Success(TypedDict):
     last_payment: Decimal
     ends_on: date
     months_saved: int
+
+
+@outside_of_the_flow
+def check_postconditions(
+    *,
+    rows: list[Row],
+    principal: Decimal,
+    interest_paid: Decimal,
+    ends_on: date,
+    months_saved: int,
+    months: int,
+    first_due: date,
+) -> None:
+    # postcondition, line 18: number >= 1
+    for item in rows:
+        if not item["number"] >= 1:
+            raise ContractBroken("postcondition", 0, {"rows": rows})
+
+    # postcondition, line 18: balance >= 0
+    for item in rows:
+        if not item["balance"] >= D_0:
+            raise ContractBroken("postcondition", 1, {"rows": rows})
+
+    # postcondition, line 18: paid == interest + repaid
+    for item in rows:
+        if item["paid"] != item["interest"] + item["repaid"]:
+            raise ContractBroken("postcondition", 2, {"rows": rows})
+
+    # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
+    if sum((row["repaid"] for row in rows), D_0) != principal:
+        raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
+
+    # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
+    if sum((row["interest"] for row in rows), D_0) != interest_paid:
+        raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
+
+    # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
+    #   ends_on
+    if not (
+        optional_require(array_last(rows))["balance"] == D_0
+        and optional_require(array_last(rows))["due"] == ends_on
+    ):
+        raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
+
+    # postcondition, line 52: length(rows) + months_saved == months
+    if checked(len(rows) + months_saved) != months:
+        raise ContractBroken(
+            "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
+        )
+
+    # postcondition, line 53: old(first_due) <= ends_on
+    if not first_due <= ends_on:
+        raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
 
 
 def check_invariants(
@@ -198,44 +265,15 @@ def loan_schedule_v1(
 
         # output months_saved, line 108
         months_saved = checked(months - len(plan["collected"]))
-
-        # postcondition, line 18: number >= 1
-        if not all(item["number"] >= 1 for item in rows):
-            raise ContractBroken("postcondition", 0, {"rows": rows})
-
-        # postcondition, line 18: balance >= 0
-        if not all(item["balance"] >= D_0 for item in rows):
-            raise ContractBroken("postcondition", 1, {"rows": rows})
-
-        # postcondition, line 18: paid == interest + repaid
-        if not all(item["paid"] == item["interest"] + item["repaid"] for item in rows):
-            raise ContractBroken("postcondition", 2, {"rows": rows})
-
-        # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
-        if sum((row["repaid"] for row in rows), D_0) != principal:
-            raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
-
-        # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
-        if sum((row["interest"] for row in rows), D_0) != interest_paid:
-            raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
-
-        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
-        #   ends_on
-        if not (
-            optional_require(array_last(rows))["balance"] == D_0
-            and optional_require(array_last(rows))["due"] == ends_on
-        ):
-            raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
-
-        # postcondition, line 52: length(rows) + months_saved == months
-        if checked(len(rows) + months_saved) != months:
-            raise ContractBroken(
-                "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
-            )
-
-        # postcondition, line 53: old(first_due) <= ends_on
-        if not first_due <= ends_on:
-            raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
+        check_postconditions(
+            rows=rows,
+            principal=principal,
+            interest_paid=interest_paid,
+            ends_on=ends_on,
+            months_saved=months_saved,
+            months=months,
+            first_due=first_due,
+        )
         check_invariants(error_code=None, payment=payment)
 
         return {
@@ -252,3 +290,89 @@ def loan_schedule_v1(
             raise
         check_invariants(error_code=code, payment=None)
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "principal": "decimal",
+        "annual_rate": "decimal",
+        "months": "integer",
+        "first_due": "date",
+        "extra": "decimal",
+    },
+    {"extra": D_0},
+)
+RUN: Final = undecorated(loan_schedule_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("extra" in inputs):
+            raise NotPlain
+        principal = inputs["principal"]
+        if type(principal) is not Decimal or not is_finite(principal):
+            raise NotPlain
+        principal = principal + D_0
+        annual_rate = inputs["annual_rate"]
+        if type(annual_rate) is not Decimal or not is_finite(annual_rate):
+            raise NotPlain
+        annual_rate = annual_rate + D_0
+        months = inputs["months"]
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
+            raise NotPlain
+        first_due = inputs["first_due"]
+        first_due = read_value("date", first_due)
+        extra = inputs["extra"] if "extra" in inputs else D_0
+        if type(extra) is not Decimal or not is_finite(extra):
+            raise NotPlain
+        extra = extra + D_0
+    except NOT_PLAIN:
+        principal, annual_rate, months, first_due, extra = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(principal, annual_rate, months, first_due, extra))
+
+
+SOURCE: Final = Source(
+    "nodes/finance/loan_schedule_v1.vsp",
+    lines={
+        92: 18, 97: 18, 101: 18, 102: 18, 105: 49, 106: 49, 109: 50, 110: 50, 115: 51, 116: 51,
+        118: 51, 121: 52, 122: 52, 128: 53, 138: 55, 153: 8, 157: 8, 161: 9, 165: 9, 169: 23,
+        173: 23, 177: 25, 181: 25, 185: 47, 186: 47, 188: 47, 196: 62, 201: 64, 206: 64, 209: 66,
+        214: 73, 220: 43, 221: 43, 225: 82, 228: 83, 231: 84, 232: 86, 236: 87, 239: 90, 243: 94,
+        249: 99, 267: 108,
+    },
+    clauses={
+        "constraint": [
+            "principal >= 0",
+            "value <= 100000000",
+            "annual_rate >= 0",
+            "annual_rate <= 1",
+            "months >= 1",
+            "months <= 480",
+            "extra >= 0",
+            "extra <= 100000000",
+        ],
+        "precondition": [
+            "round(principal, 2) == principal AND round(extra, 2) == extra",
+        ],
+        "postcondition": [
+            "number >= 1",
+            "balance >= 0",
+            "paid == interest + repaid",
+            "SUM(row.repaid FOR row IN rows) == principal",
+            "SUM(row.interest FOR row IN rows) == interest_paid",
+            "require(last(rows)).balance == 0 AND require(last(rows)).due == ends_on",
+            "length(rows) + months_saved == months",
+            "old(first_due) <= ends_on",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.payment IS NULL",
+        ],
+    },
+)  # fmt: skip

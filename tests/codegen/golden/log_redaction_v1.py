@@ -3,9 +3,19 @@
 # semantic hash 5378b1546fefb1b2a822cb5786cb3e1fa475f63f06130d562ea71beae2f0cc2a
 """Take card numbers, e-mail addresses and tokens out of a log line, and count what was found."""
 
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import (
@@ -15,6 +25,7 @@ from vesper.kernels.regex import (
     replace as regex_replace,
     split as regex_split,
 )
+from vesper.kernels.source import Source
 from vesper.kernels.text import slice as text_slice
 
 
@@ -109,3 +120,48 @@ def log_redaction_v1(line: str, keep_tail: bool = False) -> Success:
         "card_tails": card_tails,
         "fields": fields,
     }
+
+
+INPUTS: Final = Inputs({"line": "string", "keep_tail": "boolean"}, {"keep_tail": False})
+RUN: Final = undecorated(log_redaction_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("keep_tail" in inputs):
+            raise NotPlain
+        line = inputs["line"]
+        if type(line) is not str or not (is_ascii(line) or is_text(line)) or len(line) > MAX_TEXT:
+            raise NotPlain
+        keep_tail = inputs["keep_tail"] if "keep_tail" in inputs else False
+        if type(keep_tail) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        line, keep_tail = read_inputs(INPUTS, inputs)
+    return RUN(line, keep_tail)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/log_redaction_v1.vsp",
+    lines={
+        48: 6, 51: 27, 54: 28, 59: 29, 64: 30, 69: 32, 72: 33, 75: 34, 79: 35, 98: 45, 102: 20,
+        108: 21, 113: 22,
+    },
+    clauses={
+        "constraint": [
+            "length(line) <= 4000",
+        ],
+        "postcondition": [
+            "is_clean => redacted == line",
+            "is_clean == (FORALL what, count IN found SATISFIES count == 0)",
+            "NOT matches(redacted, '[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*\\.[A-Za-z]{2,24}')",
+        ],
+    },
+)  # fmt: skip

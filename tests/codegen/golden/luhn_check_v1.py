@@ -3,12 +3,23 @@
 # semantic hash 8c5463c26c7a688a8914d1d4ec4030bd7089f1804babcb0257376142ac355dd4
 """Check the last digit of a card number by the Luhn rule and name the brand."""
 
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked, checked_sum, mod as integer_mod, parse as integer_parse
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
     concat as text_concat,
@@ -72,3 +83,43 @@ def luhn_check_v1(number: str) -> Success:
         brand = "other"
 
     return {"is_valid": is_valid, "brand": brand, "masked": masked}
+
+
+INPUTS: Final = Inputs({"number": "string"}, {})
+RUN: Final = undecorated(luhn_check_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        (number,) = read_inputs(INPUTS, inputs)
+    return RUN(number)
+
+
+SOURCE: Final = Source(
+    "nodes/checks/luhn_check_v1.vsp",
+    lines={
+        46: 6, 49: 17, 56: 20, 57: 20, 58: 20, 62: 21, 68: 22, 69: 22, 70: 22, 78: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(number) <= 40",
+        ],
+    },
+)  # fmt: skip

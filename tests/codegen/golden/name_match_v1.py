@@ -4,15 +4,31 @@
 """Say how well two names agree, whatever their case, order, spacing and punctuation."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals, round as decimal_round, text as decimal_text
+from vesper.kernels.decimal import (
+    exact_decimals,
+    exact_entry,
+    round as decimal_round,
+    text as decimal_text,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked_sum, divide as integer_divide
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import replace as regex_replace
 from vesper.kernels.set import intersection as set_intersection, union as set_union
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
     code_points as text_code_points,
@@ -170,3 +186,56 @@ def name_match_v1(left: str, right: str) -> Success:
         "label": label,
         "after": after,
     }
+
+
+INPUTS: Final = Inputs({"left": "string", "right": "string"}, {})
+RUN: Final = undecorated(name_match_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        left = inputs["left"]
+        if type(left) is not str or not (is_ascii(left) or is_text(left)) or len(left) > MAX_TEXT:
+            raise NotPlain
+        right = inputs["right"]
+        if (
+            type(right) is not str
+            or not (is_ascii(right) or is_text(right))
+            or len(right) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        left, right = read_inputs(INPUTS, inputs)
+    return RUN(left, right)
+
+
+SOURCE: Final = Source(
+    "nodes/text/name_match_v1.vsp",
+    lines={
+        76: 6, 80: 7, 84: 24, 87: 34, 90: 35, 93: 36, 96: 37, 108: 41, 111: 42, 114: 43, 117: 44,
+        120: 45, 123: 46, 126: 47, 134: 48, 155: 63, 161: 66, 162: 66, 170: 26, 174: 27, 178: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(left) <= 200",
+            "length(right) <= 200",
+        ],
+        "precondition": [
+            "trim(left) != '' AND trim(right) != ''",
+        ],
+        "postcondition": [
+            "score >= 0 AND score <= 1",
+            "verdict == same OR verdict == same_words => score == 1",
+            "length(label) >= 24",
+        ],
+    },
+)  # fmt: skip

@@ -4,13 +4,23 @@
 """Score a stream of pseudo-random numbers with a polynomial, the numeric workload of the
 benchmarks."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import range as array_range
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.float import divide as float_divide
 from vesper.kernels.integer import checked, to_float as integer_to_float
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 
 class Run(TypedDict):
@@ -81,3 +91,50 @@ def numeric_loop_v1(seed: int = 42, n: int = 10000) -> Success:
         raise ContractBroken("postcondition", 0, {"hits": hits, "n": n})
 
     return {"score": score, "hits": hits, "state": state}
+
+
+INPUTS: Final = Inputs({"seed": "integer", "n": "integer"}, {"seed": 42, "n": 10000})
+RUN: Final = undecorated(numeric_loop_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 0 + ("seed" in inputs) + ("n" in inputs):
+            raise NotPlain
+        seed = inputs["seed"] if "seed" in inputs else 42
+        if type(seed) is not int or seed < MIN_INTEGER or seed > MAX_INTEGER:
+            raise NotPlain
+        n = inputs["n"] if "n" in inputs else 10000
+        if type(n) is not int or n < MIN_INTEGER or n > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        seed, n = read_inputs(INPUTS, inputs)
+    return RUN(seed, n)
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/numeric_loop_v1.vsp",
+    lines={
+        45: 6, 49: 6, 53: 7, 57: 17, 60: 24, 66: 33, 76: 39, 91: 19,
+    },
+    clauses={
+        "constraint": [
+            "seed >= 0",
+            "seed <= 2147483647",
+            "n <= 10000",
+        ],
+        "precondition": [
+            "n >= 0",
+        ],
+        "postcondition": [
+            "hits >= 0 AND hits <= n",
+        ],
+    },
+)  # fmt: skip

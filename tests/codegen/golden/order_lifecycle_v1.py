@@ -4,13 +4,15 @@
 """Move an order on - ship, deliver, cancel, return - where its state and its age allow it."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 
@@ -211,3 +213,45 @@ def order_lifecycle_v1(
     check_invariants(error_code=None, after=after)
 
     return {"before": now_in, "after": after, "refund_due": refund_due, "event_id": publish}
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "action": "enum[ship, deliver, cancel, send_back]",
+        "actor": "enum[customer, warehouse, support]",
+        "days_since_delivery": "integer",
+        "tracking": "optional<string>",
+    },
+    {"days_since_delivery": 0},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, action, actor, days_since_delivery, tracking = read_inputs(INPUTS, inputs)
+    return order_lifecycle_v1(order_id, action, actor, days_since_delivery, tracking, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/order_lifecycle_v1.vsp",
+    lines={
+        37: 45, 54: 11, 58: 11, 62: 14, 65: 48, 82: 62, 87: 65, 91: 65, 94: 66, 104: 76, 115: 81,
+        126: 91, 139: 90, 151: 101, 162: 101, 165: 102, 177: 106, 183: 106, 188: 108, 193: 114,
+        195: 111, 208: 42, 212: 43,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "days_since_delivery >= 0",
+        ],
+        "postcondition": [
+            "before != after",
+            "refund_due == (after IN [cancelled, returned])",
+        ],
+        "invariant": [
+            "error.error_code IS NULL OR output.after IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -4,12 +4,26 @@
 """Price an order with tax, volume discount and shipping."""
 
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.integer import checked_sum
-from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_05: Final = Decimal("0.05")
@@ -49,34 +63,33 @@ def order_pricing_v1(items: list[Line]) -> Success:
     """Price an order with tax, volume discount and shipping."""
 
     # constraint, line 11: qty > 0
-    if not all(item["qty"] > 0 for item in items):
-        raise ContractBroken("constraint", 0, {"items": items})
+    for item in items:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 0, {"items": items})
 
     # constraint, line 11: unit_price >= 0
-    if not all(item["unit_price"] >= D_0 for item in items):
-        raise ContractBroken("constraint", 1, {"items": items})
+    for item in items:
+        if not item["unit_price"] >= D_0:
+            raise ContractBroken("constraint", 1, {"items": items})
 
     # precondition, line 29: FORALL line IN items SATISFIES line.category IN tax_rate
-    if not all(line["category"] in TAX_RATE for line in items):
-        raise ContractBroken("precondition", 0, {"items": items})
+    for line in items:
+        if line["category"] not in TAX_RATE:
+            raise ContractBroken("precondition", 0, {"items": items})
 
     # step pieces, line 37
     pieces = checked_sum(line["qty"] for line in items)
 
     # step subtotal, line 38
-    subtotal = sum((Decimal(line["qty"]) * line["unit_price"] for line in items), D_0)
+    subtotal = sum((line["qty"] * line["unit_price"] for line in items), D_0)
 
     # step tax, line 39
     tax = sum(
-        (
-            Decimal(line["qty"]) * line["unit_price"] * map_at(TAX_RATE, line["category"])
-            for line in items
-        ),
-        D_0,
+        (line["qty"] * line["unit_price"] * TAX_RATE[line["category"]] for line in items), D_0
     )
 
     # step shipping_base, line 40
-    shipping_base = D_5_00 + D_0_25 * Decimal(pieces)
+    shipping_base = D_5_00 + D_0_25 * pieces
 
     # step discount, line 42
     if pieces >= 100:
@@ -117,3 +130,76 @@ def order_pricing_v1(items: list[Line]) -> Success:
         "shipping": shipping,
         "total": total,
     }
+
+
+INPUTS: Final = Inputs(
+    {"items": "array<{qty: integer, unit_price: decimal, category: string}>"}, {}
+)
+RUN: Final = undecorated(order_pricing_v1)
+
+
+def read_line(given: Any) -> Line:
+    """A Line whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    qty = given["qty"]
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
+        raise NotPlain
+    unit_price = given["unit_price"]
+    if type(unit_price) is not Decimal or not is_finite(unit_price):
+        raise NotPlain
+    category = given["category"]
+    if (
+        type(category) is not str
+        or not (is_ascii(category) or is_text(category))
+        or len(category) > MAX_TEXT
+    ):
+        raise NotPlain
+    return {"qty": qty, "unit_price": unit_price + D_0, "category": category}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1:
+            raise NotPlain
+        items = inputs["items"]
+        if type(items) is not list or len(items) > MAX_ENTRIES:
+            raise NotPlain
+        items = [read_line(item) for item in items]
+    except NOT_PLAIN:
+        (items,) = read_inputs(INPUTS, inputs)
+    return RUN(items)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/order_pricing_v1.vsp",
+    lines={
+        68: 11, 73: 11, 78: 29, 81: 37, 84: 38, 87: 39, 88: 39, 92: 40, 96: 45, 98: 46, 103: 51,
+        106: 52, 109: 31, 110: 31, 124: 32,
+    },
+    clauses={
+        "constraint": [
+            "qty > 0",
+            "unit_price >= 0",
+        ],
+        "precondition": [
+            "FORALL line IN items SATISFIES line.category IN tax_rate",
+        ],
+        "postcondition": [
+            "total == subtotal - discount + tax + shipping",
+            "total >= 0",
+        ],
+    },
+)  # fmt: skip

@@ -4,13 +4,30 @@
 """Group and compare, with keys that are integers, booleans and members."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at, smallest
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_member,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at, entries_of, map_of
+from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 
@@ -55,10 +72,9 @@ def orders_by_city_v1(
 
     # precondition, line 40: FORALL order IN orders SATISFIES order.discount IS NOT NULL =>
     #   order.discount <= order.total
-    if not all(
-        order["discount"] is None or order["discount"] <= order["total"] for order in orders
-    ):
-        raise ContractBroken("precondition", 1, {"orders": orders})
+    for order in orders:
+        if not (order["discount"] is None or order["discount"] <= order["total"]):
+            raise ContractBroken("precondition", 1, {"orders": orders})
 
     # step cities, line 48
     cities = frozenset(order["city"] for order in orders)
@@ -78,9 +94,7 @@ def orders_by_city_v1(
 
     # step some_over, line 52
     some_over = any(
-        order["total"] > map_at(limits, order["state"])
-        for order in orders
-        if order["state"] in limits
+        order["total"] > limits[order["state"]] for order in orders if order["state"] in limits
     )
 
     # step lowest, line 53
@@ -109,7 +123,7 @@ def orders_by_city_v1(
     picked = [id for id in sorted(wanted) if id not in [1, 2, 3]]
 
     # step labels, line 58
-    labels = [map_at(flags, flag) for flag in flags]
+    labels = [flags[flag] for flag in flags]
 
     # step limit_sum, line 59
     limit_sum = sum((limit for state, limit in entries_of(limits) if state != "paid"), D_0)
@@ -140,3 +154,95 @@ def orders_by_city_v1(
         "limit_sum": limit_sum,
         "swapped": swapped,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "orders": "array<{id: integer, city: string, total: decimal, state: enum[open, paid, sent], discount: optional<decimal>}>",
+        "wanted": "set<integer>",
+        "limits": "map<enum[open, paid, sent], decimal>",
+        "flags": "map<boolean, string>",
+        "offset": "integer",
+    },
+    {"offset": 0},
+)
+RUN: Final = undecorated(orders_by_city_v1)
+
+
+def read_order(given: Any) -> Order:
+    """A Order whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 4 + ("discount" in given):
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not int or id < MIN_INTEGER or id > MAX_INTEGER:
+        raise NotPlain
+    city = given["city"]
+    if type(city) is not str or not (is_ascii(city) or is_text(city)) or len(city) > MAX_TEXT:
+        raise NotPlain
+    total = given["total"]
+    if type(total) is not Decimal or not is_finite(total):
+        raise NotPlain
+    state = read_member(given["state"], ("open", "paid", "sent"))
+    discount = given["discount"] if "discount" in given else None
+    if discount is not None and (type(discount) is not Decimal or not is_finite(discount)):
+        raise NotPlain
+    return {
+        "id": id,
+        "city": city,
+        "total": total + D_0,
+        "state": state,
+        "discount": None if discount is None else discount + D_0,
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("offset" in inputs):
+            raise NotPlain
+        orders = inputs["orders"]
+        if type(orders) is not list or len(orders) > MAX_ENTRIES:
+            raise NotPlain
+        orders = [read_order(item) for item in orders]
+        wanted = inputs["wanted"]
+        wanted = read_value("set<integer>", wanted)
+        limits = inputs["limits"]
+        limits = read_value("map<enum[open, paid, sent], decimal>", limits)
+        flags = inputs["flags"]
+        flags = read_value("map<boolean, string>", flags)
+        offset = inputs["offset"] if "offset" in inputs else 0
+        if type(offset) is not int or offset < MIN_INTEGER or offset > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        orders, wanted, limits, flags, offset = read_inputs(INPUTS, inputs)
+    return RUN(orders, wanted, limits, flags, offset)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/orders_by_city_v1.vsp",
+    lines={
+        71: 39, 77: 40, 86: 50, 87: 50, 97: 52, 104: 53, 105: 53, 111: 54, 115: 55, 126: 58,
+        129: 59, 132: 60, 136: 42, 140: 43,
+    },
+    clauses={
+        "precondition": [
+            "COUNT(orders) <= 50",
+            "FORALL order IN orders SATISFIES order.discount IS NOT NULL => order.discount <= order.total",
+        ],
+        "postcondition": [
+            "COUNT(totals) == COUNT(orders)",
+            "all_known OR COUNT(cities) > 0",
+        ],
+    },
+)  # fmt: skip

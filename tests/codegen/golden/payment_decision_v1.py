@@ -4,10 +4,24 @@
 """Decide whether a card payment goes through, what it costs and why."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_019: Final = Decimal("0.019")
@@ -92,3 +106,82 @@ def payment_decision_v1(
         raise ContractBroken("postcondition", 1, {"decision": decision, "new_balance": new_balance})
 
     return {"decision": decision, "fee": fee, "risk": risk, "new_balance": new_balance}
+
+
+INPUTS: Final = Inputs(
+    {
+        "amount": "decimal",
+        "balance": "decimal",
+        "currency": "enum[USD, EUR, GBP]",
+        "country": "string",
+        "user_age_days": "integer",
+        "flagged": "boolean",
+    },
+    {"flagged": False},
+)
+RUN: Final = undecorated(payment_decision_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 5 + ("flagged" in inputs):
+            raise NotPlain
+        amount = inputs["amount"]
+        if type(amount) is not Decimal or not is_finite(amount):
+            raise NotPlain
+        amount = amount + D_0
+        balance = inputs["balance"]
+        if type(balance) is not Decimal or not is_finite(balance):
+            raise NotPlain
+        balance = balance + D_0
+        currency = inputs["currency"]
+        if type(currency) is not str or currency not in {"USD", "EUR", "GBP"}:
+            raise NotPlain
+        country = inputs["country"]
+        if (
+            type(country) is not str
+            or not (is_ascii(country) or is_text(country))
+            or len(country) > MAX_TEXT
+        ):
+            raise NotPlain
+        user_age_days = inputs["user_age_days"]
+        if (
+            type(user_age_days) is not int
+            or user_age_days < MIN_INTEGER
+            or user_age_days > MAX_INTEGER
+        ):
+            raise NotPlain
+        flagged = inputs["flagged"] if "flagged" in inputs else False
+        if type(flagged) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        amount, balance, currency, country, user_age_days, flagged = read_inputs(INPUTS, inputs)
+    return RUN(amount, balance, currency, country, user_age_days, flagged)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/payment_decision_v1.vsp",
+    lines={
+        61: 9, 65: 10, 69: 25, 73: 34, 75: 35, 77: 36, 81: 41, 85: 45, 89: 49, 102: 27, 106: 28,
+    },
+    clauses={
+        "constraint": [
+            "length(country) == 2",
+            "user_age_days >= 0",
+        ],
+        "precondition": [
+            "amount > 0",
+        ],
+        "postcondition": [
+            "fee >= 0",
+            "decision == 'decline' OR new_balance >= 0",
+        ],
+    },
+)  # fmt: skip

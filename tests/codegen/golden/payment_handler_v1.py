@@ -5,16 +5,18 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import (
     scale as decimal_scale,
     text as decimal_text,
     to_integer as decimal_to_integer,
 )
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join, trim as text_trim
 
 D_0: Final = Decimal("0")
@@ -279,3 +281,45 @@ def payment_handler_v1(
         "is_repeat": is_repeat,
         "at": at,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "order_id": "string",
+        "user_id": "string",
+        "amount": "decimal",
+        "idempotency_key": "optional<string>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    order_id, user_id, amount, idempotency_key = read_inputs(INPUTS, inputs)
+    return payment_handler_v1(order_id, user_id, amount, idempotency_key, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/payments/payment_handler_v1.vsp",
+    lines={
+        49: 47, 67: 18, 71: 18, 75: 19, 79: 20, 83: 20, 87: 45, 91: 53, 98: 55, 114: 64, 116: 64,
+        138: 75, 148: 83, 150: 83, 154: 85, 162: 91, 164: 91, 167: 94, 176: 104, 183: 105, 191: 107,
+        198: 108, 206: 110, 228: 124, 230: 124, 233: 127, 238: 134, 241: 132, 246: 135, 256: 137,
+    },
+    clauses={
+        "constraint": [
+            "length(order_id) > 0",
+            "length(order_id) <= 64",
+            "length(user_id) > 0",
+            "amount > 0",
+            "amount <= 50000",
+        ],
+        "precondition": [
+            "scale(amount) <= 2",
+        ],
+        "postcondition": [
+            "amount_charged == amount",
+        ],
+    },
+)  # fmt: skip

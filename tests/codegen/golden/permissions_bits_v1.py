@@ -4,10 +4,20 @@
 """Work out the permission bits of a new file from a mode, a mask and a role, the way chmod shows
 them."""
 
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at, range as array_range
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import (
     abs as integer_abs,
     bit_count as integer_bit_count,
@@ -25,9 +35,10 @@ from vesper.kernels.integer import (
     sign as integer_sign,
     text as integer_text,
 )
-from vesper.kernels.map import at as map_at, entries_of
+from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import is_subset as set_is_subset, members_in_order
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 
@@ -102,7 +113,7 @@ def permissions_bits_v1(
     # step granted, line 42
     granted = integer_shift_left(
         checked_sum(
-            map_at(BIT_OF, right) for right in members_in_order(("read", "write", "execute"), grant)
+            BIT_OF[right] for right in members_in_order(("read", "write", "execute"), grant)
         ),
         shift,
     )
@@ -194,3 +205,76 @@ def permissions_bits_v1(
         "inverse": inverse,
         "weight": weight,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "mode": "integer",
+        "umask": "integer",
+        "role": "enum[owner, group, others]",
+        "grant": "set<enum[read, write, execute]>",
+        "toggle": "integer",
+    },
+    {"umask": 18, "toggle": 0},
+)
+RUN: Final = undecorated(permissions_bits_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 3 + ("umask" in inputs) + ("toggle" in inputs):
+            raise NotPlain
+        mode = inputs["mode"]
+        if type(mode) is not int or mode < MIN_INTEGER or mode > MAX_INTEGER:
+            raise NotPlain
+        umask = inputs["umask"] if "umask" in inputs else 18
+        if type(umask) is not int or umask < MIN_INTEGER or umask > MAX_INTEGER:
+            raise NotPlain
+        role = inputs["role"]
+        if type(role) is not str or role not in {"owner", "group", "others"}:
+            raise NotPlain
+        grant = inputs["grant"]
+        grant = read_value("set<enum[read, write, execute]>", grant)
+        toggle = inputs["toggle"] if "toggle" in inputs else 0
+        if type(toggle) is not int or toggle < MIN_INTEGER or toggle > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        mode, umask, role, grant, toggle = read_inputs(INPUTS, inputs)
+    return RUN(mode=mode, umask=umask, role=role, grant=grant, toggle=toggle)
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/permissions_bits_v1.vsp",
+    lines={
+        79: 6, 83: 6, 87: 7, 91: 7, 95: 10, 99: 10, 103: 30, 114: 42, 115: 42, 116: 42, 129: 46,
+        136: 48, 139: 49, 142: 51, 145: 56, 148: 57, 150: 57, 151: 57, 168: 62, 171: 63, 174: 64,
+        178: 32, 182: 33, 186: 34, 190: 35, 194: 36,
+    },
+    clauses={
+        "constraint": [
+            "mode >= 0",
+            "mode <= 4095",
+            "umask >= 0",
+            "umask <= 511",
+            "toggle >= 0",
+            "toggle <= 511",
+        ],
+        "precondition": [
+            "bit_and(toggle, umask) == 0",
+        ],
+        "postcondition": [
+            "created >= 0 AND created <= 4095",
+            "length(octal) == 4 AND length(symbolic) == 9",
+            "is_subset(grant, may) OR toggle != 0",
+            "unpacked == created",
+            "bits_set <= 12",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 it."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.decimal import (
@@ -15,6 +15,7 @@ from vesper.kernels.decimal import (
     div as decimal_div,
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     floor as decimal_floor,
     normalize as decimal_normalize,
     pow as decimal_pow,
@@ -27,8 +28,21 @@ from vesper.kernels.decimal import (
     trunc as decimal_trunc,
     unsigned_zero,
 )
-from vesper.kernels.map import at as map_at, map_of
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_decimal,
+    read_inputs,
+    undecorated,
+)
+from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.value import clamp as value_clamp, max as value_max
 
@@ -145,7 +159,7 @@ def price_ladder_v1(
     gross = decimal_round(unsigned_zero(exact * (D_1 + tax)), places, "up")
 
     # step charm, line 48
-    charm = Decimal(decimal_ceil(gross)) + D_1 - D_0_01
+    charm = decimal_ceil(gross) + D_1 - D_0_01
 
     # step in_future, line 49
     in_future = decimal_round(
@@ -207,14 +221,11 @@ def price_ladder_v1(
 
     # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=
     #   by_mode['ceiling']
-    if not (
-        map_at(by_mode, "down") <= map_at(by_mode, "up")
-        and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")
-    ):
+    if not (by_mode["down"] <= by_mode["up"] and by_mode["floor"] <= by_mode["ceiling"]):
         raise ContractBroken("postcondition", 1, {"by_mode": by_mode})
 
     # postcondition, line 37: by_mode['up'] - by_mode['down'] <= pow(0.1, places)
-    if not map_at(by_mode, "up") - map_at(by_mode, "down") <= decimal_pow(D_0_1, places):
+    if not by_mode["up"] - by_mode["down"] <= decimal_pow(D_0_1, places):
         raise ContractBroken("postcondition", 2, {"by_mode": by_mode, "places": places})
 
     # postcondition, line 38: gross >= net AND charm > 0
@@ -241,3 +252,107 @@ def price_ladder_v1(
         "digits": digits,
         "share": share,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "cost": "decimal",
+        "margin": "decimal",
+        "tax": "decimal",
+        "growth": "decimal",
+        "years": "integer",
+        "places": "integer",
+        "limits": "array<decimal>",
+    },
+    {"margin": D_0_35, "tax": D_0_19, "growth": D_0_02, "years": 1, "places": 2},
+)
+RUN: Final = undecorated(price_ladder_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            2
+            + ("margin" in inputs)
+            + ("tax" in inputs)
+            + ("growth" in inputs)
+            + ("years" in inputs)
+            + ("places" in inputs)
+        ):
+            raise NotPlain
+        cost = inputs["cost"]
+        if type(cost) is not Decimal or not is_finite(cost):
+            raise NotPlain
+        cost = cost + D_0
+        margin = inputs["margin"] if "margin" in inputs else D_0_35
+        if type(margin) is not Decimal or not is_finite(margin):
+            raise NotPlain
+        margin = margin + D_0
+        tax = inputs["tax"] if "tax" in inputs else D_0_19
+        if type(tax) is not Decimal or not is_finite(tax):
+            raise NotPlain
+        tax = tax + D_0
+        growth = inputs["growth"] if "growth" in inputs else D_0_02
+        if type(growth) is not Decimal or not is_finite(growth):
+            raise NotPlain
+        growth = growth + D_0
+        years = inputs["years"] if "years" in inputs else 1
+        if type(years) is not int or years < MIN_INTEGER or years > MAX_INTEGER:
+            raise NotPlain
+        places = inputs["places"] if "places" in inputs else 2
+        if type(places) is not int or places < MIN_INTEGER or places > MAX_INTEGER:
+            raise NotPlain
+        limits = inputs["limits"]
+        if type(limits) is not list or len(limits) > MAX_ENTRIES:
+            raise NotPlain
+        limits = [read_decimal(item) for item in limits]
+    except NOT_PLAIN:
+        cost, margin, tax, growth, years, places, limits = read_inputs(INPUTS, inputs)
+    return RUN(
+        cost=cost, margin=margin, tax=tax, growth=growth, years=years, places=places, limits=limits
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/numbers/price_ladder_v1.vsp",
+    lines={
+        102: 6, 106: 6, 110: 7, 114: 7, 118: 8, 122: 8, 126: 9, 130: 9, 134: 10, 138: 10, 142: 11,
+        146: 11, 149: 33, 150: 33, 153: 44, 156: 45, 159: 46, 162: 48, 165: 49, 166: 49, 170: 50,
+        173: 52, 176: 53, 182: 56, 183: 56, 184: 57, 185: 57, 186: 58, 187: 58, 188: 59, 192: 70,
+        194: 70, 195: 70, 196: 70, 197: 70, 202: 71, 205: 73, 208: 74, 219: 35, 220: 35, 224: 36,
+        225: 36, 228: 37, 229: 37, 233: 38, 236: 39, 237: 39,
+    },
+    clauses={
+        "constraint": [
+            "cost > 0",
+            "cost <= 1000000",
+            "margin >= 0",
+            "margin <= 0.95",
+            "tax >= 0",
+            "tax <= 1",
+            "growth >= -0.5",
+            "growth <= 0.5",
+            "years >= -10",
+            "years <= 10",
+            "places >= 0",
+            "places <= 4",
+        ],
+        "precondition": [
+            "length(limits) == 2 AND limits[0] <= limits[1]",
+        ],
+        "postcondition": [
+            "SUM(part FOR part IN instalments) == gross",
+            "by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <= by_mode['ceiling']",
+            "by_mode['up'] - by_mode['down'] <= pow(0.1, places)",
+            "gross >= net AND charm > 0",
+            "capped >= limits[0] AND capped <= limits[1]",
+        ],
+    },
+)  # fmt: skip

@@ -5,22 +5,35 @@
 pieces."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.decimal import (
     divide as decimal_divide,
     exact_decimals,
+    exact_entry,
     normalize as decimal_normalize,
     parse as decimal_parse,
     round as decimal_round,
     text as decimal_text,
     unsigned_zero,
 )
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, code_of, one_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.regex import groups as regex_groups
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -208,3 +221,66 @@ def quantity_text_v1(
             raise
         check_invariants(error_code=code, amount=None)
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"written": "string", "density": "optional<decimal>", "wanted": "enum[any, mass, volume]"},
+    {"wanted": "any"},
+)
+RUN: Final = undecorated(quantity_text_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("density" in inputs) + ("wanted" in inputs):
+            raise NotPlain
+        written = inputs["written"]
+        if (
+            type(written) is not str
+            or not (is_ascii(written) or is_text(written))
+            or len(written) > MAX_TEXT
+        ):
+            raise NotPlain
+        density = inputs["density"] if "density" in inputs else None
+        if density is not None and (type(density) is not Decimal or not is_finite(density)):
+            raise NotPlain
+        density = None if density is None else density + D_0
+        wanted: Any = inputs["wanted"] if "wanted" in inputs else "any"
+        if type(wanted) is not str or wanted not in {"any", "mass", "volume"}:
+            raise NotPlain
+    except NOT_PLAIN:
+        written, density, wanted = read_inputs(INPUTS, inputs)
+    return RUN(written, density, wanted)
+
+
+SOURCE: Final = Source(
+    "nodes/text/quantity_text_v1.vsp",
+    lines={
+        74: 27, 88: 6, 92: 6, 96: 22, 100: 32, 108: 36, 111: 36, 115: 40, 116: 40, 117: 40, 118: 40,
+        123: 40, 124: 40, 131: 43, 134: 43, 137: 47, 156: 62, 159: 62, 171: 73, 172: 74, 190: 95,
+        193: 99, 195: 100, 198: 100, 201: 103, 202: 103, 210: 24, 214: 25,
+    },
+    clauses={
+        "constraint": [
+            "length(written) >= 1",
+            "length(written) <= 100",
+        ],
+        "precondition": [
+            "density IS NULL OR (density > 0 AND density <= 25)",
+        ],
+        "postcondition": [
+            "amount >= 0",
+            "wanted == volume => unit != g",
+        ],
+        "invariant": [
+            "error.error_code IS NULL => output.amount IS NOT NULL",
+        ],
+    },
+)  # fmt: skip

@@ -5,15 +5,30 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_member,
+    read_text,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of, get as map_get, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import difference as set_difference, is_subset as set_is_subset
+from vesper.kernels.source import Source
 from vesper.kernels.text import join as text_join
 
 D_0: Final = Decimal("0")
@@ -153,3 +168,117 @@ def record_changes_v1(
         "moved_to": moved_to,
         "summary": summary,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "before": "{name: string, address: {street: string, city: string}, billing: optional<{street: string, city: string}>, phones: array<string>, tags: set<string>, limits: map<string, decimal>, note: optional<string>, birthday: optional<date>, is_company: boolean, level: enum[basic, plus, pro], extra: json}",
+        "after": "{name: string, address: {street: string, city: string}, billing: optional<{street: string, city: string}>, phones: array<string>, tags: set<string>, limits: map<string, decimal>, note: optional<string>, birthday: optional<date>, is_company: boolean, level: enum[basic, plus, pro], extra: json}",
+        "quiet": "set<string>",
+    },
+    {"quiet": frozenset({"note", "tags"})},
+)
+RUN: Final = undecorated(record_changes_v1)
+
+
+def read_address(given: Any) -> Address:
+    """A Address whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    street = given["street"]
+    if (
+        type(street) is not str
+        or not (is_ascii(street) or is_text(street))
+        or len(street) > MAX_TEXT
+    ):
+        raise NotPlain
+    city = given["city"]
+    if type(city) is not str or not (is_ascii(city) or is_text(city)) or len(city) > MAX_TEXT:
+        raise NotPlain
+    return {"street": street, "city": city}
+
+
+def read_customer(given: Any) -> Customer:
+    """A Customer whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 8 + ("billing" in given) + ("note" in given) + ("birthday" in given):
+        raise NotPlain
+    name_ = given["name"]
+    if type(name_) is not str or not (is_ascii(name_) or is_text(name_)) or len(name_) > MAX_TEXT:
+        raise NotPlain
+    address = given["address"]
+    billing = given["billing"] if "billing" in given else None
+    phones = given["phones"]
+    if type(phones) is not list or len(phones) > MAX_ENTRIES:
+        raise NotPlain
+    tags = given["tags"]
+    limits = given["limits"]
+    note = given["note"] if "note" in given else None
+    if note is not None:
+        if type(note) is not str or not (is_ascii(note) or is_text(note)) or len(note) > MAX_TEXT:
+            raise NotPlain
+    birthday = given["birthday"] if "birthday" in given else None
+    is_company = given["is_company"]
+    if type(is_company) is not bool:
+        raise NotPlain
+    level = read_member(given["level"], ("basic", "plus", "pro"))
+    extra = given["extra"]
+    return {
+        "name": name_,
+        "address": read_address(address),
+        "billing": None if billing is None else read_address(billing),
+        "phones": [read_text(item) for item in phones],
+        "tags": read_value("set<string>", tags),
+        "limits": read_value("map<string, decimal>", limits),
+        "note": note,
+        "birthday": None if birthday is None else read_value("date", birthday),
+        "is_company": is_company,
+        "level": level,
+        "extra": read_value("json", extra),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("quiet" in inputs):
+            raise NotPlain
+        before = inputs["before"]
+        before = read_customer(before)
+        after = inputs["after"]
+        after = read_customer(after)
+        quiet = inputs["quiet"] if "quiet" in inputs else frozenset({"note", "tags"})
+        quiet = read_value("set<string>", quiet)
+    except NOT_PLAIN:
+        before, after, quiet = read_inputs(INPUTS, inputs)
+    return RUN(before, after, quiet)
+
+
+SOURCE: Final = Source(
+    "nodes/data/record_changes_v1.vsp",
+    lines={
+        99: 59, 102: 59, 131: 72, 150: 39, 154: 40, 160: 41,
+    },
+    clauses={
+        "postcondition": [
+            "is_same == (length(changed) == 0)",
+            "needs_look => before != after",
+            "is_subset(dropped_tags, input.before.tags)",
+        ],
+    },
+)  # fmt: skip

@@ -5,17 +5,28 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import (
     round as decimal_round,
     text as decimal_text,
     to_integer as decimal_to_integer,
 )
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
+    one_of,
+    outside_of_the_flow,
+)
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -51,6 +62,7 @@ class Success(TypedDict):
 SMALLEST: Final[Decimal] = D_0_01
 
 
+@outside_of_the_flow
 def check_postconditions(*, refunded: Decimal, left: Decimal, amount: Decimal | None) -> None:
     # postcondition, line 52: refunded > 0 AND left >= 0
     if not (refunded > D_0 and left >= D_0):
@@ -298,3 +310,51 @@ def refund_v1(
             raise
         check_invariants(refunded=None, error_code=code)
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {
+        "transaction_id": "string",
+        "amount": "optional<decimal>",
+        "reason": "enum[requested, duplicate, fraudulent]",
+        "request_id": "string",
+    },
+    {"reason": "requested"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    transaction_id, amount, reason, request_id = read_inputs(INPUTS, inputs)
+    return refund_v1(
+        transaction_id=transaction_id, amount=amount, reason=reason, request_id=request_id, now=now
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/payments/refund_v1.vsp",
+    lines={
+        69: 52, 73: 53, 86: 55, 102: 22, 106: 22, 110: 25, 114: 25, 118: 50, 121: 62, 135: 68,
+        157: 79, 160: 79, 163: 83, 180: 94, 185: 94, 190: 96, 196: 96, 201: 98, 212: 105, 215: 105,
+        219: 107, 226: 111, 227: 111, 231: 114, 233: 114, 234: 114, 250: 121, 253: 121, 257: 123,
+        284: 132, 302: 143,
+    },
+    clauses={
+        "constraint": [
+            "length(transaction_id) > 0",
+            "length(transaction_id) <= 64",
+            "length(request_id) > 0",
+            "length(request_id) <= 64",
+        ],
+        "precondition": [
+            "amount IS NULL OR amount > 0",
+        ],
+        "postcondition": [
+            "refunded > 0 AND left >= 0",
+            "old(amount) IS NULL OR refunded == old(amount)",
+        ],
+        "invariant": [
+            "output.refunded IS NULL OR error.error_code IS NULL",
+        ],
+    },
+)  # fmt: skip

@@ -6,7 +6,7 @@ back."""
 
 from datetime import date
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import range as array_range
 from vesper.kernels.date import (
@@ -27,11 +27,24 @@ from vesper.kernels.date import (
 from vesper.kernels.decimal import (
     div as decimal_div,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     unsigned_zero,
 )
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -136,9 +149,9 @@ def rental_period_v1(
     # step price, line 54
     price = decimal_round(
         unsigned_zero(
-            monthly_rate * Decimal(full_months)
-            + daily_rate * Decimal(checked(extra_days - weekend_days))
-            + daily_rate * SURCHARGE * Decimal(weekend_days)
+            monthly_rate * full_months
+            + daily_rate * checked(extra_days - weekend_days)
+            + daily_rate * SURCHARGE * weekend_days
         ),
         2,
         "half_up",
@@ -149,10 +162,7 @@ def rental_period_v1(
 
     # step first_invoice, line 57
     first_invoice = decimal_div(
-        unsigned_zero(monthly_rate * Decimal(first_days)),
-        Decimal(date_days_in_month(from_)),
-        2,
-        "half_up",
+        unsigned_zero(monthly_rate * first_days), Decimal(date_days_in_month(from_)), 2, "half_up"
     )
 
     # step year_end, line 58
@@ -221,3 +231,84 @@ def rental_period_v1(
         "next_anniversary": next_anniversary,
         "left_of_year": left_of_year,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "from": "date",
+        "months": "integer",
+        "returned": "optional<date>",
+        "monthly_rate": "decimal",
+        "daily_rate": "decimal",
+    },
+    {},
+)
+RUN: Final = undecorated(rental_period_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("returned" in inputs):
+            raise NotPlain
+        from_ = inputs["from"]
+        from_ = read_value("date", from_)
+        months = inputs["months"]
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
+            raise NotPlain
+        returned = inputs["returned"] if "returned" in inputs else None
+        returned = None if returned is None else read_value("date", returned)
+        monthly_rate = inputs["monthly_rate"]
+        if type(monthly_rate) is not Decimal or not is_finite(monthly_rate):
+            raise NotPlain
+        monthly_rate = monthly_rate + D_0
+        daily_rate = inputs["daily_rate"]
+        if type(daily_rate) is not Decimal or not is_finite(daily_rate):
+            raise NotPlain
+        daily_rate = daily_rate + D_0
+    except NOT_PLAIN:
+        from_, months, returned, monthly_rate, daily_rate = read_inputs(INPUTS, inputs)
+    return RUN(
+        from_=from_,
+        months=months,
+        returned=returned,
+        monthly_rate=monthly_rate,
+        daily_rate=daily_rate,
+    )
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/rental_period_v1.vsp",
+    lines={
+        92: 7, 96: 7, 100: 9, 104: 9, 108: 10, 112: 10, 116: 33, 121: 34, 124: 46, 136: 50, 144: 52,
+        150: 54, 152: 54, 153: 54, 154: 54, 161: 56, 164: 57, 165: 57, 169: 58, 178: 72, 181: 73,
+        184: 36, 185: 36, 198: 37, 203: 38, 204: 38, 210: 39, 215: 40, 216: 40,
+    },
+    clauses={
+        "constraint": [
+            "months >= 0",
+            "months <= 120",
+            "monthly_rate >= 0",
+            "monthly_rate <= 100000",
+            "daily_rate >= 0",
+            "daily_rate <= 10000",
+        ],
+        "precondition": [
+            "from >= date('1990-01-01') AND from < date('2200-01-01')",
+            "returned IS NULL OR (returned >= from AND days_between(from, returned) <= 5000)",
+        ],
+        "postcondition": [
+            "add_days(add_months(from, full_months), extra_days) == returned_on",
+            "extra_days < 31 AND weekend_days <= extra_days",
+            "full_months >= full_years * 12",
+            "late_days > 0 => returned_on > due",
+            "first_invoice <= monthly_rate + 0.01",
+        ],
+    },
+)  # fmt: skip

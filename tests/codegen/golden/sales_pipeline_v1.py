@@ -5,15 +5,17 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import drop as array_drop, flatten as array_flatten, take as array_take
 from vesper.kernels.decimal import div as decimal_div
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.forms import distinct_by, grouped_by
 from vesper.kernels.integer import checked_sum
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 
@@ -189,3 +191,38 @@ def sales_pipeline_v1(
         raise ContractBroken("postcondition", 1, {"by_region": by_region, "totals": totals})
 
     return {"by_region": by_region, "best": best, "totals": totals, "longest_name": longest_name}
+
+
+INPUTS: Final = Inputs(
+    {
+        "regions": "array<string>",
+        "customers": "array<{customer_id: string, name: string}>",
+        "top": "integer",
+    },
+    {"top": 3},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    regions, customers, top = read_inputs(INPUTS, inputs)
+    return sales_pipeline_v1(regions, customers, top, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_pipeline_v1.vsp",
+    lines={
+        88: 22, 92: 22, 95: 37, 115: 56, 125: 72, 131: 65, 147: 86, 148: 85, 150: 83, 160: 79,
+        187: 33, 190: 34, 191: 34,
+    },
+    clauses={
+        "constraint": [
+            "top > 0",
+            "top <= 100",
+        ],
+        "postcondition": [
+            "length(best) <= top",
+            "SUM(each.orders FOR each IN by_region) == totals.orders",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -19,7 +19,23 @@ from vesper.kernels.decimal import (
     avg as decimal_avg,
     div as decimal_div,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
+)
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    read_inputs,
+    read_member,
+    read_text,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.forms import (
     counted_by,
@@ -38,7 +54,6 @@ from vesper.kernels.integer import (
     text as integer_text,
 )
 from vesper.kernels.map import (
-    at as map_at,
     contains as map_contains,
     entries as map_entries,
     entries_of,
@@ -49,6 +64,7 @@ from vesper.kernels.map import (
     values as map_values,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_0: Final = Decimal("0")
@@ -118,28 +134,34 @@ def sales_report_v1(
     """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
     # constraint, line 6: length(id) > 0
-    if not all(len(item["id"]) > 0 for item in sales):
-        raise ContractBroken("constraint", 0, {"sales": sales})
+    for item in sales:
+        if not len(item["id"]) > 0:
+            raise ContractBroken("constraint", 0, {"sales": sales})
 
     # constraint, line 6: length(id) <= 12
-    if not all(len(item["id"]) <= 12 for item in sales):
-        raise ContractBroken("constraint", 1, {"sales": sales})
+    for item in sales:
+        if not len(item["id"]) <= 12:
+            raise ContractBroken("constraint", 1, {"sales": sales})
 
     # constraint, line 6: length(seller) > 0
-    if not all(len(item["seller"]) > 0 for item in sales):
-        raise ContractBroken("constraint", 2, {"sales": sales})
+    for item in sales:
+        if not len(item["seller"]) > 0:
+            raise ContractBroken("constraint", 2, {"sales": sales})
 
     # constraint, line 6: length(seller) <= 12
-    if not all(len(item["seller"]) <= 12 for item in sales):
-        raise ContractBroken("constraint", 3, {"sales": sales})
+    for item in sales:
+        if not len(item["seller"]) <= 12:
+            raise ContractBroken("constraint", 3, {"sales": sales})
 
     # constraint, line 14: amount > 0
-    if not all(item["amount"] > D_0 for item in sales):
-        raise ContractBroken("constraint", 4, {"sales": sales})
+    for item in sales:
+        if not item["amount"] > D_0:
+            raise ContractBroken("constraint", 4, {"sales": sales})
 
     # constraint, line 14: amount <= 10000000
-    if not all(item["amount"] <= D_10000000 for item in sales):
-        raise ContractBroken("constraint", 5, {"sales": sales})
+    for item in sales:
+        if not item["amount"] <= D_10000000:
+            raise ContractBroken("constraint", 5, {"sales": sales})
 
     # constraint, line 6: length(item) > 0
     if not all(len(item) > 0 for item in sellers):
@@ -154,8 +176,9 @@ def sales_report_v1(
         raise ContractBroken("precondition", 0, {"sales": sales})
 
     # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
-    if not all(sale["seller"] in sellers for sale in sales):
-        raise ContractBroken("precondition", 1, {"sales": sales, "sellers": sellers})
+    for sale in sales:
+        if sale["seller"] not in sellers:
+            raise ContractBroken("precondition", 1, {"sales": sales, "sellers": sellers})
 
     # step groups, line 68
     groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
@@ -175,7 +198,7 @@ def sales_report_v1(
     unsorted: list[Line] = [
         Line(
             region=group["key"],
-            revenue=map_at(revenue, group["key"]),
+            revenue=revenue[group["key"]],
             sales=len(group["value"]),
             mean=decimal_round(
                 decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
@@ -243,7 +266,7 @@ def sales_report_v1(
             key=region,
             value=[
                 D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
-                for part in [map_at(revenue, region) - before]
+                for part in [revenue[region] - before]
             ][0],
         )
         for region, before in entries_of(previous)
@@ -333,28 +356,34 @@ def sales_report_v1(
         raise ContractBroken("postcondition", 11, {"worst": worst})
 
     # postcondition, line 6: length(id) > 0
-    if not all(len(item["id"]) > 0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 12, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["id"]) > 0:
+            raise ContractBroken("postcondition", 12, {"by_id": by_id})
 
     # postcondition, line 6: length(id) <= 12
-    if not all(len(item["id"]) <= 12 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 13, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["id"]) <= 12:
+            raise ContractBroken("postcondition", 13, {"by_id": by_id})
 
     # postcondition, line 6: length(seller) > 0
-    if not all(len(item["seller"]) > 0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 14, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["seller"]) > 0:
+            raise ContractBroken("postcondition", 14, {"by_id": by_id})
 
     # postcondition, line 6: length(seller) <= 12
-    if not all(len(item["seller"]) <= 12 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 15, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["seller"]) <= 12:
+            raise ContractBroken("postcondition", 15, {"by_id": by_id})
 
     # postcondition, line 14: amount > 0
-    if not all(item["amount"] > D_0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 16, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not item["amount"] > D_0:
+            raise ContractBroken("postcondition", 16, {"by_id": by_id})
 
     # postcondition, line 14: amount <= 10000000
-    if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 17, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not item["amount"] <= D_10000000:
+            raise ContractBroken("postcondition", 17, {"by_id": by_id})
 
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
     #   sales)
@@ -398,3 +427,130 @@ def sales_report_v1(
         "median_rank": median_rank,
         "first_day": first_day,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "sales": "array<{id: string, seller: string, region: enum[north, south, east, west], amount: decimal, on: date}>",
+        "targets": "map<enum[north, south, east, west], decimal>",
+        "previous": "map<enum[north, south, east, west], decimal>",
+        "sellers": "array<string>",
+    },
+    {},
+)
+RUN: Final = undecorated(sales_report_v1)
+
+
+def read_sale(given: Any) -> Sale:
+    """A Sale whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 5:
+        raise NotPlain
+    id = given["id"]
+    if type(id) is not str or not (is_ascii(id) or is_text(id)) or len(id) > MAX_TEXT:
+        raise NotPlain
+    seller = given["seller"]
+    if (
+        type(seller) is not str
+        or not (is_ascii(seller) or is_text(seller))
+        or len(seller) > MAX_TEXT
+    ):
+        raise NotPlain
+    region = read_member(given["region"], ("north", "south", "east", "west"))
+    amount = given["amount"]
+    if type(amount) is not Decimal or not is_finite(amount):
+        raise NotPlain
+    on = given["on"]
+    return {
+        "id": id,
+        "seller": seller,
+        "region": region,
+        "amount": amount + D_0,
+        "on": read_value("date", on),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        targets = inputs["targets"]
+        targets = read_value("map<enum[north, south, east, west], decimal>", targets)
+        previous = inputs["previous"]
+        previous = read_value("map<enum[north, south, east, west], decimal>", previous)
+        sellers = inputs["sellers"]
+        if type(sellers) is not list or len(sellers) > MAX_ENTRIES:
+            raise NotPlain
+        sellers = [read_text(item) for item in sellers]
+    except NOT_PLAIN:
+        sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
+    return RUN(sales, targets, previous, sellers, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_report_v1.vsp",
+    lines={
+        139: 6, 144: 6, 149: 6, 154: 6, 159: 14, 164: 14, 168: 6, 172: 6, 176: 56, 181: 57, 189: 69,
+        192: 69, 201: 70, 203: 70, 204: 70, 223: 75, 224: 75, 230: 76, 241: 79, 243: 79, 248: 80,
+        254: 82, 268: 52, 269: 84, 277: 85, 285: 87, 290: 88, 302: 106, 308: 108, 312: 6, 316: 6,
+        320: 6, 324: 6, 328: 14, 332: 14, 336: 6, 340: 6, 344: 6, 348: 6, 352: 14, 356: 14, 361: 6,
+        366: 6, 371: 6, 376: 6, 381: 14, 386: 14, 390: 59, 393: 59, 396: 60, 397: 60, 401: 61,
+        405: 62, 409: 63,
+    },
+    clauses={
+        "constraint": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(item) > 0",
+            "length(item) <= 12",
+        ],
+        "precondition": [
+            "length(distinct_by(sale.id FOR sale IN sales)) == length(sales)",
+            "FORALL sale IN sales SATISFIES sale.seller IN sellers",
+        ],
+        "postcondition": [
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "length(id) > 0",
+            "length(id) <= 12",
+            "length(seller) > 0",
+            "length(seller) <= 12",
+            "amount > 0",
+            "amount <= 10000000",
+            "SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN sales)",
+            "SUM(n FOR seller, n IN sold) == length(sales)",
+            "best IS NULL => worst == null",
+            "worst IS NOT NULL AND best IS NOT NULL => worst.amount <= best.amount",
+            "unchanged => FORALL region, part IN change SATISFIES part == 0",
+        ],
+    },
+)  # fmt: skip

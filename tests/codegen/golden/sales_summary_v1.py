@@ -5,7 +5,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     distinct as array_distinct,
@@ -15,9 +15,11 @@ from vesper.kernels.array import (
     take as array_take,
 )
 from vesper.kernels.decimal import round as decimal_round, unsigned_zero
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, exact_steps
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 
 D_0: Final = Decimal("0")
 D_0_19: Final = Decimal("0.19")
@@ -143,3 +145,41 @@ def sales_summary_v1(
         raise ContractBroken("postcondition", 1, {"lines": lines, "totals": totals})
 
     return {"lines": lines, "totals": totals}
+
+
+INPUTS: Final = Inputs(
+    {
+        "customers": "array<{customer_id: string, name: string}>",
+        "page": "integer",
+        "per_page": "integer",
+        "tax": "decimal",
+    },
+    {"page": 0, "per_page": 10, "tax": D_0_19},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    customers, page, per_page, tax = read_inputs(INPUTS, inputs)
+    return sales_summary_v1(customers, page, per_page, tax, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/sales/sales_summary_v1.vsp",
+    lines={
+        78: 19, 82: 20, 86: 20, 90: 21, 93: 34, 106: 49, 117: 45, 118: 45, 128: 55, 134: 64,
+        135: 65, 141: 30, 145: 31,
+    },
+    clauses={
+        "constraint": [
+            "page >= 0",
+            "per_page > 0",
+            "per_page <= 100",
+            "tax >= 0",
+        ],
+        "postcondition": [
+            "length(lines) <= per_page",
+            "length(lines) <= totals.orders",
+        ],
+    },
+)  # fmt: skip

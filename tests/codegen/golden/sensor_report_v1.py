@@ -5,11 +5,20 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import is_item as array_is_item
 from vesper.kernels.bytes import concat as bytes_concat, hex as bytes_hex, sha256 as bytes_sha256
-from vesper.kernels.decimal import exact_decimals, to_float as decimal_to_float
+from vesper.kernels.decimal import exact_decimals, exact_entry, to_float as decimal_to_float
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.float import divide as float_divide, is_nan as float_is_nan
 from vesper.kernels.json import (
     Json,
@@ -24,6 +33,7 @@ from vesper.kernels.json import (
 )
 from vesper.kernels.map import keys as map_keys
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_30_50: Final = Decimal("30.50")
@@ -164,3 +174,130 @@ def sensor_report_v1(
         "wait": wait,
         "days": days,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "reading": "float",
+        "altitude": "float",
+        "signature": "bytes",
+        "payload": "json",
+        "place": "optional<{lat: float, lon: float}>",
+        "history": "array<float>",
+        "marks": "map<date, float>",
+        "taken": "timestamp",
+        "wait": "duration",
+    },
+    {
+        "altitude": 0.0,
+        "signature": b"\x00\xff",
+        "marks": {date(1, 1, 1): -0.0, date(2024, 2, 29): 1.5},
+        "taken": datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC),
+        "wait": timedelta(seconds=5400),
+    },
+)
+RUN: Final = undecorated(sensor_report_v1)
+
+
+def read_place(given: Any) -> Place:
+    """A Place whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    lat = given["lat"]
+    if type(lat) is not float:
+        raise NotPlain
+    lon = given["lon"]
+    if type(lon) is not float:
+        raise NotPlain
+    return {"lat": lat, "lon": lon}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != (
+            3
+            + ("altitude" in inputs)
+            + ("signature" in inputs)
+            + ("place" in inputs)
+            + ("marks" in inputs)
+            + ("taken" in inputs)
+            + ("wait" in inputs)
+        ):
+            raise NotPlain
+        reading = inputs["reading"]
+        if type(reading) is not float:
+            raise NotPlain
+        altitude = inputs["altitude"] if "altitude" in inputs else 0.0
+        if type(altitude) is not float:
+            raise NotPlain
+        signature = inputs["signature"] if "signature" in inputs else b"\x00\xff"
+        signature = read_value("bytes", signature)
+        payload = inputs["payload"]
+        payload = read_value("json", payload)
+        place = inputs["place"] if "place" in inputs else None
+        place = None if place is None else read_place(place)
+        history = inputs["history"]
+        history = read_value("array<float>", history)
+        marks = (
+            inputs["marks"] if "marks" in inputs else {date(1, 1, 1): -0.0, date(2024, 2, 29): 1.5}
+        )
+        marks = read_value("map<date, float>", marks)
+        taken = (
+            inputs["taken"]
+            if "taken" in inputs
+            else datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC)
+        )
+        taken = read_value("timestamp", taken)
+        wait = inputs["wait"] if "wait" in inputs else timedelta(seconds=5400)
+        wait = read_value("duration", wait)
+    except NOT_PLAIN:
+        reading, altitude, signature, payload, place, history, marks, taken, wait = read_inputs(
+            INPUTS, inputs
+        )
+    return new_objects(
+        RUN(
+            reading=reading,
+            altitude=altitude,
+            signature=signature,
+            payload=payload,
+            place=place,
+            history=history,
+            marks=marks,
+            taken=taken,
+            wait=wait,
+        )
+    )
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/sensor_report_v1.vsp",
+    lines={
+        83: 12, 87: 8, 91: 8, 95: 42, 99: 49, 103: 50, 106: 51, 108: 51, 109: 51, 115: 52, 116: 52,
+        129: 55, 146: 66, 162: 44,
+    },
+    clauses={
+        "constraint": [
+            "altitude >= -500.0",
+            "lat >= -90e0",
+            "lat <= 90e0",
+        ],
+        "precondition": [
+            "length(signature) <= 64",
+        ],
+        "postcondition": [
+            "length(digest) == 64",
+        ],
+    },
+)  # fmt: skip

@@ -4,7 +4,7 @@
 """Smooth the readings of a sensor, leave out those it lost, and scale them for a display."""
 
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     at as array_at,
@@ -14,7 +14,18 @@ from vesper.kernels.array import (
     slice as array_slice,
     sort as array_sort,
 )
-from vesper.kernels.decimal import exact_decimals, round as decimal_round
+from vesper.kernels.decimal import exact_decimals, exact_entry, round as decimal_round
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    read_inputs,
+    read_text,
+    undecorated,
+)
 from vesper.kernels.float import (
     abs as float_abs,
     avg as float_avg,
@@ -32,6 +43,7 @@ from vesper.kernels.integer import checked, to_float as integer_to_float
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp, max as value_max
 
 
@@ -90,10 +102,9 @@ def sensor_smoothing_v1(
 
     # precondition, line 31: FORALL line IN lines SATISFIES matches(line,
     #   '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
-    if not all(
-        regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines
-    ):
-        raise ContractBroken("precondition", 0, {"lines": lines})
+    for line in lines:
+        if not regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$"):
+            raise ContractBroken("precondition", 0, {"lines": lines})
 
     # precondition, line 32: abs(range.low) <= 1e9 AND abs(range.high) <= 1e9
     if not (float_abs(range["low"]) <= 1000000000.0 and float_abs(range["high"]) <= 1000000000.0):
@@ -167,8 +178,9 @@ def sensor_smoothing_v1(
         )
 
     # postcondition, line 35: FORALL bar IN bars SATISFIES bar >= 0 AND bar <= steps
-    if not all(bar >= 0 and bar <= steps for bar in bars):
-        raise ContractBroken("postcondition", 1, {"bars": bars, "steps": steps})
+    for bar in bars:
+        if not (bar >= 0 and bar <= steps):
+            raise ContractBroken("postcondition", 1, {"bars": bars, "steps": steps})
 
     # postcondition, line 36: peak IS NULL => length(readings) == 0
     if not (peak is not None or len(readings) == 0):
@@ -184,3 +196,91 @@ def sensor_smoothing_v1(
         "first_whole": first_whole,
         "levels": levels,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "lines": "array<string>",
+        "range": "{low: float, high: float}",
+        "window": "integer",
+        "steps": "integer",
+    },
+    {"window": 3, "steps": 10},
+)
+RUN: Final = undecorated(sensor_smoothing_v1)
+
+
+def read_range(given: Any) -> Range:
+    """A Range whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    low = given["low"]
+    if type(low) is not float:
+        raise NotPlain
+    high = given["high"]
+    if type(high) is not float:
+        raise NotPlain
+    return {"low": low, "high": high}
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("window" in inputs) + ("steps" in inputs):
+            raise NotPlain
+        lines = inputs["lines"]
+        if type(lines) is not list or len(lines) > MAX_ENTRIES:
+            raise NotPlain
+        lines = [read_text(item) for item in lines]
+        range = inputs["range"]
+        range = read_range(range)
+        window = inputs["window"] if "window" in inputs else 3
+        if type(window) is not int or window < MIN_INTEGER or window > MAX_INTEGER:
+            raise NotPlain
+        steps = inputs["steps"] if "steps" in inputs else 10
+        if type(steps) is not int or steps < MIN_INTEGER or steps > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        lines, range, window, steps = read_inputs(INPUTS, inputs)
+    return RUN(lines, range, window, steps)
+
+
+SOURCE: Final = Source(
+    "nodes/data/sensor_smoothing_v1.vsp",
+    lines={
+        77: 10, 81: 10, 85: 10, 89: 15, 93: 15, 97: 16, 101: 16, 107: 31, 111: 32, 114: 41, 117: 43,
+        121: 44, 122: 44, 124: 44, 134: 47, 143: 50, 144: 50, 149: 51, 156: 59, 160: 61, 163: 62,
+        165: 62, 166: 62, 167: 62, 173: 34, 174: 34, 183: 35, 187: 36,
+    },
+    clauses={
+        "constraint": [
+            "is_finite(low)",
+            "is_finite(high)",
+            "low < high",
+            "window >= 1",
+            "window <= 25",
+            "steps >= 1",
+            "steps <= 1000",
+        ],
+        "precondition": [
+            "FORALL line IN lines SATISFIES matches(line, '^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$')",
+            "abs(range.low) <= 1e9 AND abs(range.high) <= 1e9",
+        ],
+        "postcondition": [
+            "length(smooth) == length(readings) AND length(readings) + lost == length(lines)",
+            "FORALL bar IN bars SATISFIES bar >= 0 AND bar <= steps",
+            "peak IS NULL => length(readings) == 0",
+        ],
+    },
+)  # fmt: skip

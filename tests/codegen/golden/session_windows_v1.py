@@ -5,7 +5,7 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     append as array_append,
@@ -17,16 +17,31 @@ from vesper.kernels.array import (
     replace_at as array_replace_at,
     take as array_take,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     add as duration_add,
     from_days as duration_from_days,
     from_seconds as duration_from_seconds,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.forms import counted_by, distinct_by, fold, greatest_by, grouped_by, sorted_by
 from vesper.kernels.integer import avg as integer_avg, checked_sum
 from vesper.kernels.map import entries as map_entries, entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.timestamp import hour as timestamp_hour
 
 
@@ -103,8 +118,9 @@ def session_windows_v1(
     """Cut the visits of a web site into sessions, each ended by half an hour of silence."""
 
     # constraint, line 11: length(user) > 0
-    if not all(len(item["user"]) > 0 for item in visits):
-        raise ContractBroken("constraint", 0, {"visits": visits})
+    for item in visits:
+        if not len(item["user"]) > 0:
+            raise ContractBroken("constraint", 0, {"visits": visits})
 
     # constraint, line 26: top >= 1
     if not top >= 1:
@@ -239,10 +255,9 @@ def session_windows_v1(
 
     # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND
     #   length(session.pages) > 0
-    if not all(
-        session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_
-    ):
-        raise ContractBroken("postcondition", 0, {"sessions": sessions_})
+    for session in sessions_:
+        if not (session["begin"] <= session["end"] and len(session["pages"]) > 0):
+            raise ContractBroken("postcondition", 0, {"sessions": sessions_})
 
     # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
     if not checked_sum(len(session["pages"]) for session in sessions_) <= len(visits):
@@ -267,3 +282,90 @@ def session_windows_v1(
         "mean_pages": mean_pages,
         "busiest": busiest,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "visits": "array<{user: string, at: timestamp, page: string}>",
+        "gap": "duration",
+        "ignored": "set<string>",
+        "names": "map<string, string>",
+        "top": "integer",
+    },
+    {"gap": timedelta(seconds=1800), "ignored": frozenset({"/health"}), "top": 3},
+)
+RUN: Final = undecorated(session_windows_v1)
+
+
+def read_visit(given: Any) -> Visit:
+    """A Visit whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    user = given["user"]
+    if type(user) is not str or not (is_ascii(user) or is_text(user)) or len(user) > MAX_TEXT:
+        raise NotPlain
+    at = given["at"]
+    page = given["page"]
+    if type(page) is not str or not (is_ascii(page) or is_text(page)) or len(page) > MAX_TEXT:
+        raise NotPlain
+    return {"user": user, "at": read_value("timestamp", at), "page": page}
+
+
+@exact_entry
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("gap" in inputs) + ("ignored" in inputs) + ("top" in inputs):
+            raise NotPlain
+        visits = inputs["visits"]
+        if type(visits) is not list or len(visits) > MAX_ENTRIES:
+            raise NotPlain
+        visits = [read_visit(item) for item in visits]
+        gap = inputs["gap"] if "gap" in inputs else timedelta(seconds=1800)
+        gap = read_value("duration", gap)
+        ignored = inputs["ignored"] if "ignored" in inputs else frozenset({"/health"})
+        ignored = read_value("set<string>", ignored)
+        names = inputs["names"]
+        names = read_value("map<string, string>", names)
+        top = inputs["top"] if "top" in inputs else 3
+        if type(top) is not int or top < MIN_INTEGER or top > MAX_INTEGER:
+            raise NotPlain
+    except NOT_PLAIN:
+        visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
+    return RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/logs/session_windows_v1.vsp",
+    lines={
+        123: 11, 127: 26, 131: 26, 134: 42, 135: 42, 159: 71, 161: 71, 166: 71, 170: 72, 179: 75,
+        183: 84, 192: 79, 204: 94, 213: 101, 215: 101, 225: 110, 239: 116, 244: 119, 260: 44,
+        263: 45, 264: 45, 268: 46, 272: 47,
+    },
+    clauses={
+        "constraint": [
+            "length(user) > 0",
+            "top >= 1",
+            "top <= 50",
+        ],
+        "precondition": [
+            "gap > seconds(0) AND gap <= days(1)",
+        ],
+        "postcondition": [
+            "FORALL session IN sessions SATISFIES session.begin <= session.end AND length(session.pages) > 0",
+            "SUM(length(session.pages) FOR session IN sessions) <= length(visits)",
+            "bounces <= length(sessions)",
+            "length(pages) <= top",
+        ],
+    },
+)  # fmt: skip

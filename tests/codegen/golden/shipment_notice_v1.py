@@ -4,14 +4,16 @@
 """Tell a customer that a shipment is on its way, once for each event."""
 
 from datetime import date, datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.map import at as map_at, get as map_get
+from vesper.kernels.map import get as map_get
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 
@@ -97,7 +99,7 @@ def shipment_notice_v1(
     letter = text_join(
         [
             [
-                map_at(SUBJECTS, "en") if value is None else value
+                SUBJECTS["en"] if value is None else value
                 for value in [map_get(SUBJECTS, contact["language"])]
             ][0],
             "\n\nOrder ",
@@ -128,7 +130,7 @@ def shipment_notice_v1(
                     {
                         "to": [contact["email"]],
                         "subject": [
-                            map_at(SUBJECTS, "en") if value is None else value
+                            SUBJECTS["en"] if value is None else value
                             for value in [map_get(SUBJECTS, contact["language"])]
                         ][0],
                         "text": letter,
@@ -174,3 +176,39 @@ def shipment_notice_v1(
     mail_id: str | None = mail["id"]
 
     return {"outcome": "sent", "mail_id": mail_id}
+
+
+INPUTS: Final = Inputs(
+    {
+        "event_id": "string",
+        "order_id": "string",
+        "carrier": "enum[dhl, ups, post]",
+        "tracking": "string",
+        "due": "optional<date>",
+        "days": "optional<integer>",
+    },
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, order_id, carrier, tracking, due, days = read_inputs(INPUTS, inputs)
+    return shipment_notice_v1(event_id, order_id, carrier, tracking, due, days, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/orders/shipment_notice_v1.vsp",
+    lines={
+        56: 12, 60: 13, 64: 15, 68: 15, 72: 33, 96: 54, 99: 58, 102: 59, 110: 61, 121: 64, 129: 69,
+        133: 69, 146: 76, 153: 79, 161: 83, 167: 86,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(order_id) > 0",
+            "length(tracking) > 0",
+            "length(tracking) <= 40",
+        ],
+    },
+)  # fmt: skip

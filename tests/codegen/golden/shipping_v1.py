@@ -4,12 +4,21 @@
 """Price a parcel by zone and weight, with the surcharges that apply."""
 
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import concat as array_concat
-from vesper.kernels.decimal import exact_decimals, round as decimal_round
-from vesper.kernels.map import at as map_at
+from vesper.kernels.decimal import exact_decimals, exact_entry, round as decimal_round
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    new_objects,
+    read_inputs,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
 
 D_0: Final = Decimal("0")
@@ -96,7 +105,7 @@ def shipping_v1(
     bulk = D_15_00 if is_bulky else D_0
 
     # step price, line 50
-    price = decimal_round(base + map_at(PER_KG, zone) * weight_kg + insurance + bulk, 2, "half_up")
+    price = decimal_round(base + PER_KG[zone] * weight_kg + insurance + bulk, 2, "half_up")
 
     # step days, line 51
     if zone == "domestic":
@@ -120,3 +129,66 @@ def shipping_v1(
         raise ContractBroken("postcondition", 1, {"service": service, "weight_kg": weight_kg})
 
     return {"price": price, "service": service, "days": days, "surcharges": surcharges}
+
+
+INPUTS: Final = Inputs(
+    {
+        "zone": "enum[domestic, europe, world]",
+        "weight_kg": "decimal",
+        "is_bulky": "boolean",
+        "insured": "optional<decimal>",
+    },
+    {"is_bulky": False},
+)
+RUN: Final = undecorated(shipping_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("is_bulky" in inputs) + ("insured" in inputs):
+            raise NotPlain
+        zone = inputs["zone"]
+        if type(zone) is not str or zone not in {"domestic", "europe", "world"}:
+            raise NotPlain
+        weight_kg = inputs["weight_kg"]
+        if type(weight_kg) is not Decimal or not is_finite(weight_kg):
+            raise NotPlain
+        weight_kg = weight_kg + D_0
+        is_bulky = inputs["is_bulky"] if "is_bulky" in inputs else False
+        if type(is_bulky) is not bool:
+            raise NotPlain
+        insured = inputs["insured"] if "insured" in inputs else None
+        if insured is not None and (type(insured) is not Decimal or not is_finite(insured)):
+            raise NotPlain
+        insured = None if insured is None else insured + D_0
+    except NOT_PLAIN:
+        zone, weight_kg, is_bulky, insured = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(zone, weight_kg, is_bulky, insured))
+
+
+SOURCE: Final = Source(
+    "nodes/shop/shipping_v1.vsp",
+    lines={
+        68: 7, 72: 7, 76: 23, 102: 48, 108: 50, 119: 52, 125: 25, 129: 26,
+    },
+    clauses={
+        "constraint": [
+            "weight_kg > 0",
+            "weight_kg <= 31.5",
+        ],
+        "precondition": [
+            "insured IS NULL OR insured <= 5000",
+        ],
+        "postcondition": [
+            "price > 0",
+            "service == letter => weight_kg <= 1",
+        ],
+    },
+)  # fmt: skip

@@ -3,15 +3,29 @@
 # semantic hash a5e071a1d2c2f6fa4c77e6a8653c6d1b1e58f27ffbdbfd81461f188d91bf288d
 """Make the address of an article from its title, in plain letters, and keep it unique."""
 
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import first as array_first, range as array_range
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.map import get as map_get
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches, replace as regex_replace
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     code_points as text_code_points,
     concat as text_concat,
@@ -182,3 +196,68 @@ def slug_v1(title: str, taken: frozenset[str], max_length: int = 60, prefix: str
         "word_count": word_count,
         "shouted": shouted,
     }
+
+
+INPUTS: Final = Inputs(
+    {"title": "string", "taken": "set<string>", "max_length": "integer", "prefix": "string"},
+    {"max_length": 60, "prefix": ""},
+)
+RUN: Final = undecorated(slug_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("max_length" in inputs) + ("prefix" in inputs):
+            raise NotPlain
+        title = inputs["title"]
+        if (
+            type(title) is not str
+            or not (is_ascii(title) or is_text(title))
+            or len(title) > MAX_TEXT
+        ):
+            raise NotPlain
+        taken = inputs["taken"]
+        taken = read_value("set<string>", taken)
+        max_length = inputs["max_length"] if "max_length" in inputs else 60
+        if type(max_length) is not int or max_length < MIN_INTEGER or max_length > MAX_INTEGER:
+            raise NotPlain
+        prefix = inputs["prefix"] if "prefix" in inputs else ""
+        if (
+            type(prefix) is not str
+            or not (is_ascii(prefix) or is_text(prefix))
+            or len(prefix) > MAX_TEXT
+        ):
+            raise NotPlain
+    except NOT_PLAIN:
+        title, taken, max_length, prefix = read_inputs(INPUTS, inputs)
+    return RUN(title, taken, max_length, prefix)
+
+
+SOURCE: Final = Source(
+    "nodes/text/slug_v1.vsp",
+    lines={
+        99: 6, 103: 8, 107: 8, 111: 9, 115: 9, 119: 32, 123: 33, 133: 34, 136: 35, 139: 36, 142: 37,
+        145: 39, 146: 39, 153: 41, 157: 42, 158: 42, 165: 43, 178: 51, 182: 24, 186: 25, 190: 26,
+    },
+    clauses={
+        "constraint": [
+            "length(title) <= 300",
+            "max_length >= 8",
+            "max_length <= 200",
+            'matches(prefix, "^([a-z]+/)?$")',
+            "length(prefix) <= 20",
+        ],
+        "postcondition": [
+            "slug NOT IN taken",
+            "starts_with(slug, prefix) AND NOT ends_with(slug, '-')",
+            "matches(slug, '^([a-z]+/)?[a-z0-9]+(-[a-z0-9]+)*$')",
+        ],
+    },
+)  # fmt: skip

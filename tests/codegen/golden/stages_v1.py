@@ -5,7 +5,7 @@
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     drop as array_drop,
@@ -14,8 +14,24 @@ from vesper.kernels.array import (
     take as array_take,
 )
 from vesper.kernels.date import text as date_text
-from vesper.kernels.decimal import exact_decimals, unsigned_zero
+from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_finite,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.float import is_nan as float_is_nan, sum as float_sum
 from vesper.kernels.flow import counted, keep
 from vesper.kernels.forms import distinct_by, grouped_by, sorted_by
@@ -23,6 +39,7 @@ from vesper.kernels.integer import checked, checked_sum, text as integer_text
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 D_0: Final = Decimal("0")
@@ -222,3 +239,113 @@ def stages_v1(
         "weighed": weighed,
         "rounds": rounds,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "sales": "array<{city: string, day: date, pieces: integer, price: decimal, weight: float, took: duration, tag: json}>",
+        "cities": "array<{name: string, rate: decimal}>",
+        "rates": "map<string, decimal>",
+        "deep": "boolean",
+    },
+    {},
+)
+RUN: Final = undecorated(stages_v1)
+
+
+def read_sale(given: Any) -> Sale:
+    """A Sale whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 7:
+        raise NotPlain
+    city = given["city"]
+    if type(city) is not str or not (is_ascii(city) or is_text(city)) or len(city) > MAX_TEXT:
+        raise NotPlain
+    day = given["day"]
+    pieces = given["pieces"]
+    if type(pieces) is not int or pieces < MIN_INTEGER or pieces > MAX_INTEGER:
+        raise NotPlain
+    price = given["price"]
+    if type(price) is not Decimal or not is_finite(price):
+        raise NotPlain
+    weight = given["weight"]
+    if type(weight) is not float:
+        raise NotPlain
+    took = given["took"]
+    tag = given["tag"]
+    return {
+        "city": city,
+        "day": read_value("date", day),
+        "pieces": pieces,
+        "price": price + D_0,
+        "weight": weight,
+        "took": read_value("duration", took),
+        "tag": read_value("json", tag),
+    }
+
+
+def read_city(given: Any) -> City:
+    """A City whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 2:
+        raise NotPlain
+    name_ = given["name"]
+    if type(name_) is not str or not (is_ascii(name_) or is_text(name_)) or len(name_) > MAX_TEXT:
+        raise NotPlain
+    rate = given["rate"]
+    if type(rate) is not Decimal or not is_finite(rate):
+        raise NotPlain
+    return {"name": name_, "rate": rate + D_0}
+
+
+@exact_entry
+def call(inputs: dict[str, Any], *, now: datetime) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4:
+            raise NotPlain
+        sales = inputs["sales"]
+        if type(sales) is not list or len(sales) > MAX_ENTRIES:
+            raise NotPlain
+        sales = [read_sale(item) for item in sales]
+        cities = inputs["cities"]
+        if type(cities) is not list or len(cities) > MAX_ENTRIES:
+            raise NotPlain
+        cities = [read_city(item) for item in cities]
+        rates = inputs["rates"]
+        rates = read_value("map<string, decimal>", rates)
+        deep = inputs["deep"]
+        if type(deep) is not bool:
+            raise NotPlain
+    except NOT_PLAIN:
+        sales, cities, rates, deep = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(sales, cities, rates, deep, now=now))
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/stages_v1.vsp",
+    lines={
+        113: 32, 117: 33, 128: 34, 131: 45, 132: 44, 148: 51, 156: 56, 159: 56, 170: 63, 171: 64,
+        179: 71, 189: 79, 197: 82, 203: 88, 205: 89, 206: 90, 210: 93, 219: 102,
+    },
+    clauses={
+        "precondition": [
+            "COUNT(sales) <= 12",
+            "COUNT(cities) <= 6",
+            "FORALL sale IN sales SATISFIES sale.pieces >= 0 AND sale.pieces <= 1000 AND sale.took < duration('1000d') AND sale.took > duration('0s')",
+        ],
+    },
+)  # fmt: skip

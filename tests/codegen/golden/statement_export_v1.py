@@ -5,12 +5,14 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import text as decimal_text
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, one_of
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     from_code_point as text_from_code_point,
@@ -177,3 +179,34 @@ def statement_export_v1(
         if code is None:
             raise
         raise DeclaredError({"error_code": code, "message": code}) from failure
+
+
+INPUTS: Final = Inputs(
+    {"account": "string", "with_sum": "boolean"},
+    {"account": "DE89370400440532013000", "with_sum": True},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    account, with_sum = read_inputs(INPUTS, inputs)
+    return statement_export_v1(account, with_sum, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/finance/statement_export_v1.vsp",
+    lines={
+        52: 12, 56: 12, 59: 33, 73: 43, 75: 43, 79: 45, 85: 53, 90: 57, 94: 63, 95: 63, 96: 63,
+        99: 63, 105: 67, 106: 69, 110: 73, 113: 76, 116: 80, 119: 82, 127: 87, 132: 91, 145: 99,
+        152: 104, 153: 104, 154: 104, 155: 104, 160: 104, 172: 27,
+    },
+    clauses={
+        "constraint": [
+            "length(account) > 0",
+            "length(account) <= 34",
+        ],
+        "postcondition": [
+            "lines > 0 AND bytes > 0",
+        ],
+    },
+)  # fmt: skip

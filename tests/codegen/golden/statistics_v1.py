@@ -3,10 +3,11 @@
 # semantic hash 264a7e8657452524aaaadbafb102172b66abb061d04ca4834379103838272f2a
 """Describe a sample of measurements by mean, spread, median and outliers."""
 
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at, sort as array_sort
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import NOT_PLAIN, Inputs, NotPlain, read_inputs, read_value, undecorated
 from vesper.kernels.float import (
     abs as float_abs,
     avg as float_avg,
@@ -24,6 +25,7 @@ from vesper.kernels.integer import (
     to_float as integer_to_float,
 )
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -57,8 +59,9 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         raise ContractBroken("precondition", 0, {"values": values})
 
     # precondition, line 25: FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150
-    if not all(float_is_finite(x) and float_abs(x) <= 1e150 for x in values):
-        raise ContractBroken("precondition", 1, {"values": values})
+    for x in values:
+        if not (float_is_finite(x) and float_abs(x) <= 1e150):
+            raise ContractBroken("precondition", 1, {"values": values})
 
     # step count, line 34
     count = len(values)
@@ -135,3 +138,52 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         "unlike_mean": unlike_mean,
         "summary": summary,
     }
+
+
+INPUTS: Final = Inputs({"values": "array<float>", "width": "float"}, {"width": 3.0})
+RUN: Final = undecorated(statistics_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 1 + ("width" in inputs):
+            raise NotPlain
+        values = inputs["values"]
+        values = read_value("array<float>", values)
+        width = inputs["width"] if "width" in inputs else 3.0
+        if type(width) is not float:
+            raise NotPlain
+    except NOT_PLAIN:
+        values, width = read_inputs(INPUTS, inputs)
+    return RUN(values, width)
+
+
+SOURCE: Final = Source(
+    "nodes/data/statistics_v1.vsp",
+    lines={
+        51: 7, 55: 7, 59: 24, 64: 25, 70: 35, 79: 38, 89: 41, 92: 42, 95: 43, 99: 44, 100: 44,
+        101: 44, 111: 59, 115: 27, 121: 28, 125: 29,
+    },
+    clauses={
+        "constraint": [
+            "width > 0.0",
+            "width <= 100.0",
+        ],
+        "precondition": [
+            "length(values) > 0",
+            "FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150",
+        ],
+        "postcondition": [
+            "smallest <= median AND median <= largest",
+            "variance >= 0e0 AND NOT is_nan(deviation)",
+            "length(outliers) < count OR variance == 0e0 OR count > 1",
+        ],
+    },
+)  # fmt: skip

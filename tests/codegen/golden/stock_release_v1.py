@@ -4,11 +4,13 @@
 """Give back all that is reserved for an order that comes to nothing."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import Asking, Request, counted, exact_steps, path
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
 
 
@@ -84,3 +86,26 @@ def stock_release_v1(event_id: str, order_id: str, *, now: datetime) -> Asking[S
     released = give_back["released"]
 
     return {"released": released}
+
+
+INPUTS: Final = Inputs({"event_id": "string", "order_id": "string"}, {})
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    event_id, order_id = read_inputs(INPUTS, inputs)
+    return stock_release_v1(event_id, order_id, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/stock_release_v1.vsp",
+    lines={
+        36: 12, 40: 13, 43: 19, 59: 27, 62: 30, 70: 35, 73: 36, 77: 38,
+    },
+    clauses={
+        "constraint": [
+            "length(event_id) > 0",
+            "length(order_id) > 0",
+        ],
+    },
+)  # fmt: skip

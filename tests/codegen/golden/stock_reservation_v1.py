@@ -4,11 +4,13 @@
 """Reserve pieces of one article; two buyers never get the same last piece."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, Final, TypedDict
 
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
 
 
@@ -167,3 +169,37 @@ def stock_reservation_v1(
     check_postconditions(reserved=wanted, pieces=pieces, left=left)
 
     return {"reserved": wanted, "left": left, "is_repeat": is_repeat}
+
+
+INPUTS: Final = Inputs(
+    {"sku": "string", "pieces": "integer", "order_id": "string", "allow_part": "optional<boolean>"},
+    {},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    sku, pieces, order_id, allow_part = read_inputs(INPUTS, inputs)
+    return stock_reservation_v1(sku, pieces, order_id, allow_part, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/shop/stock_reservation_v1.vsp",
+    lines={
+        26: 25, 30: 26, 46: 8, 50: 8, 54: 9, 58: 9, 62: 10, 65: 29, 79: 37, 81: 37, 91: 47, 94: 47,
+        100: 50, 112: 54, 120: 61, 122: 61, 126: 63, 148: 70, 165: 78,
+    },
+    clauses={
+        "constraint": [
+            "length(sku) > 0",
+            "length(sku) <= 40",
+            "pieces > 0",
+            "pieces <= 1000",
+            "length(order_id) > 0",
+        ],
+        "postcondition": [
+            "reserved > 0 AND reserved <= pieces",
+            "left >= 0",
+        ],
+    },
+)  # fmt: skip

@@ -5,7 +5,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.date import (
     add_business_days as date_add_business_days,
@@ -18,7 +18,7 @@ from vesper.kernels.date import (
     weekday as date_weekday,
     years_between as date_years_between,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     abs as duration_abs,
     divide as duration_divide,
@@ -28,6 +28,19 @@ from vesper.kernels.duration import (
     sum as duration_sum,
     text as duration_text,
 )
+from vesper.kernels.entry import (
+    MAX_INTEGER,
+    MAX_TEXT,
+    MIN_INTEGER,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import (
     find as regex_find,
@@ -36,6 +49,7 @@ from vesper.kernels.regex import (
     replace as regex_replace,
     split as regex_split,
 )
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     lower as text_lower,
@@ -112,8 +126,9 @@ def subscription_calendar_v1(
         raise ContractBroken("precondition", 3, {"grace": grace})
 
     # precondition, line 40: FORALL pause IN pauses: abs(pause) <= hours(24 * 365)
-    if not all(duration_abs(pause) <= duration_from_hours(24 * 365) for pause in pauses):
-        raise ContractBroken("precondition", 4, {"pauses": pauses})
+    for pause in pauses:
+        if not duration_abs(pause) <= duration_from_hours(24 * 365):
+            raise ContractBroken("precondition", 4, {"pauses": pauses})
 
     # step kind, line 48
     kind = (
@@ -223,3 +238,92 @@ def subscription_calendar_v1(
         "longest": longest,
         "days": days,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "number": "string",
+        "contact": "string",
+        "started": "date",
+        "paid_at": "timestamp",
+        "grace": "duration",
+        "months": "integer",
+        "holidays": "set<date>",
+        "pauses": "array<duration>",
+    },
+    {},
+)
+RUN: Final = undecorated(subscription_calendar_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 8:
+            raise NotPlain
+        number = inputs["number"]
+        if (
+            type(number) is not str
+            or not (is_ascii(number) or is_text(number))
+            or len(number) > MAX_TEXT
+        ):
+            raise NotPlain
+        contact = inputs["contact"]
+        if (
+            type(contact) is not str
+            or not (is_ascii(contact) or is_text(contact))
+            or len(contact) > MAX_TEXT
+        ):
+            raise NotPlain
+        started = inputs["started"]
+        started = read_value("date", started)
+        paid_at = inputs["paid_at"]
+        paid_at = read_value("timestamp", paid_at)
+        grace = inputs["grace"]
+        grace = read_value("duration", grace)
+        months = inputs["months"]
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
+            raise NotPlain
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        pauses = inputs["pauses"]
+        pauses = read_value("array<duration>", pauses)
+    except NOT_PLAIN:
+        number, contact, started, paid_at, grace, months, holidays, pauses = read_inputs(
+            INPUTS, inputs
+        )
+    return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/subscription_calendar_v1.vsp",
+    lines={
+        102: 6, 106: 11, 110: 11, 114: 36, 118: 37, 122: 38, 125: 39, 126: 39, 130: 40, 131: 40,
+        144: 50, 147: 51, 150: 52, 151: 52, 152: 52, 156: 53, 162: 54, 163: 54, 171: 56, 180: 59,
+        183: 60, 184: 60, 185: 60, 186: 60, 187: 60, 200: 62, 206: 64, 210: 42, 217: 43,
+    },
+    clauses={
+        "constraint": [
+            'matches(number, "^(?:sub|trial)_[a-z0-9]{4,8}$")',
+            "months >= 0",
+            "months <= 600",
+        ],
+        "precondition": [
+            "started >= date('2000-01-01')",
+            "started < date('2100-01-01')",
+            "paid_at < timestamp('2200-01-01T00:00:00Z')",
+            "grace > -days(60) AND grace < duration('60d')",
+            "FORALL pause IN pauses: abs(pause) <= hours(24 * 365)",
+        ],
+        "postcondition": [
+            "renews_on >= started",
+            "is_business_day(billed_on, input.holidays) OR billed_on == renews_on",
+        ],
+    },
+)  # fmt: skip

@@ -5,9 +5,10 @@
 fall back to a queue."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import take as array_take
+from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.json import (
     Json,
@@ -16,6 +17,7 @@ from vesper.kernels.json import (
     parse as json_parse,
 )
 from vesper.kernels.raised import ContractBroken, DeclaredError
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     join as text_join,
@@ -218,7 +220,43 @@ def ticket_triage_v1(
         raise ContractBroken("postcondition", 1, {"summary": summary})
 
     # postcondition, line 41: FORALL tag IN tags SATISFIES tag IN allowed
-    if not all(tag in ALLOWED for tag in tags):
-        raise ContractBroken("postcondition", 2, {"tags": tags})
+    for tag in tags:
+        if tag not in ALLOWED:
+            raise ContractBroken("postcondition", 2, {"tags": tags})
 
     return {"queue": queue, "urgency": urgency, "summary": summary, "by": by, "tags": tags}
+
+
+INPUTS: Final = Inputs(
+    {"ticket_id": "string", "subject": "string", "text": "string", "plan": "enum[free, paid]"},
+    {"plan": "free"},
+)
+
+
+def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    ticket_id, subject, text, plan = read_inputs(INPUTS, inputs)
+    return ticket_triage_v1(ticket_id, subject, text, plan, now=now)
+
+
+SOURCE: Final = Source(
+    "nodes/support/ticket_triage_v1.vsp",
+    lines={
+        66: 16, 70: 16, 74: 17, 78: 18, 82: 44, 96: 51, 98: 51, 102: 55, 104: 55, 108: 57, 113: 66,
+        117: 62, 118: 62, 119: 62, 128: 70, 132: 74, 150: 93, 154: 94, 160: 97, 166: 100, 176: 103,
+        181: 105, 216: 39, 220: 40, 225: 41,
+    },
+    clauses={
+        "constraint": [
+            "length(ticket_id) > 0",
+            "length(ticket_id) <= 64",
+            "length(subject) <= 200",
+            "length(text) > 0",
+        ],
+        "postcondition": [
+            "urgency >= 0 AND urgency <= 9",
+            "length(summary) <= 200",
+            "FORALL tag IN tags SATISFIES tag IN allowed",
+        ],
+    },
+)  # fmt: skip

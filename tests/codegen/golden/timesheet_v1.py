@@ -5,11 +5,12 @@
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at, largest, range as array_range
 from vesper.kernels.decimal import (
     exact_decimals,
+    exact_entry,
     round as decimal_round,
     text as decimal_text,
     to_integer as decimal_to_integer,
@@ -30,8 +31,19 @@ from vesper.kernels.duration import (
     total_microseconds as duration_total_microseconds,
     total_seconds as duration_total_seconds,
 )
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_finite,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import checked, rem as integer_rem, text as integer_text
 from vesper.kernels.raised import ContractBroken
+from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, pad_start as text_pad_start
 from vesper.kernels.timestamp import (
     hour as timestamp_hour,
@@ -80,19 +92,19 @@ def timesheet_v1(
     """Add up a week of shifts, rounded to quarters of an hour, with breaks and overtime."""
 
     # constraint, line 12: begin < end
-    if not all(item["begin"] < item["end"] for item in shifts):
-        raise ContractBroken("constraint", 0, {"shifts": shifts})
+    for item in shifts:
+        if not item["begin"] < item["end"]:
+            raise ContractBroken("constraint", 0, {"shifts": shifts})
 
     # constraint, line 13: end - begin <= duration('24h')
-    if not all(item["end"] - item["begin"] <= timedelta(days=1) for item in shifts):
-        raise ContractBroken("constraint", 1, {"shifts": shifts})
+    for item in shifts:
+        if not item["end"] - item["begin"] <= timedelta(days=1):
+            raise ContractBroken("constraint", 1, {"shifts": shifts})
 
     # constraint, line 14: pause >= duration('0s') AND pause < end - begin
-    if not all(
-        item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"]
-        for item in shifts
-    ):
-        raise ContractBroken("constraint", 2, {"shifts": shifts})
+    for item in shifts:
+        if not (item["pause"] >= timedelta(days=0) and item["pause"] < item["end"] - item["begin"]):
+            raise ContractBroken("constraint", 2, {"shifts": shifts})
 
     # constraint, line 19: hourly_rate >= 0
     if not hourly_rate >= D_0:
@@ -108,11 +120,9 @@ def timesheet_v1(
 
     # precondition, line 44: FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >=
     #   shifts[i - 1].end
-    if not all(
-        array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"]
-        for i in array_range(1, len(shifts), 1)
-    ):
-        raise ContractBroken("precondition", 1, {"shifts": shifts})
+    for i in array_range(1, len(shifts), 1):
+        if not array_at(shifts, i)["begin"] >= array_at(shifts, checked(i - 1))["end"]:
+            raise ContractBroken("precondition", 1, {"shifts": shifts})
 
     # precondition, line 45: agreed > duration('0s') AND agreed <= days(7)
     if not (agreed > timedelta(days=0) and agreed <= duration_from_days(7)):
@@ -208,11 +218,12 @@ def timesheet_v1(
 
     # postcondition, line 48: FORALL time IN worked SATISFIES rem(total_microseconds(time),
     #   total_microseconds(quarter)) == 0
-    if not all(
-        integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER)) == 0
-        for time in worked
-    ):
-        raise ContractBroken("postcondition", 1, {"worked": worked, "quarter": QUARTER})
+    for time in worked:
+        if (
+            integer_rem(duration_total_microseconds(time), duration_total_microseconds(QUARTER))
+            != 0
+        ):
+            raise ContractBroken("postcondition", 1, {"worked": worked, "quarter": QUARTER})
 
     # postcondition, line 49: rounded_by < quarter * (length(worked) + 1)
     if not rounded_by < duration_multiply(QUARTER, checked(len(worked) + 1)):
@@ -240,3 +251,91 @@ def timesheet_v1(
         "rested": rested,
         "by_hand": by_hand,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "shifts": "array<{begin: timestamp, end: timestamp, pause: duration}>",
+        "agreed": "duration",
+        "hourly_rate": "decimal",
+    },
+    {"agreed": timedelta(days=1, seconds=57600)},
+)
+RUN: Final = undecorated(timesheet_v1)
+
+
+def read_shift(given: Any) -> Shift:
+    """A Shift whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 3:
+        raise NotPlain
+    begin = given["begin"]
+    end = given["end"]
+    pause = given["pause"]
+    return {
+        "begin": read_value("timestamp", begin),
+        "end": read_value("timestamp", end),
+        "pause": read_value("duration", pause),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2 + ("agreed" in inputs):
+            raise NotPlain
+        shifts = inputs["shifts"]
+        if type(shifts) is not list or len(shifts) > MAX_ENTRIES:
+            raise NotPlain
+        shifts = [read_shift(item) for item in shifts]
+        agreed = inputs["agreed"] if "agreed" in inputs else timedelta(days=1, seconds=57600)
+        agreed = read_value("duration", agreed)
+        hourly_rate = inputs["hourly_rate"]
+        if type(hourly_rate) is not Decimal or not is_finite(hourly_rate):
+            raise NotPlain
+        hourly_rate = hourly_rate + D_0
+    except NOT_PLAIN:
+        shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
+    return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
+
+
+SOURCE: Final = Source(
+    "nodes/calendar/timesheet_v1.vsp",
+    lines={
+        97: 12, 102: 13, 107: 14, 111: 19, 115: 19, 119: 43, 123: 44, 124: 44, 125: 44, 128: 45,
+        129: 45, 132: 55, 136: 56, 137: 56, 143: 57, 146: 58, 149: 59, 153: 60, 154: 60, 155: 60,
+        159: 61, 162: 62, 165: 64, 166: 64, 171: 65, 172: 65, 180: 75, 185: 76, 188: 77, 192: 78,
+        200: 80, 201: 80, 202: 80, 203: 80, 204: 80, 206: 80, 216: 47, 217: 47, 223: 48, 226: 48,
+        229: 49, 230: 49, 236: 50,
+    },
+    clauses={
+        "constraint": [
+            "begin < end",
+            "end - begin <= duration('24h')",
+            "pause >= duration('0s') AND pause < end - begin",
+            "hourly_rate >= 0",
+            "hourly_rate <= 1000",
+        ],
+        "precondition": [
+            "length(shifts) <= 14",
+            "FORALL i IN range(1, length(shifts)) SATISFIES shifts[i].begin >= shifts[i - 1].end",
+            "agreed > duration('0s') AND agreed <= days(7)",
+        ],
+        "postcondition": [
+            "SUM(time FOR time IN worked) == total",
+            "FORALL time IN worked SATISFIES rem(total_microseconds(time), total_microseconds(quarter)) == 0",
+            "rounded_by < quarter * (length(worked) + 1)",
+            "overtime != duration('0s') => total > agreed",
+        ],
+    },
+)  # fmt: skip

@@ -4,11 +4,22 @@
 """Take a JSON Web Token apart, without trusting it, and say who it names and when it ends."""
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at
 from vesper.kernels.bytes import parse_base64 as bytes_parse_base64, parse_utf8 as bytes_parse_utf8
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.integer import mod as integer_mod, rem as integer_rem
 from vesper.kernels.json import (
     cast as json_cast,
@@ -22,6 +33,7 @@ from vesper.kernels.json import (
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
 from vesper.kernels.set import contains as set_contains
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     concat as text_concat,
     repeat as text_repeat,
@@ -66,8 +78,9 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         raise ContractBroken("constraint", 1, {"token": token})
 
     # precondition, line 34: FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1
-    if not all(integer_rem(len(part), 4) != 1 for part in text_split(token, ".")):
-        raise ContractBroken("precondition", 0, {"token": token})
+    for part in text_split(token, "."):
+        if integer_rem(len(part), 4) == 1:
+            raise ContractBroken("precondition", 0, {"token": token})
 
     # step parts, line 44
     parts = [
@@ -149,3 +162,55 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         "signature_length": signature_length,
         "claim_kind": claim_kind,
     }
+
+
+INPUTS: Final = Inputs({"token": "string", "at": "timestamp"}, {})
+RUN: Final = undecorated(token_parts_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 2:
+            raise NotPlain
+        token = inputs["token"]
+        if (
+            type(token) is not str
+            or not (is_ascii(token) or is_text(token))
+            or len(token) > MAX_TEXT
+        ):
+            raise NotPlain
+        at = inputs["at"]
+        at = read_value("timestamp", at)
+    except NOT_PLAIN:
+        token, at = read_inputs(INPUTS, inputs)
+    return RUN(token, at)
+
+
+SOURCE: Final = Source(
+    "nodes/security/token_parts_v1.vsp",
+    lines={
+        74: 14, 78: 14, 81: 34, 82: 34, 83: 34, 87: 44, 91: 45, 94: 46, 97: 47, 100: 48, 103: 49,
+        109: 50, 115: 52, 116: 52, 122: 60, 128: 62, 131: 63, 140: 36, 148: 37, 152: 38,
+    },
+    clauses={
+        "constraint": [
+            'matches(token, "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*$")',
+            "length(token) <= 8000",
+        ],
+        "precondition": [
+            "FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1",
+        ],
+        "postcondition": [
+            "is_usable => algorithm NOT IN refused AND expires > at",
+            "is_usable => NOT is_expired",
+            "claim_kind == object",
+        ],
+    },
+)  # fmt: skip

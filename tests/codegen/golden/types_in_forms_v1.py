@@ -5,7 +5,7 @@
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import (
     equal as array_equal,
@@ -16,14 +16,28 @@ from vesper.kernels.array import (
     sort as array_sort,
 )
 from vesper.kernels.date import add_days as date_add_days
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import sum as duration_sum
+from vesper.kernels.entry import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.float import avg as float_avg, sum as float_sum, text as float_text
 from vesper.kernels.forms import counted_by, distinct_by, greatest_by, grouped_by, sorted_by
 from vesper.kernels.json import Json
 from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import matches as regex_matches
+from vesper.kernels.source import Source
 from vesper.kernels.text import upper as text_upper
 
 D_0: Final = Decimal("0")
@@ -85,12 +99,14 @@ def types_in_forms_v1(
     json."""
 
     # constraint, line 6: score >= 0.0
-    if not all(item["score"] >= 0.0 for item in readings):
-        raise ContractBroken("constraint", 0, {"readings": readings})
+    for item in readings:
+        if not item["score"] >= 0.0:
+            raise ContractBroken("constraint", 0, {"readings": readings})
 
     # constraint, line 10: took >= duration('0s')
-    if not all(item["took"] >= timedelta(days=0) for item in readings):
-        raise ContractBroken("constraint", 1, {"readings": readings})
+    for item in readings:
+        if not item["took"] >= timedelta(days=0):
+            raise ContractBroken("constraint", 1, {"readings": readings})
 
     # constraint, line 18: matches(code, "^[a-z]{0,6}$")
     if not regex_matches(code, "^[a-z]{0,6}$"):
@@ -101,12 +117,14 @@ def types_in_forms_v1(
         raise ContractBroken("precondition", 0, {"readings": readings})
 
     # precondition, line 60: FORALL day IN days SATISFIES day < date('9999-12-31')
-    if not all(day < date(9999, 12, 31) for day in days):
-        raise ContractBroken("precondition", 1, {"days": days})
+    for day in days:
+        if not day < date(9999, 12, 31):
+            raise ContractBroken("precondition", 1, {"days": days})
 
     # precondition, line 61: FORALL reading IN readings SATISFIES reading.took < duration('36500d')
-    if not all(reading["took"] < timedelta(days=36500) for reading in readings):
-        raise ContractBroken("precondition", 2, {"readings": readings})
+    for reading in readings:
+        if not reading["took"] < timedelta(days=36500):
+            raise ContractBroken("precondition", 2, {"readings": readings})
 
     # step total, line 64
     total = duration_sum(
@@ -225,3 +243,110 @@ def types_in_forms_v1(
         "labels": labels,
         "smallest": smallest_,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "readings": "array<{at: timestamp, day: date, took: duration, score: float, raw: bytes, payload: json, note: optional<date>}>",
+        "floats": "array<float>",
+        "other": "array<float>",
+        "days": "array<date>",
+        "holidays": "set<date>",
+        "code": "string",
+        "document": "json",
+        "limit": "optional<duration>",
+    },
+    {},
+)
+RUN: Final = undecorated(types_in_forms_v1)
+
+
+def read_reading(given: Any) -> Reading:
+    """A Reading whose fields are values already."""
+    if type(given) is not dict:
+        raise NotPlain
+    for name in given:
+        if type(name) is not str:
+            raise NotPlain
+    if len(given) != 6 + ("note" in given):
+        raise NotPlain
+    at = given["at"]
+    day = given["day"]
+    took = given["took"]
+    score = given["score"]
+    if type(score) is not float:
+        raise NotPlain
+    raw = given["raw"]
+    payload = given["payload"]
+    note = given["note"] if "note" in given else None
+    return {
+        "at": read_value("timestamp", at),
+        "day": read_value("date", day),
+        "took": read_value("duration", took),
+        "score": score,
+        "raw": read_value("bytes", raw),
+        "payload": read_value("json", payload),
+        "note": None if note is None else read_value("date", note),
+    }
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 7 + ("limit" in inputs):
+            raise NotPlain
+        readings = inputs["readings"]
+        if type(readings) is not list or len(readings) > MAX_ENTRIES:
+            raise NotPlain
+        readings = [read_reading(item) for item in readings]
+        floats = inputs["floats"]
+        floats = read_value("array<float>", floats)
+        other = inputs["other"]
+        other = read_value("array<float>", other)
+        days = inputs["days"]
+        days = read_value("array<date>", days)
+        holidays = inputs["holidays"]
+        holidays = read_value("set<date>", holidays)
+        code = inputs["code"]
+        if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
+            raise NotPlain
+        document = inputs["document"]
+        document = read_value("json", document)
+        limit = inputs["limit"] if "limit" in inputs else None
+        limit = None if limit is None else read_value("duration", limit)
+    except NOT_PLAIN:
+        readings, floats, other, days, holidays, code, document, limit = read_inputs(INPUTS, inputs)
+    return new_objects(RUN(readings, floats, other, days, holidays, code, document, limit))
+
+
+SOURCE: Final = Source(
+    "tests/differential/nodes/types_in_forms_v1.vsp",
+    lines={
+        104: 6, 109: 10, 113: 18, 117: 59, 122: 60, 127: 61, 130: 66, 141: 72, 144: 73, 183: 51,
+        186: 86, 198: 90, 201: 91, 205: 6, 209: 10, 213: 6, 220: 10,
+    },
+    clauses={
+        "constraint": [
+            "score >= 0.0",
+            "took >= duration('0s')",
+            'matches(code, "^[a-z]{0,6}$")',
+        ],
+        "precondition": [
+            "COUNT(readings) <= 20",
+            "FORALL day IN days SATISFIES day < date('9999-12-31')",
+            "FORALL reading IN readings SATISFIES reading.took < duration('36500d')",
+        ],
+        "postcondition": [
+            "score >= 0.0",
+            "took >= duration('0s')",
+            "score >= 0.0",
+            "took >= duration('0s')",
+        ],
+    },
+)  # fmt: skip

@@ -4,7 +4,7 @@
 """Check the HMAC-SHA256 signature of a webhook and that it is neither old nor from the future."""
 
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import at as array_at, range as array_range
 from vesper.kernels.bytes import (
@@ -18,11 +18,22 @@ from vesper.kernels.bytes import (
     slice as bytes_slice,
     utf8 as bytes_utf8,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     abs as duration_abs,
     from_hours as duration_from_hours,
     from_seconds as duration_from_seconds,
+)
+from vesper.kernels.entry import (
+    MAX_TEXT,
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    is_ascii,
+    is_text,
+    read_inputs,
+    read_value,
+    undecorated,
 )
 from vesper.kernels.integer import (
     bit_xor as integer_bit_xor,
@@ -33,6 +44,7 @@ from vesper.kernels.integer import (
 )
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups
+from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
     concat as text_concat,
@@ -197,3 +209,68 @@ def webhook_signature_v1(
         "digest": digest,
         "preview": preview,
     }
+
+
+INPUTS: Final = Inputs(
+    {
+        "body": "bytes",
+        "header": "string",
+        "secret": "bytes",
+        "received": "timestamp",
+        "tolerance": "duration",
+    },
+    {"tolerance": timedelta(seconds=300)},
+)
+RUN: Final = undecorated(webhook_signature_v1)
+
+
+@exact_entry
+def call(inputs: dict[str, Any]) -> Success:
+    """The same for a caller's own objects: each is checked and made a value first."""
+    try:
+        if type(inputs) is not dict:
+            raise NotPlain
+        for name in inputs:
+            if type(name) is not str:
+                raise NotPlain
+        if len(inputs) != 4 + ("tolerance" in inputs):
+            raise NotPlain
+        body = inputs["body"]
+        body = read_value("bytes", body)
+        header = inputs["header"]
+        if (
+            type(header) is not str
+            or not (is_ascii(header) or is_text(header))
+            or len(header) > MAX_TEXT
+        ):
+            raise NotPlain
+        secret = inputs["secret"]
+        secret = read_value("bytes", secret)
+        received = inputs["received"]
+        received = read_value("timestamp", received)
+        tolerance = inputs["tolerance"] if "tolerance" in inputs else timedelta(seconds=300)
+        tolerance = read_value("duration", tolerance)
+    except NOT_PLAIN:
+        body, header, secret, received, tolerance = read_inputs(INPUTS, inputs)
+    return RUN(body, header, secret, received, tolerance)
+
+
+SOURCE: Final = Source(
+    "nodes/security/webhook_signature_v1.vsp",
+    lines={
+        83: 27, 86: 28, 87: 28, 96: 39, 103: 40, 107: 41, 113: 43, 119: 47, 120: 47, 124: 48,
+        127: 49, 130: 50, 131: 50, 133: 50, 134: 50, 143: 51, 144: 51, 146: 51, 147: 51, 156: 52,
+        159: 53, 165: 55, 166: 55, 182: 68, 185: 71, 188: 72, 192: 30, 196: 31, 201: 32, 202: 32,
+    },
+    clauses={
+        "precondition": [
+            "length(secret) >= 4",
+            "tolerance >= seconds(1) AND tolerance <= hours(24)",
+        ],
+        "postcondition": [
+            "length(expected) == 64",
+            "verdict == genuine => age IS NOT NULL AND abs(age) <= tolerance",
+            "length(parse_base64(digest)) == 32",
+        ],
+    },
+)  # fmt: skip
