@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,15 +188,12 @@ class Campaign:
             if process is None:
                 command = [sys.executable, __file__, "--work", "--seed", str(self._seed), "--keep", str(self._keep)]
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps(vars(unit)) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
+            line = _ask(process, unit)
             if line:
                 self._note(unit, json.loads(line))
                 continue
-            problem = f"{unit}: its process ended with {process.wait()}"
+            process.communicate()
+            problem = f"{unit}: its process ended with {process.returncode}"
             self._note(unit, {"executions": 0, "not_comparable": 0, "outcomes": {}, "disagreements": 0,
                               "failures": [problem], "processor_seconds": 0.0})  # fmt: skip
             process = None
@@ -241,6 +239,16 @@ class Campaign:
         for name in [name for name, each in self.done.items() if each["failures"]]:
             del self.done[name]
         write_json(self._state_file, self.state)
+
+
+def _ask(process: subprocess.Popen[str], unit: Unit) -> str:
+    """What a worker answers; nothing where it has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(vars(unit)) + "\n")
+        process.stdin.flush()
+    return process.stdout.readline()
 
 
 def main() -> None:

@@ -18,14 +18,21 @@ from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
-from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, Outcome, Returned
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.ir.statements import all_statements, expressions_of
 from vesper.spec.values import same
 from vesper.verify.against import Function, compare_with_function, is_refused
 from vesper.verify.coverage import Coverage, Watch
 from vesper.verify.inputs import InputGenerator
-from vesper.verify.responses import GeneratedResponses, UnexpectedRequest, run_case, run_with
+from vesper.verify.responses import (
+    GeneratedResponses,
+    Responder,
+    TooManyRequests,
+    UnexpectedRequest,
+    run_case,
+    run_with,
+)
 from vesper.verify.shrink import shrink
 
 MAX_DISAGREEMENTS = 3
@@ -194,7 +201,7 @@ class Verifier:
         # is shrunk its answers stay what they were.
         seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed)
-        answers = {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
+        answers = {name: _to_the_end(program, inputs, now, respond) for name, program in self._programs.items()}
         if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
             answers[self._against.name] = self._against.answer(inputs)
         return answers
@@ -282,6 +289,14 @@ def meets(case: Case, outcome: Outcome) -> bool:
     return isinstance(outcome, Returned) and all(
         same(outcome.value[name], expected) for name, expected in case.expect.items()
     )
+
+
+def _to_the_end(program: Program, inputs: Mapping[str, object], now: datetime, respond: Responder) -> Done:
+    """What an execution came to; one that asks without end was given up, which says nothing about the engines."""
+    try:
+        return run_with(program, dict(inputs), now, respond)
+    except TooManyRequests:
+        return Done(LimitHit("requests"), ())
 
 
 def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:

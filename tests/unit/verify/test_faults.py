@@ -7,10 +7,11 @@ from datetime import datetime
 
 import pytest
 
-from tests.support.nodes import PAYMENT_DECISION, compiled
+from tests.support.nodes import PAYMENT_DECISION, compiled, compiled_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Done, Engine, Limits, Observer, Program, PureExecution
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
+from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Verifier
 from vesper.verify.programs import draw_program
 from vesper.verify.programs_run import examine
@@ -63,5 +64,31 @@ def test_a_random_program_on_which_all_engines_break_is_a_failure() -> None:
 def test_what_cannot_be_compared_fails_when_it_is_too_much() -> None:
     report = Verifier(compiled(PAYMENT_DECISION), both(LimitHit("time")), seed=1).run(50)
     assert report.not_comparable == 50
+    assert not report.differences
+    assert not report.passed
+
+
+ENDLESS = """node_id: endless_v1
+type: http_handler
+intent: Ask until somebody says stop
+outputs: {success: {rounds: integer}, error: {error_code: "enum[away]", message: string}}
+flow:
+  - step: asked
+    operation: loop
+    while: "true"
+    max: 100000
+    state: {rounds: {type: integer, value: 0}}
+    steps:
+      - {step: at, operation: clock, on_error: {any: {value: "timestamp('2026-11-15T12:00:00Z')"}}}
+    next: {rounds: rounds + 1}
+  - {operation: raise, when: asked.rounds < 0, error: {error_code: away, message: "'no'"}}
+  - {operation: return, success: {rounds: asked.rounds}}
+security: {capabilities_required: [clock.read.system]}
+"""
+
+
+def test_an_execution_that_asks_without_end_is_not_comparable() -> None:
+    report = Verifier(compiled_text(ENDLESS), ENGINES, seed=1).run(2)
+    assert report.not_comparable == 2
     assert not report.differences
     assert not report.passed
