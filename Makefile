@@ -95,7 +95,7 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
-	$(BIN)/python tests/differential/campaign.py --executions 12000 --programs 100 --seed 2
+	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
 
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
 	$(BIN)/python tests/differential/campaign.py
