@@ -55,7 +55,7 @@ test-rust:
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
 
 test-python: build
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-nodes: build
 	$(BIN)/vesper verify nodes --max-examples 500 --seed 1

@@ -115,7 +115,7 @@ def test_every_problem_is_listed_with_its_path(node: str, engine: str) -> None:
         "  order.lines[1].price: missing; expected decimal",
         "  order.lines[1].odd: no such field; the fields are sku, price, qty, note",
         "  order.lines[1].pric: no such field; did you mean `price`?",
-        '  order.kind: expected one of retail, wholesale, got "retial"; did you mean `retail`?',
+        '  order.kind: expected one of retail, wholesale, got str "retial"; did you mean `retail`?',
         "  limits: missing; expected map<string, decimal>",
         "  days[2]: expected string, got int 5",
         "  limit: no such input; did you mean `limits`?",

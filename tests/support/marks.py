@@ -31,6 +31,12 @@ class _Plain(ast.NodeTransformer):
             case _:
                 return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        """`total = mark(3, total)` says what a loop came to."""
+        self.generic_visit(node)
+        is_itself = isinstance(node.value, ast.Name) and ast.unparse(node.targets[0]) == node.value.id
+        return None if is_itself else node
+
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
             case (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from itertools import chain
 
 import libcst as cst
@@ -11,13 +12,13 @@ import libcst.matchers as matchers
 
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.handler_codes import taken_when, takes_the_rest
-from vesper.codegen.loops import loop_target
+from vesper.codegen.loops import is_every_item, loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
-from vesper.codegen.written import ATOM, EQUAL, OR, Written, negated, string_literal
+from vesper.codegen.written import ATOM, EQUAL, OR, PRODUCT, Written, negated, string_literal
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
-from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
+from vesper.spec.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
 from vesper.spec.unicode import is_printable
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -118,7 +119,7 @@ class BlockWriter:
     def clause(self, phase: str, index: int, clause: ir.Clause) -> Lines:
         self._naming.begin_statement()
         heading = [_BLANK, comment(f"{phase}, line {clause.holds.place.line}: {clause.text}")]
-        names = self._names_of_loop(clause.holds)
+        names = self._names_of_loop(clause.holds, "forall")
         if names is not None:
             assert isinstance(clause.holds, ir.For)
             return self._clause_for_each(clause.holds, names, self._broken(phase, index, clause), heading)
@@ -135,20 +136,23 @@ class BlockWriter:
         self._expressions.ends[broken] = clause.holds.place.line
         return cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])
 
-    def _names_of_loop(self, holds: ir.Expression) -> list[str] | None:
-        """What a loop over all the items would call them; None where the clause is better an expression.
+    def _names_of_loop(self, loop: ir.Expression, kind: str) -> list[str] | None:
+        """What a loop over all the items would call them; None where it is better an expression.
 
         Python remembers the names of such a loop, so they must be nobody else's, and always of one type.
         """
-        if not isinstance(holds, ir.For) or holds.kind != "forall" or holds.where is not None:
+        if (
+            not isinstance(loop, ir.For)
+            or loop.kind != kind
+            or loop.where is not None
+            or isinstance(loop.value, ir.Let)
+        ):
             return None
-        if isinstance(holds.value, ir.Let):
-            return None
-        types = dict(zip(holds.names, ir.item_types(holds.over.type), strict=False))
+        types = dict(zip(loop.names, ir.item_types(loop.over.type), strict=False))
         if any(name in self._names_outside or self._loop_types.get(name, types[name]) != types[name] for name in types):
             return None
-        names = [self._naming.local(number, name) for number, name in zip(holds.locals, holds.names, strict=True)]
-        if names != list(holds.names):
+        names = [self._naming.local(number, name) for number, name in zip(loop.locals, loop.names, strict=True)]
+        if names != list(loop.names):
             return None
         self._loop_types |= types
         return names
@@ -190,6 +194,10 @@ class BlockWriter:
             value = value.body
         if isinstance(value, ir.For) and value.kind == "fold" and _starts_at_once(value):
             return [*before, *self._fold(step, value, heading)]
+        if isinstance(value, ir.For) and value.type == DECIMAL and not is_every_item(value):
+            names = self._names_of_loop(value, "sum")
+            if names is not None:
+                return [*before, *self._sum(step, value, names, heading)]
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
         # Without it a type checker takes members of an enum for any string, and a record for any dict.
@@ -224,6 +232,26 @@ class BlockWriter:
         declared = self._types.annotation(fold.type) if needs_annotation(fold.type) else None
         target = self._naming.name("step", step.name)
         return [start, loop, self.assign(target, result, mark_as=step.value, annotation=declared)]
+
+    def _sum(self, step: ir.Step, total: ir.For, names: Sequence[str], heading: Sequence[cst.EmptyLine]) -> Lines:
+        """A sum of decimals that is a whole step: a loop that adds, as a person would write it and Python runs best."""
+        over = self._expressions.items(total.over, len(names))
+        target = self._naming.name("step", step.name)
+        zero = self._expressions.literal(DECIMAL, Decimal(0)).node
+        # A sum starts from a zero without sign, and adding to that never gives one with it.
+        more = cst.BinaryOperation(cst.Name(target), cst.Add(), self._expressions.inside(total.value, PRODUCT))
+        self._expressions.sites[more] = total.index
+        loop = cst.For(
+            loop_target([cst.Name(name) for name in names], parentheses=False),
+            over,
+            cst.IndentedBlock([self._assigned(target, more)]),
+        )
+        lines: Lines = [self._assigned(target, zero, heading), loop]
+        if self._expressions.traced:
+            lines.append(
+                self._assigned(target, self._expressions.marked(step.value, Written(cst.Name(target), ATOM)).node)
+            )
+        return lines
 
     def _declare(
         self, target: str, annotation: cst.BaseExpression, heading: Sequence[cst.EmptyLine]

@@ -81,12 +81,14 @@ def order_pricing_v1(items: list[Line]) -> Success:
     pieces = checked_sum(line["qty"] for line in items)
 
     # step subtotal, line 38
-    subtotal = sum((line["qty"] * line["unit_price"] for line in items), D_0)
+    subtotal = D_0
+    for line in items:
+        subtotal = subtotal + line["qty"] * line["unit_price"]
 
     # step tax, line 39
-    tax = sum(
-        (line["qty"] * line["unit_price"] * TAX_RATE[line["category"]] for line in items), D_0
-    )
+    tax = D_0
+    for line in items:
+        tax = tax + line["qty"] * line["unit_price"] * TAX_RATE[line["category"]]
 
     # step shipping_base, line 40
     shipping_base = D_5_00 + D_0_25 * pieces
@@ -186,8 +188,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/orders/order_pricing_v1.vsp",
     lines={
-        68: 11, 73: 11, 78: 29, 81: 37, 84: 38, 87: 39, 88: 39, 92: 40, 96: 45, 98: 46, 103: 51,
-        106: 52, 109: 31, 110: 31, 124: 32,
+        68: 11, 73: 11, 78: 29, 81: 37, 86: 38, 91: 39, 94: 40, 98: 45, 100: 46, 105: 51, 108: 52,
+        111: 31, 112: 31, 126: 32,
     },
     clauses={
         "constraint": [

@@ -87,7 +87,9 @@ def statement_export_v1(
             ) from failure
 
         # step total, line 55
-        total = sum((row["amount"] for row in bookings), D_0)
+        total = D_0
+        for row in bookings:
+            total = total + row["amount"]
 
         # step rows, line 59
         rows = [
@@ -196,9 +198,9 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
 SOURCE: Final = Source(
     "nodes/finance/statement_export_v1.vsp",
     lines={
-        52: 12, 56: 12, 59: 33, 73: 43, 75: 43, 79: 45, 85: 53, 90: 57, 94: 63, 95: 63, 96: 63,
-        99: 63, 105: 67, 106: 69, 110: 73, 113: 76, 116: 80, 119: 82, 127: 87, 132: 91, 145: 99,
-        152: 104, 153: 104, 154: 104, 155: 104, 160: 104, 172: 27,
+        52: 12, 56: 12, 59: 33, 73: 43, 75: 43, 79: 45, 85: 53, 92: 57, 96: 63, 97: 63, 98: 63,
+        101: 63, 107: 67, 108: 69, 112: 73, 115: 76, 118: 80, 121: 82, 129: 87, 134: 91, 147: 99,
+        154: 104, 155: 104, 156: 104, 157: 104, 162: 104, 174: 27,
     },
     clauses={
         "constraint": [

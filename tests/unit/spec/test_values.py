@@ -101,7 +101,7 @@ VALUES: list[tuple[Type, Value]] = [
 ]
 
 
-@pytest.mark.parametrize("type_, value", VALUES, ids=str)
+@pytest.mark.parametrize("type_, value", VALUES, ids=[f"{type_}-{number}" for number, (type_, _) in enumerate(VALUES)])
 def test_json_form_round_trips(type_: Type, value: Value) -> None:
     assert same(from_json(type_, to_json(type_, value)), value)
 

@@ -23,7 +23,7 @@ use flow::{asks, built, gives, handled, raises, returns};
 use serde_json::{Value as Json, json};
 use support::{completed, document, load};
 use tree::{call, input, integer, local};
-use vesper_interp::{Advanced, Completion, Limits, Program};
+use vesper_interp::{Advanced, Completion, Program};
 use vesper_ir::Value;
 
 fn codes() -> Json {
@@ -348,30 +348,4 @@ fn now_is_the_start_in_the_node_and_in_those_it_calls() {
         }}}],
     }));
     assert!(refusal(&early, &[]).contains("`now` does not stand in constraints"));
-}
-
-#[test]
-fn a_call_costs_a_unit_and_no_handler_takes_its_lack() {
-    let program = loaded(json!([gives("any", built_record())]), json!([]));
-    let limits = |fuel| Limits {
-        fuel,
-        ..Limits::default()
-    };
-    let start = |fuel| {
-        program
-            .start_within(vec![Value::Integer(5)], None, true, limits(fuel))
-            .unwrap()
-    };
-    assert_eq!(done(&program, start(0).advance(None)).0, "limit fuel");
-    let mut execution = start(1);
-    blocked(execution.advance(None));
-    assert_eq!(
-        done(&program, execution.advance(value(0, 4))).0,
-        "returned result=21"
-    );
-}
-
-/// What a handler gives instead of the outputs of a call.
-fn built_record() -> Json {
-    json!({"record": {"fields": [{"name": "result", "value": integer(0)}]}})
 }
