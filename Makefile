@@ -23,7 +23,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-check proof-sample proof-mutated-documents generate update fmt lock clean
+        bench bench-check proof-sample proof-differential proof-mutated-documents generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -95,6 +95,10 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
+	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+
+proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
+	$(BIN)/python tests/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
 	$(BIN)/python tests/robustness/mutate.py

@@ -8,38 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conformance.forms import typed_form
 from tests.support.nodes import expression_node, operation_node
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
 from vesper.ir import nodes as ir
 from vesper.ir.type_json import type_from_json
 from vesper.spec.errors import ErrorCode
-from vesper.spec.json_value import parse_json
 from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type
-from vesper.spec.values import Value, accept, from_json, plain, same
+from vesper.spec.values import same
 
 GENERATED = Path(__file__).parent / "generated"
 CASES: list[dict[str, Any]] = [
     case for path in sorted(GENERATED.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))
 ]
-
-
-def _typed(form: dict[str, Any]) -> tuple[Type, Value]:
-    ((text, value),) = form.items()
-    type_ = declared_type(text)
-    return type_, plain(_value(type_, value))
-
-
-def _value(type_: Type, form: Any) -> Value:
-    """A value as an example writes it: json need not be in the canonical form, and a long decimal may be 9E+999."""
-    if isinstance(type_, ArrayOf):
-        return [_value(type_.element, item) for item in form]
-    if isinstance(type_, OptionalOf):
-        return None if form is None else _value(type_.inner, form)
-    if type_ == JSON:
-        return parse_json(form)
-    return accept(type_, form) if type_ == DECIMAL else from_json(type_, form)
 
 
 def test_there_are_cases() -> None:
@@ -50,11 +32,11 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
 def test_operation(case: dict[str, Any], engine: str) -> None:
     if "expression" in case:
-        typed = {name: _typed(form) for name, form in case["inputs"].items()}
+        typed = {name: typed_form(form) for name, form in case["inputs"].items()}
         compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})
         given = {name: value for name, (_, value) in typed.items()}
     else:
-        args = [_typed(form) for form in case["args"]]
+        args = [typed_form(form) for form in case["args"]]
         compiled = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
         given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
     inputs = {each.name: given[each.name] for each in compiled.node.inputs}
@@ -66,6 +48,6 @@ def test_operation(case: dict[str, Any], engine: str) -> None:
         call = next(each.index for each in compiled.node.expressions() if isinstance(each, wanted))
         assert outcome.at == call
     else:
-        _, expected = _typed(case["returns"])
+        _, expected = typed_form(case["returns"])
         assert isinstance(outcome, Returned)
         assert same(outcome.value["result"], expected), f"{outcome.value['result']} and not {expected}"

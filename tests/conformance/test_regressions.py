@@ -10,13 +10,15 @@ from typing import Any
 
 import yaml
 
-from tests.support.nodes import PAYMENT_DECISION, compiled, worked_nodes
+from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, worked_nodes
+from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, compare
-from vesper.engines.engine import Done, run_observed
+from vesper.engines.engine import Completion, Done, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Difference
 from vesper.verify.regressions import save_regression
+from vesper.verify.responses import NOON, GeneratedResponses, Responder, run_with
 
 FOLDER = Path(__file__).parent / "regressions"
 CASES: list[dict[str, Any]] = [
@@ -24,7 +26,8 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-_NAMES = {"Decimal": Decimal, "datetime": dt, "inf": float("inf"), "nan": float("nan"), "bytearray": bytearray}
+_NAMES = {"Decimal": Decimal, "datetime": dt, "inf": float("inf"), "nan": float("nan"), "bytearray": bytearray,
+          "frozenset": frozenset, "set": set}  # fmt: skip
 """What the `repr` of an input may mention."""
 
 
@@ -49,8 +52,29 @@ def agreement(case: dict[str, Any]) -> list[object]:
     assert path is not None, f"{case['node']} is not a worked node; move the case beside its own node"
     node = compiled(path)
     inputs = {name: read_value(form) for name, form in case["inputs"].items()}
-    reference, *others = (run_observed(engine.load(node), inputs) for engine in ENGINES.values())
+    now = dt.datetime.fromisoformat(case["now"]) if "now" in case else None
+    runs = (run_with(engine.load(node), inputs, now, replayed(case)) for engine in ENGINES.values())
+    reference, *others = runs
     return [compare(reference, other) for other in others]
+
+
+def replayed(case: dict[str, Any]) -> Responder:
+    """The answers that the case has kept, in the order in which each step asks; an engine that asks for more than was
+    ever answered is told that it is unavailable."""
+    kept: dict[str, list[dict[str, Any]]] = {}
+    for each in case.get("effects", ()):
+        kept.setdefault(each["path"], []).append(each)
+
+    def respond(request: Request) -> Completion:
+        waiting = kept.get(request.path)
+        if not waiting:
+            return Completion(request.id, failure="unavailable")
+        found = waiting.pop(0)
+        if "fails" in found:
+            return Completion(request.id, failure=found["fails"])
+        return Completion(request.id, read_value(found["returns"]))
+
+    return respond
 
 
 def test_engines_agree_on_every_kept_input() -> None:
@@ -76,3 +100,33 @@ def test_a_saved_case_can_be_read_back(tmp_path: Path) -> None:
     read = {name: read_value(form) for name, form in case["inputs"].items()}
     assert repr(read) == repr(inputs)
     assert all(isinstance(result, Agree) for result in agreement(case))
+
+
+def recorded(node: Compiled, inputs: dict[str, object], seed: str) -> tuple[Done, list[tuple[str, Completion]]]:
+    """An execution on the reference with what effects answered."""
+    responses = GeneratedResponses(node)
+    respond = responses.responder(seed)
+    given: list[tuple[str, Completion]] = []
+
+    def noted(request: Request) -> Completion:
+        given.append((request.path, respond(request)))
+        return given[-1][1]
+
+    return run_with(ENGINES["python"].load(node), inputs, NOON, noted), given
+
+
+def test_answers_of_effects_are_kept_and_given_again(tmp_path: Path) -> None:
+    node = compiled(ROOT / "nodes" / "access" / "api_key_issue_v1.vsp")
+    inputs: dict[str, object] = {"owner": "ann", "scopes": {"read"}, "label": ""}
+    done, given = next(
+        (done, given)
+        for done, given in (recorded(node, inputs, f"1 {number}") for number in range(1000))
+        if {found.failure is None for _, found in given} == {True, False}  # something failed, something did not
+    )
+    difference = Difference(inputs, 1, {"python": done, "interp": done}, None, None, False, tuple(given), NOON)
+    (case,) = yaml.safe_load(save_regression(tmp_path, node, difference).read_text(encoding="utf-8"))
+    assert [each["path"] for each in case["effects"]] == [path for path, _ in given]
+    read = {name: read_value(form) for name, form in case["inputs"].items()}
+    now = dt.datetime.fromisoformat(case["now"])
+    again = run_with(ENGINES["interp"].load(node), read, now, replayed(case))
+    assert isinstance(compare(done, again), Agree)

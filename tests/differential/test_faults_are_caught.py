@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 
 from tests.support.nodes import PAYMENT_DECISION, compiled, compiled_ir
-from vesper.cli.verify import difference_text
+from vesper.cli.verify_text import difference_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine, Program
 from vesper.engines.python_engine import PythonEngine

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.nodes import compiled_ir
-from vesper.cli.verify import failure_text
+from vesper.cli.verify_text import failure_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine, Program
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import ENGINES
 from vesper.ir import nodes as ir
 from vesper.verify.programs import draw_program
-from vesper.verify.programs_run import verify_programs
+from vesper.verify.programs_run import examine, verify_programs
 
 
 def test_engines_agree_on_random_programs() -> None:
@@ -22,6 +22,13 @@ def test_engines_agree_on_random_programs() -> None:
     assert report.programs == 150
     assert report.not_comparable == 0
     assert report.outcomes["returned"] * 5 > report.executions, "too few of the programs come to their end"
+
+
+def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:
+    """This one wrote `k3 ?? k0` in its flow, under the precondition `k3 IS NOT NULL`: the checker refuses that."""
+    draft = draw_program(20261115001074)
+    assert "- k3 IS NOT NULL" in draft.text()
+    assert examine(draft, ENGINES, 1, inputs_each=2) is None
 
 
 class _ForgetsNegation:

@@ -38,6 +38,8 @@ def comment(text: str) -> cst.EmptyLine:
 
 def indented(lines: Lines) -> cst.IndentedBlock:
     """Statements inside of another one, which begin without a blank line."""
+    if not lines:  # a loop may have state and no steps
+        return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
     first = lines[0]
     heading = list(getattr(first, "leading_lines", ()))
     if heading and heading[0] is _BLANK:
@@ -89,7 +91,7 @@ class BlockWriter:
         self._nesting += 1
         lines = [*self.block(block), *chain(*after)]
         self._nesting -= 1
-        return indented(lines) if lines else cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+        return indented(lines)
 
     def _statement(self, statement: ir.Statement) -> Lines:
         match statement:

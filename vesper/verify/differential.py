@@ -2,25 +2,37 @@
 
 In: a compiled node and the engines. Out: a report that counts what was really compared, with the smallest input of
 each kind of disagreement. The reference is the python engine; the report says what each engine answered and takes no
-side.
+side. A function of the user's own may be asked as well: it is then what the engines are held to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
+from typing import TypeAlias
 
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare
-from vesper.engines.engine import Done, Engine, Program
-from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
-from vesper.ir.nodes import Branch, For, If, Loop, Node, Raise, Require, Return, walk
+from vesper.engines.engine import Completion, Done, Engine, Program, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.ir.statements import all_statements, expressions_of
 from vesper.spec.values import same
+from vesper.verify.against import Function, compare_with_function, is_refused
+from vesper.verify.coverage import Coverage, Watch
 from vesper.verify.inputs import InputGenerator
-from vesper.verify.responses import GeneratedResponses, UnexpectedRequest, run_case, run_with
+from vesper.verify.responses import (
+    GeneratedResponses,
+    Responder,
+    TooManyRequests,
+    UnexpectedRequest,
+    run_case,
+    run_with,
+)
 from vesper.verify.shrink import shrink
 
 MAX_DISAGREEMENTS = 3
@@ -38,6 +50,12 @@ class Difference:
     """Index of the first expression whose values differ; None where only the outcomes do."""
     step: str | None
     """The step that the place belongs to."""
+    with_function: bool = False
+    """True where the engines agree with each other and not with the user's function."""
+    responses: tuple[tuple[str, Completion], ...] = ()
+    """What effects answered, with the path of each; of the engine that asked the most."""
+    now: datetime | None = None
+    """When the executions began, for a node that may ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +91,27 @@ class Report:
     case_failures: list[CaseFailure] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     broken: list[BrokenPromise] = field(default_factory=list)
-    paths: set[tuple[tuple[int, bool], ...]] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
-    guards: set[tuple[int, bool]] = field(default_factory=set)
-    guards_total: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
+    against: str | None = None
+    """The function that the node was compared with."""
+    refused: int = 0
+    """Inputs that the node does not take, and that the function was therefore not asked about."""
+    elapsed_seconds: float = 0.0
+
+    @property
+    def too_many_lost(self) -> bool:
+        return self.not_comparable * 100 > self.executions
+
+    @property
+    def nothing_asked(self) -> bool:
+        """True where the function was never called: then nothing was shown."""
+        return self.against is not None and self.executions == 0
 
     @property
     def passed(self) -> bool:
-        too_many_lost = self.not_comparable * 100 > self.executions
-        return not (self.differences or self.case_failures or self.broken or too_many_lost)
+        is_wrong = self.differences or self.case_failures or self.broken
+        return not (is_wrong or self.too_many_lost or self.nothing_asked)
 
 
 class Verifier:
@@ -92,32 +122,43 @@ class Verifier:
         seed: int,
         seeks_boundaries: bool = True,
         holds_to_promises: bool = True,
+        against: Function | None = None,
     ) -> None:
         """A node is held to its postconditions; a random program has none that anybody promised."""
         self._node = compiled.node
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
-        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries)
+        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
         self._responses = GeneratedResponses(compiled)
-        self._conditions = guards(compiled.node)
+        self._against = against
+        self._watch = Watch(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
-        self.report.guards_total = 2 * len(self._conditions)
+        self.report.coverage = self._watch.coverage
+        self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
-        self._seen: set[tuple[int | None, str | None]] = set()
+        self._seen: set[_Fingerprint] = set()
         # A case may say that a postcondition breaks; then that is no news.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
     def run(
-        self, max_examples: int, progress: Callable[[int], None] = lambda _: None, stop_after: int = MAX_DISAGREEMENTS
+        self,
+        max_examples: int,
+        progress: Callable[[int], None] = lambda _: None,
+        stop_after: int = MAX_DISAGREEMENTS,
+        seconds: float | None = None,
     ) -> Report:
-        """The node's own cases, then drawn inputs until there are enough or enough is wrong."""
+        """The node's own cases, then drawn inputs until there are enough, the time is over or enough is wrong."""
+        begun = time.monotonic()
         self._run_cases()
         for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
             self._compare_on(inputs, number)
             progress(number)
-            if len(self.report.differences) >= stop_after:
+            is_over = seconds is not None and time.monotonic() - begun >= seconds
+            if is_over or len(self.report.differences) >= stop_after:
                 break
+        self._watch.finish()
+        self.report.elapsed_seconds = time.monotonic() - begun
         return self.report
 
     def _inputs(self) -> Iterator[dict[str, object]]:
@@ -141,10 +182,13 @@ class Verifier:
 
     def _compare_on(self, inputs: dict[str, object], number: int) -> None:
         answers = self._answers(inputs, number)
-        self.report.executions += 1
         reference = next(iter(answers.values()))
         self._cover(reference)
-        result = _first_that_differs(answers)
+        result = self._compared(answers)
+        if self._against is not None and self._against.name not in answers:
+            self.report.refused += 1
+        else:
+            self.report.executions += 1
         if isinstance(result, NotComparable):
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
@@ -157,12 +201,21 @@ class Verifier:
         # is shrunk its answers stay what they were.
         seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed)
-        return {name: run_with(program, dict(inputs), now, respond) for name, program in self._programs.items()}
+        answers = {name: _to_the_end(program, inputs, now, respond) for name, program in self._programs.items()}
+        if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
+            answers[self._against.name] = self._against.answer(inputs)
+        return answers
+
+    def _compared(self, answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+        """The engines among themselves, then with the function."""
+        engines = {name: done for name, done in answers.items() if name in self._programs}
+        result = _first_that_differs(engines)
+        if isinstance(result, Agree) and self._against is not None and self._against.name in answers:
+            return compare_with_function(answers[self._against.name], next(iter(engines.values())))
+        return result
 
     def _cover(self, done: Done) -> None:
-        path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
-        self.report.paths.add(path)
-        self.report.guards.update(path)
+        self._watch.see(done)
         outcome = done.outcome
         kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
@@ -174,8 +227,14 @@ class Verifier:
             return
         self._seen.add(fingerprint)
         small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
-        place, step = fingerprint
-        self.report.differences.append(Difference(small, number, self._answers(small, number), place, step))
+        place, step, with_function = fingerprint
+        answers = self._answers(small, number)
+        seed = f"{self.report.seed} {number}"
+        asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
+        respond = self._responses.responder(seed)
+        responses = tuple((each.path, respond(each)) for each in asked)
+        now = None if self._node.type == "function" else self._responses.now(seed)
+        self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
@@ -196,19 +255,24 @@ class Verifier:
         small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
         self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
 
-    def _fingerprint(self, inputs: dict[str, object], number: int) -> tuple[int | None, str | None] | None:
-        """Where the engines part on these inputs: the expression and its step; None where they agree."""
+    def _fingerprint(self, inputs: dict[str, object], number: int) -> _Fingerprint | None:
+        """Where the answers to these inputs part; None where they agree."""
         answers = self._answers(inputs, number)
-        result = _first_that_differs(answers)
+        result = self._compared(answers)
         if not isinstance(result, Disagree):
             return None
-        if result.mark is None:
-            return None, None
-        for done in answers.values():
-            if result.mark < len(done.marks):
+        engines = {name: done for name, done in answers.items() if name in self._programs}
+        if isinstance(_first_that_differs(engines), Agree):
+            return None, None, True
+        for done in engines.values():
+            if result.mark is not None and result.mark < len(done.marks):
                 index = done.marks[result.mark][0]
-                return index, self._places.get(index)
-        return None, None
+                return index, self._places.get(index), False
+        return None, None, False
+
+
+_Fingerprint: TypeAlias = tuple[int | None, str | None, bool]
+"""The expression where engines part and its step, and whether it is the function that parts from them."""
 
 
 def meets(case: Case, outcome: Outcome) -> bool:
@@ -227,21 +291,20 @@ def meets(case: Case, outcome: Outcome) -> bool:
     )
 
 
-def guards(node: Node) -> set[int]:
-    """The expressions whose marks make the semantic path."""
-    found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
-    for statement in all_statements(node.body):
-        match statement:
-            case Branch(arms=arms):
-                found |= {arm.when.index for arm in arms}
-            case Loop(where=where, condition=condition, stop_when=stop_when):
-                found |= {each.index for each in (where, condition, stop_when) if each is not None}
-    return found | {each.where.index for each in node.expressions() if isinstance(each, For) and each.where is not None}
+def _to_the_end(program: Program, inputs: Mapping[str, object], now: datetime, respond: Responder) -> Done:
+    """What an execution came to; one that asks without end was given up, which says nothing about the engines."""
+    try:
+        return run_with(program, dict(inputs), now, respond)
+    except TooManyRequests:
+        return Done(LimitHit("requests"), ())
 
 
 def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
-    """Each engine against the first; the first result that is not agreement."""
+    """Each engine against the first; the first result that is not agreement. One that stands alone must not be at
+    fault."""
     reference, *others = answers.values()
+    if isinstance(reference.outcome, EngineFault):
+        return Disagree("an engine is at fault", None)
     for other in others:
         result = compare(reference, other)
         if not isinstance(result, Agree):

@@ -1,13 +1,14 @@
 """Inputs for a node: from its types and constraints, leaning toward the edges that its own literals draw.
 
 A payment node compares with 100 and 1000, so amounts of exactly 100, 100.01 and 999.99 are worth more than amounts at
-random. One in forty inputs is wrong on purpose: the two engines must also refuse alike.
+random. The inputs of the node's own cases are changed here and there: they get past contracts that nothing drawn by
+type would meet. One in forty inputs is wrong on purpose: the two engines must also refuse alike.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -21,11 +22,14 @@ from vesper.verify.boundaries import BoundarySeeker
 from vesper.verify.bounds import Bounds, length_bounds, number_bounds
 from vesper.verify.pattern_texts import all_patterns, constraint_patterns, draw_text
 from vesper.verify.scalars import ScalarSource
+from vesper.verify.variation import Variation
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
 _TAME_SHARE = 0.6
+_CASE_SHARE = 0.3
 _PATTERN_SHARE = 0.4
+_MOST_ITEMS = 60
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
 _HOSTILE: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
@@ -87,7 +91,14 @@ def _parts(values: Iterable[Value]) -> Iterator[Value]:
 class InputGenerator:
     """Draws inputs from a seed; the same seed gives the same inputs on every machine."""
 
-    def __init__(self, node: Node, seed: int, seeks_boundaries: bool = True) -> None:
+    def __init__(
+        self,
+        node: Node,
+        seed: int,
+        seeks_boundaries: bool = True,
+        examples: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """`examples` are inputs that somebody found worth writing down."""
         self._node = node
         self._edges = find_edges(node)
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
@@ -95,16 +106,22 @@ class InputGenerator:
         self._random = random.Random(seed)
         self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
         self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
+        self._examples = [dict(each) for each in examples]
+        self._types = {each.name: each.type for each in node.inputs}
+        self._variation = Variation(self._random, self._value)
         self._is_tame = True
 
     def draw(self) -> dict[str, object]:
         # Tame inputs get past the contracts, where most of a node is; wild ones try the edges of everything.
         self._is_tame = self._random.random() < _TAME_SHARE
-        inputs: dict[str, object] = {
-            each.name: self._scalars.as_text(self._value(each.name, each.type))
-            for each in self._node.inputs
-            if each.default is None or self._random.random() < 0.9
-        }
+        if self._examples and self._random.random() < _CASE_SHARE:
+            inputs = self._variation.of_inputs(self._random.choice(self._examples), self._types)
+        else:
+            inputs = {
+                each.name: self._scalars.as_text(self._value(each.name, each.type))
+                for each in self._node.inputs
+                if each.default is None or self._random.random() < 0.9
+            }
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
         if self._random.randrange(_WRONG_SHARE) == 0:
@@ -116,6 +133,12 @@ class InputGenerator:
         self._random.seed(seed)
         self._is_tame = self._random.random() < _TAME_SHARE
         return self._value("", type_)
+
+    def vary_value(self, value: object, type_: Type, seed: str) -> object:
+        """A value of a type that is like another one; it depends on the seed and the value alone."""
+        self._random.seed(seed)
+        self._is_tame = True
+        return self._variation.of_value("", type_, value)
 
     def _spoil(self, inputs: dict[str, object]) -> None:
         names = [*inputs, "no_such_input"]
@@ -158,11 +181,11 @@ class InputGenerator:
             case OptionalOf(inner):
                 return None if self._random.random() < 0.3 else self._value(name, inner)
             case ArrayOf(element):
-                return [self._value(name, element) for _ in range(self._count())]
+                return [self._value(name, element) for _ in range(self._count(name))]
             case SetOf(element):
-                return {self._value(name, element) for _ in range(self._count())}
+                return {self._value(name, element) for _ in range(self._count(name))}
             case MapOf(key, value):
-                return {self._value(name, key): self._value(name, value) for _ in range(self._count())}
+                return {self._value(name, key): self._value(name, value) for _ in range(self._count(name))}
             case Record(fields):
                 return {field: self._value(field, each) for field, each in fields}
             case _ if type_ == STRING:
@@ -170,11 +193,14 @@ class InputGenerator:
             case _:
                 return self._scalars.draw(type_, self._is_tame, self._numbers.get(name, Bounds()))
 
-    def _count(self) -> int:
+    def _count(self, name: str) -> int:
         """How many items: none, one, a few, and now and then many."""
         if self._is_tame:
-            return self._random.choice((1, 2, 2, 3))
-        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else 60
+            bounds = self._lengths.get(name, Bounds())
+            low = 1 if bounds.low is None else max(0, ceil(bounds.low))
+            high = low + 2 if bounds.high is None else min(floor(bounds.high), low + 5)
+            return min(self._random.randint(low, max(low, high)), _MOST_ITEMS)
+        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MOST_ITEMS
 
     def _decimal(self, name: str) -> Decimal:
         if self._is_tame:

@@ -16,9 +16,9 @@ _SPOILED_SHARE = 0.2
 
 
 def constraint_patterns(node: Node) -> dict[str, str]:
-    """The pattern that a constraint asks of an input or of a field, by its name."""
+    """The pattern that a constraint or a precondition asks of an input or of a field, by its name."""
     found: dict[str, str] = {}
-    for clause in node.constraints:
+    for clause in (*node.constraints, *node.preconditions):
         for part in walk(clause.holds):
             if isinstance(part, Call) and part.op == "regex.matches" and isinstance(part.args[0], Ref | Field):
                 found.setdefault(part.args[0].name, _pattern_of(part))

@@ -98,12 +98,15 @@ class _Program:
         functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
         flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
         preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
+        # The checker knows in all that follows what they say about null.
+        facts = NOTHING.union(*(clause.when_true for clause in preconditions))
+        self._scope = self._scope.assuming(facts)
         steps, returned = self._flow(outputs, flow)
-        postconditions = self._clauses(self._after(inputs, outputs), self._few(0, 0, 1, 2))
+        postconditions = self._clauses(self._after(inputs, outputs).assuming(facts), self._few(0, 0, 1, 2))
         invariants: tuple[Term, ...] = ()
         if flow is not None:
             seen = self._always_seen(inputs, outputs, is_optional=bool(flow.raised))
-            invariants = self._clauses(seen, self._few(0, 0, 1))
+            invariants = self._clauses(seen.assuming(facts), self._few(0, 0, 1))
         return Draft(
             node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
             records=records,

@@ -6,6 +6,7 @@ bug of ours, in the language or in the generator.
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class ProgramsReport:
     not_comparable: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     failures: list[ProgramFailure] = field(default_factory=list)
+    elapsed_seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -71,18 +73,23 @@ def verify_programs(
     progress: Callable[[int], None] = lambda _: None,
     stop_after: int = 3,
     max_tries: int = MAX_TRIES,
+    seconds: float | None = None,
+    first: int = 0,
 ) -> ProgramsReport:
-    """Draw programs and run each on drawn inputs, until there are enough or enough is wrong."""
+    """Draw programs and run each on drawn inputs, until there are enough, the time is over or enough is wrong."""
     report = ProgramsReport(seed, tuple(engines))
-    for number, each in enumerate(program_seeds(seed, count), start=1):
+    begun = time.monotonic()
+    for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
         report.programs += 1
         draft = draw_program(each)
         failure = examine(draft, engines, each, inputs_each, report)
         if failure is not None:
             report.failures.append(reduced(draft, failure, engines, inputs_each, max_tries))
         progress(number)
-        if len(report.failures) >= stop_after:
+        is_over = seconds is not None and time.monotonic() - begun >= seconds
+        if is_over or len(report.failures) >= stop_after:
             break
+    report.elapsed_seconds = time.monotonic() - begun
     return report
 
 

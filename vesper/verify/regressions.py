@@ -6,8 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from vesper.compiler import Compiled
+from vesper.engines.engine import Completion
 from vesper.ir.encode import canonical_json
-from vesper.spec.values import decimal_text
+from vesper.spec.values import decimal_text, scalar_text
 from vesper.verify.differential import Difference
 
 
@@ -32,15 +33,24 @@ def typed_value(value: object) -> dict[str, object]:
             return {"python": repr(value)}
 
 
-def save_regression(folder: Path, compiled: Compiled, difference: Difference) -> Path:
-    """Write a case that asks for agreement on the shrunk input; an input that is kept already is not kept twice."""
+def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
+    """Write a case that asks for agreement on the shrunk input, with what effects answered to it; an input that is
+    kept already is not kept twice."""
+    who = f"the node and {against}" if difference.with_function else "the engines"
+    given = {name: typed_value(value) for name, value in difference.inputs.items()}
     lines = [
-        f"- why: the engines disagreed {'at step ' + difference.step if difference.step else 'here'}",
+        f"- why: {who} disagreed {'at step ' + difference.step if difference.step else 'here'}",
         f"  node: {compiled.node.node_id}",
-        "  inputs:",
-        *(f"    {name}: {_flow(typed_value(value))}" for name, value in difference.inputs.items()),
-        "  engines: agree",
+        "  inputs:" if given else "  inputs: {}",
+        *(f"    {name}: {_flow(form)}" for name, form in given.items()),
     ]
+    if difference.now is not None:
+        lines.append(f"  now: {_flow(scalar_text(difference.now))}")
+    if difference.responses:
+        lines += ["  effects:", *(f"    - {_flow(_response(*each))}" for each in difference.responses)]
+    if difference.with_function:
+        lines.append(f"  against: {_flow(against)}")
+    lines.append("  engines: agree")
     text = "\n".join(lines) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -50,6 +60,12 @@ def save_regression(folder: Path, compiled: Compiled, difference: Difference) ->
         number += 1
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _response(path: str, found: Completion) -> dict[str, object]:
+    if found.failure is not None:
+        return {"path": path, "fails": found.failure}
+    return {"path": path, "returns": typed_value(found.result)}
 
 
 def save_program(folder: Path, text: str) -> Path:

@@ -29,6 +29,9 @@ MAX_REQUESTS = 1_000
 """More than these, and a run is given up: a loop may ask for ever."""
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 _FAILS = 0.2
+_LIKE_A_CASE = 0.5
+_LEAVES_CASE = 0.1
+_CHANGED = 0.3
 _HTTP_CODES = ("http_400", "http_402", "http_404", "http_409", "http_429", "http_500", "http_503")
 
 
@@ -115,12 +118,17 @@ def _has(found: object, wanted: object) -> bool:
 
 
 class GeneratedResponses:
-    """Answers drawn by type; one in five requests fails with a code that its effect declares."""
+    """Answers drawn by type, one in five a failure with a code that its effect declares; or those of a case.
+
+    In half of the runs of a node that has cases with requests, one case answers what it lists: a long flow ends at its
+    first answer that fits nothing, and cases get to the end. Now and then such an answer is changed.
+    """
 
     def __init__(self, compiled: Compiled) -> None:
         self._types: dict[str, Type] = {}
         self._collect(compiled, "")
         self._values = InputGenerator(compiled.node, 0, seeks_boundaries=False)
+        self._cases = [_answers_of(case) for case in compiled.cases if case.effects]
 
     def _collect(self, compiled: Compiled, prefix: str) -> None:
         callees = {each.node.node_id: each for each in compiled.callees}
@@ -133,8 +141,13 @@ class GeneratedResponses:
     def responder(self, seed: str) -> Responder:
         """What this seed answers; the same to every engine that asks the same."""
 
+        case = self._case(seed)
+
         def respond(request: Request) -> Completion:
             chance = random.Random(f"{seed} {request.path} {request.id}")
+            expected = case.get(_without_iterations(request.path).lstrip("_"))
+            if expected is not None and chance.random() >= _LEAVES_CASE:
+                return self._as_listed(request, expected, chance)
             if chance.random() < _FAILS:
                 codes = EFFECTS[request.effect].codes()
                 code = chance.choice(codes)
@@ -147,6 +160,19 @@ class GeneratedResponses:
 
         return respond
 
+    def _case(self, seed: str) -> Mapping[str, ExpectedRequest]:
+        chance = random.Random(f"{seed} case")
+        return chance.choice(self._cases) if self._cases and chance.random() < _LIKE_A_CASE else {}
+
+    def _as_listed(self, request: Request, expected: ExpectedRequest, chance: random.Random) -> Completion:
+        if expected.fails is not None:
+            return Completion(request.id, failure=expected.fails)
+        value: object = plain(expected.returns)
+        if request.effect != "state_transition" and chance.random() < _CHANGED:
+            type_ = self._types[_without_iterations(request.path)]
+            value = self._values.vary_value(value, type_, f"{chance.random()}")
+        return Completion(request.id, value)
+
     def type_of(self, path: str) -> Type:
         """The type of what the request at this path is completed with."""
         return self._types[_without_iterations(path)]
@@ -154,6 +180,14 @@ class GeneratedResponses:
     def now(self, seed: str) -> datetime:
         chance = random.Random(f"{seed} now")
         return NOON + timedelta(microseconds=chance.randrange(-(10**15), 10**15))
+
+
+def _answers_of(case: Case) -> dict[str, ExpectedRequest]:
+    """What a case answers, by the step that asks; in a loop the first answer stands for all."""
+    found: dict[str, ExpectedRequest] = {}
+    for expected in case.effects:
+        found.setdefault(_without_iterations(expected.path).lstrip("_"), expected)
+    return found
 
 
 def _without_iterations(path: str) -> str:

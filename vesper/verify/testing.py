@@ -19,7 +19,8 @@ from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome
 from vesper.ir.nodes import walk
 from vesper.verify.case_text import answer_text, case_text
-from vesper.verify.differential import guards, meets
+from vesper.verify.coverage import guards
+from vesper.verify.differential import meets
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.responses import GeneratedResponses, TooManyRequests, UnexpectedRequest, run_case, run_with
 from vesper.verify.shrink import shrink

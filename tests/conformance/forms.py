@@ -1,0 +1,26 @@
+"""Values as the files of this folder write them: `{decimal: "1.50"}`, a type and its form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vesper.spec.json_value import parse_json
+from vesper.spec.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type
+from vesper.spec.values import Value, accept, from_json, plain
+
+
+def typed_form(form: dict[str, Any]) -> tuple[Type, Value]:
+    ((text, value),) = form.items()
+    type_ = declared_type(text)
+    return type_, plain(read_form(type_, value))
+
+
+def read_form(type_: Type, form: Any) -> Value:
+    """A value as an example writes it: json need not be in the canonical form, and a long decimal may be 9E+999."""
+    if isinstance(type_, ArrayOf):
+        return [read_form(type_.element, item) for item in form]
+    if isinstance(type_, OptionalOf):
+        return None if form is None else read_form(type_.inner, form)
+    if type_ == JSON:
+        return parse_json(form)
+    return accept(type_, form) if type_ == DECIMAL else from_json(type_, form)

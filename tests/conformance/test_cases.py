@@ -1,0 +1,94 @@
+"""The cases of `cases/*.yaml`, each on every engine.
+
+A case has an `expression` over typed `inputs`, or a whole `node` with plain ones, and says what must come of it:
+`returns`, `fails` with a code, `breaks` a clause, or raises a declared `error`. An engine that does not do so yet is
+listed in `known_gaps.yaml` with the reason; the list closes both ways, so that a gap that is no more is taken out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conformance.forms import typed_form
+from tests.support.nodes import compiled_text, expression_node
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.engines.registry import ENGINES
+from vesper.spec.values import same
+
+FOLDER = Path(__file__).parent
+CASES: dict[str, dict[str, Any]] = {
+    f"{path.stem}: {case['case']}": case
+    for path in sorted((FOLDER / "cases").glob("*.yaml"))
+    for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+}
+GAPS: list[dict[str, str]] = yaml.safe_load((FOLDER / "known_gaps.yaml").read_text(encoding="utf-8")) or []
+KNOWN = {(gap["case"], gap["engine"]): gap["why"] for gap in GAPS}
+
+
+def outcome_of(case: dict[str, Any], engine: str) -> Outcome:
+    if "node" in case:
+        return ENGINES[engine].load(compiled_text(case["node"])).call(case.get("inputs", {}))
+    typed = {name: typed_form(form) for name, form in case.get("inputs", {}).items()}
+    compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})
+    return ENGINES[engine].load(compiled).call({name: value for name, (_, value) in typed.items()})
+
+
+def problem(case: dict[str, Any], outcome: Outcome) -> str | None:
+    """What is not as the case wants it."""
+    match outcome:
+        case Returned(value) if "returns" in case:
+            wanted = {"result": case["returns"]} if "expression" in case else case["returns"]
+            return _differs(dict(value), wanted)
+        case DeclaredError(value) if "error" in case:
+            return _differs(dict(value), case["error"])
+        case Failed(code) if "fails" in case:
+            return None if str(code) == case["fails"] else f"failed {code}"
+        case ContractBroken(phase, index) if "breaks" in case:
+            return None if [phase, index] == case["breaks"] else f"{phase} {index} broken"
+        case _:
+            return f"came to {outcome}"
+
+
+def _differs(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    for name, form in wanted.items():
+        _, value = typed_form(form)
+        if not same(found[name], value):
+            return f"{name} is {found[name]!r} and not {value!r}"
+    return None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str, engine: str) -> None:
+    found = problem(CASES[name], outcome_of(CASES[name], engine))
+    if (name, engine) in KNOWN:
+        assert found is not None, f"{name} is met by {engine} now: take it out of known_gaps.yaml"
+        return
+    assert found is None, found
+
+
+def test_known_gaps_name_cases_and_engines() -> None:
+    """A gap of a case that was renamed, or of an engine that is gone, hides nothing any more."""
+    for gap in GAPS:
+        assert set(gap) == {"case", "engine", "why"}, gap
+        assert gap["case"] in CASES, gap
+        assert gap["engine"] in ENGINES, gap
+    assert len(KNOWN) == len(GAPS)
+
+
+def test_a_case_that_is_not_met_is_noticed() -> None:
+    case = {"expression": "1 + 1", "returns": {"integer": 3}}
+    for engine in ENGINES:
+        assert problem(case, outcome_of(case, engine)) == "result is 2 and not 3"
+    assert problem({"fails": "overflow"}, Returned({})) is not None
+    assert problem({"breaks": ["precondition", 0]}, ContractBroken("precondition", 1, {})) is not None
+
+
+def test_there_are_cases() -> None:
+    kinds = {kind for case in CASES.values() for kind in ("returns", "fails", "breaks", "error") if kind in case}
+    assert kinds == {"returns", "fails", "breaks", "error"}
+    assert len(CASES) >= 60

@@ -1,0 +1,132 @@
+"""Every code point, alone, through every operation that takes one string, on every engine.
+
+The answers of one operation are compared chunk by chunk, and their digests with `every_code_point.yaml`: two engines
+that go wrong together, or a Python whose own tables are newer, would agree with each other and not with the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.goldens import Golden
+from tests.support.nodes import compiled_ir, compiled_text
+from vesper.compiler import Compiled
+from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import Returned
+from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.ir import nodes as ir
+from vesper.spec.limits import MAX_FUEL
+from vesper.spec.operations import IMPLEMENTED, OPERATIONS
+from vesper.spec.types import STRING, ArrayOf
+
+DIGESTS = Path(__file__).parent / "every_code_point.yaml"
+CHUNK = 0x4000
+CODE_POINTS = 0x110000 - 0x800
+OPS = [name for name in IMPLEMENTED if [type_ for _, type_ in OPERATIONS[name].params] == ["string"]]
+_AS_TEXT = {"bytes": "hex({})", "array<string>": "join({}, '|')", "array<integer>": "text({}[0])", "string": "{}"}
+
+NODE = """node_id: every_code_point_v1
+type: function
+intent: One operation for each of many strings
+inputs: {{points: array<string>}}
+outputs: {{success: {{answers: array<string>}}}}
+flow:
+  - step: answers
+    operation: loop
+    over: point IN points
+    steps:
+      - step: answer
+        operation: compute
+        value: "{expression}"
+{handler}
+    collect: answer
+  - {{operation: return, success: {{answers: answers.collected}}}}
+"""
+
+
+def chunks() -> Iterator[list[str]]:
+    points = [chr(number) for number in range(0x110000) if not 0xD800 <= number < 0xE000]
+    assert len(points) == CODE_POINTS
+    for first in range(0, CODE_POINTS, CHUNK):
+        yield points[first : first + CHUNK]
+
+
+def node_text(op: str) -> str:
+    """A node that answers for each string with the text of what the operation gives, or the code of its failure."""
+    spec = OPERATIONS[op]
+    expression = _AS_TEXT.get(spec.returns, "text({})").format(f"{spec.function}(point)")
+    codes = "".join(f"          {code}: {{value: \"'fails {code}'\"}}\n" for code in spec.raises)
+    return NODE.format(expression=expression, handler=f"        on_error:\n{codes}".rstrip() if codes else "")
+
+
+def node_of(op: str) -> Compiled:
+    if OPERATIONS[op].function is not None:
+        return compiled_text(node_text(op))
+    # Only the compiler writes this one, into the addresses of requests: the node is built and not written.
+    place, texts = ir.Place(1, 1, 1, 1), ArrayOf(STRING)
+    call = ir.Call(op, (), (ir.Local(0, "point", STRING, place),), STRING, place)
+    over = ir.Ref("input", "points", texts, place)
+    answers = ir.For("array", (0,), ("point",), over, None, None, call, texts, place)
+    body = (ir.Step("answers", answers, place), ir.Return((("answers", ir.Ref("step", "answers", texts, place)),)))
+    source = ir.Source("test.vsp", "0" * 64, "One operation for each of many strings")
+    inputs, outputs = (ir.Input("points", texts, None),), (ir.Output("answers", texts),)
+    return compiled_ir(ir.Node("every_code_point_v1", "function", inputs, outputs, (), (), (), body, (), source))
+
+
+def answers_of(program: Program, points: list[str]) -> list[str]:
+    outcome = program.call({"points": points}, limits=Limits(MAX_FUEL))
+    assert isinstance(outcome, Returned), outcome
+    answers = outcome.value["answers"]
+    assert isinstance(answers, list)
+    assert len(answers) == len(points)
+    return [str(each) for each in answers]
+
+
+def first_difference(points: list[str], found: dict[str, list[str]]) -> str | None:
+    """Where the engines part first, for a person; None where they agree."""
+    for position, answers in enumerate(zip(*found.values(), strict=True)):
+        if len(set(answers)) > 1:
+            shown = ", ".join(f"{name} {answer!r}" for name, answer in zip(found, answers, strict=True))
+            return f"U+{ord(points[position]):04X}: {shown}"
+    return None
+
+
+@cache
+def digest_of(op: str) -> str:
+    """The digest of all answers of one operation, after the engines were seen to agree on each."""
+    programs = {name: engine.load(node_of(op)) for name, engine in ENGINES.items()}
+    digest = hashlib.sha256()
+    for points in chunks():
+        found = {name: answers_of(program, points) for name, program in programs.items()}
+        reference = found[REFERENCE]
+        if any(answers != reference for answers in found.values()):
+            raise AssertionError(f"{op} of {first_difference(points, found)}")
+        digest.update(json.dumps(reference).encode())
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_engines_agree_on_every_code_point(op: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert digest_of(op)
+    with capsys.disabled():
+        print(f"\n{op}: {CODE_POINTS:,} code points, {len(ENGINES)} engines agree", end=" ")
+
+
+def test_answers_are_those_of_the_file(golden: Golden) -> None:
+    golden.check(DIGESTS, "".join(f"{op}: {digest_of(op)}\n" for op in OPS))
+
+
+def test_a_difference_is_named() -> None:
+    found = {"python": ["x", "y"], "interp": ["x", "z"]}
+    assert first_difference(["a", "b"], found) == "U+0062: python 'y', interp 'z'"
+
+
+def test_every_operation_of_one_string_is_here() -> None:
+    assert len(OPS) > 20
+    assert {"text.lower", "text.is_digits", "integer.parse", "timestamp.parse", "bytes.utf8", "json.parse"} <= set(OPS)
