@@ -1,8 +1,11 @@
 """The Rust engine, as Python sees it. Only `vesper.engines.direct_engine` imports this module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias, TypedDict, final
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypedDict, final
+
+from vesper.engines.outcome import Outcome as _Outcome
+from vesper.engines.outcome import Returned as _Returned
 
 _Problem: TypeAlias = tuple[str, str]
 """A path and a kind of docs/spec/values.md, such as `("amount", "wrong_type")`."""
@@ -51,7 +54,16 @@ the result; the code of a failure; the capability that is not granted; the limit
 
 _RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
 
-__all__ = ["DEFAULT_FUEL", "IR_VERSION", "Execution", "IrRejected", "Program", "operation_names"]
+__all__ = [
+    "DEFAULT_FUEL",
+    "IR_VERSION",
+    "Entry",
+    "Execution",
+    "IrRejected",
+    "Program",
+    "decimal_access",
+    "operation_names",
+]
 
 IR_VERSION: Final[int]
 DEFAULT_FUEL: Final[int]
@@ -71,6 +83,25 @@ class Execution:
 
     def marks_from(self, start: int = 0, /) -> _RawMarks:
         """What was observed so far, from this place in the list of all marks on; nothing when it has ended."""
+
+@final
+class Entry:
+    """A node without effects, as it is called many times. Safe to call from any thread."""
+
+    def __new__(
+        cls,
+        program: Program,
+        returned: type[_Returned],
+        other: Callable[[_RawOutcome], _Outcome],
+        refuse: Callable[[_RawOutcome], NoReturn],
+        /,
+    ) -> Entry:
+        """`returned` has one slot, `value`, and is made without its `__init__`; `other` makes the other outcomes, and
+        `refuse` raises them."""
+
+    def outcome(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _Outcome: ...
+    def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]: ...
+    def json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
 
 @final
 class Program:
@@ -112,6 +143,9 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> Execution: ...
+
+def decimal_access() -> str:
+    """How decimals are read and made: `layout`, through their layout in memory, or `text: ` and why."""
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""

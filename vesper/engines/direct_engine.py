@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from vesper import _direct
 from vesper.compiler import Compiled
@@ -19,6 +19,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
 
@@ -46,8 +47,17 @@ def _all_callees(compiled: Compiled) -> list[Compiled]:
 
 
 class DirectProgram:
+    """A node on the Rust engine. `entry` and `run_json` are its own methods: nothing of Python stands between."""
+
     def __init__(self, program: _direct.Program) -> None:
         self._program = program
+        entry = _direct.Entry(program, Returned, _outcome, _refuse)
+        self._outcome = entry.outcome
+        self.entry = entry.outputs
+        """The outputs of a node without effects. Other outcomes are raised: the exceptions of `vesper.kernels.raised`,
+        and `RuntimeError` for a limit or a fault of the engine."""
+        self.run_json = entry.json
+        """Inputs as JSON text to the outcome as canonical JSON (docs/spec/values.md), without objects of Python."""
 
     @property
     def semantic_hash(self) -> str:
@@ -55,7 +65,7 @@ class DirectProgram:
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is None:
-            return _outcome(self._program.call(inputs, now))  # type: ignore[arg-type]  # it refuses what is no dict
+            return self._outcome(inputs, now)  # type: ignore[arg-type]  # it refuses what is no dict
         return _outcome(self._program.call(inputs, now, limits.fuel, limits.seconds))  # type: ignore[arg-type]  # as above
 
     def start(
@@ -128,4 +138,31 @@ def _outcome(raw: _RawOutcome) -> Outcome:
             return EngineFault(message)
 
 
+def _refuse(raw: _RawOutcome) -> NoReturn:
+    """Raises what an outcome without outputs is, to whoever asked for the outputs alone."""
+    match _outcome(raw):
+        case DeclaredError(value):
+            raise raised.DeclaredError(value)
+        case ContractBroken(phase, index, values):
+            raise raised.ContractBroken(phase, index, values)
+        case Failed(code, _, problems):
+            failure = raised.Raised(code)
+            for problem in problems:
+                failure.add_note(f"{problem.path}: {problem.kind}")
+            raise failure
+        case Denied(capability):
+            raise RuntimeError(f"the capability {capability} is needed and not granted")
+        case LimitHit(limit):
+            raise RuntimeError(f"the limit on {limit} was hit")
+        case EngineFault(message):
+            raise RuntimeError(f"engine fault: {message}")
+        case Returned():
+            raise AssertionError("outputs are given back, not refused")
+
+
 _CODES = frozenset(code.value for code in ErrorCode)
+
+
+def decimal_access() -> str:
+    """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
+    return _direct.decimal_access()

@@ -16,8 +16,8 @@ pub enum Given<'a> {
     Integer(i64),
     /// An integer outside 64 bits; nothing where it is over the limits of a decimal too.
     WideInteger(Option<Decimal>),
-    /// The text of a number of the caller's own decimal type, which may be no number or infinite.
-    DecimalText(&'a str),
+    /// A number of the caller's own decimal type, or why it is none: it may be infinite, or too long.
+    Decimal(Result<Decimal, ParseDecimalError>),
     Float(f64),
     Text(&'a str),
     /// A string with a lone surrogate: no Unicode text.
@@ -82,11 +82,8 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         (Type::Decimal, Given::WideInteger(value)) => {
             value.map(Value::Decimal).ok_or(ProblemKind::OutOfRange)
         }
-        (Type::Decimal, Given::DecimalText(text) | Given::Text(text)) => match Decimal::parse(text) {
-            Ok(value) => Ok(Value::Decimal(value)),
-            Err(ParseDecimalError::OutOfRange) => Err(ProblemKind::OutOfRange),
-            Err(ParseDecimalError::Malformed) => Err(ProblemKind::Malformed),
-        },
+        (Type::Decimal, Given::Decimal(number)) => decimal(number),
+        (Type::Decimal, Given::Text(text)) => decimal(Decimal::parse(text)),
         (Type::Float, Given::Float(value)) => Ok(Value::Float(value)),
         // SEMANTICS: an integer that no float has exactly is not rounded in silence.
         (Type::Float, Given::Integer(value)) => exact_float(Some(Decimal::from(value))),
@@ -131,6 +128,14 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         }
         (Type::Enum(_), Given::BrokenText) => Err(ProblemKind::NotAMember),
         _ => Err(ProblemKind::WrongType),
+    }
+}
+
+fn decimal(number: Result<Decimal, ParseDecimalError>) -> Result<Value, ProblemKind> {
+    match number {
+        Ok(value) => Ok(Value::Decimal(value)),
+        Err(ParseDecimalError::OutOfRange) => Err(ProblemKind::OutOfRange),
+        Err(ParseDecimalError::Malformed) => Err(ProblemKind::Malformed),
     }
 }
 

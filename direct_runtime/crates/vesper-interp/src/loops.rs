@@ -51,17 +51,27 @@ impl LoopState {
         self.groups.clear();
     }
 
-    /// The next item of an array or a set, or the next key of a map.
+    /// Puts the next item of an array or a set, or the next key of a map, into a place; false after the last one.
     #[inline]
-    pub(crate) fn next_item(&mut self) -> Option<Value> {
-        let item = match &self.over {
-            Value::Array(items) => items.get(self.next).cloned(),
-            Value::Set(members) => members.get(self.next),
-            Value::Map(entries) => entries.keys().get(self.next),
-            _ => None,
-        }?;
+    pub(crate) fn next_item(&mut self, place: &mut Value) -> bool {
+        if let Value::Array(items) = &self.over {
+            let Some(item) = items.get(self.next) else {
+                return false;
+            };
+            place.set(item);
+        } else {
+            let item = match &self.over {
+                Value::Set(members) => members.get(self.next),
+                Value::Map(entries) => entries.keys().get(self.next),
+                _ => None,
+            };
+            let Some(item) = item else {
+                return false;
+            };
+            *place = item;
+        }
         self.next += 1;
-        Some(item)
+        true
     }
 
     /// The next key and value of a map.

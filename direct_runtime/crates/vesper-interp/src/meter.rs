@@ -15,13 +15,29 @@ pub struct Limits {
     pub fuel: u64,
     /// How long it may compute; the time in which it waits is not counted.
     pub time: Option<Duration>,
+    /// Whom to ask from time to time whether to go on.
+    pub watch: Option<Watch>,
 }
+
+/// Asked from time to time in a run that is not short; true when it should stop. What then becomes of the outcome is the
+/// affair of whoever asked for that.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch(pub fn() -> bool);
+
+impl PartialEq for Watch {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for Watch {}
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             fuel: FUEL,
             time: None,
+            watch: None,
         }
     }
 }
@@ -31,6 +47,7 @@ impl Default for Limits {
 pub(crate) enum Exhausted {
     Fuel,
     Time,
+    Stopped,
 }
 
 impl From<Exhausted> for Outcome {
@@ -38,12 +55,15 @@ impl From<Exhausted> for Outcome {
         Self::LimitHit(Arc::from(match limit {
             Exhausted::Fuel => "fuel",
             Exhausted::Time => "time",
+            Exhausted::Stopped => "stopped",
         }))
     }
 }
 
 /// So many units are spent between two looks at the clock.
 const UNITS_A_LOOK: u64 = 1_024;
+/// A run of no more units is short: nobody is asked whether it should go on.
+const SHORT: u64 = 4_096;
 
 /// What is left.
 #[derive(Debug)]
@@ -52,6 +72,9 @@ pub(crate) struct Meter {
     at_hand: u64,
     rest: u64,
     clock: Option<Clock>,
+    watch: Option<Watch>,
+    /// How many units were taken out of the rest.
+    taken: u64,
 }
 
 #[derive(Debug)]
@@ -70,17 +93,17 @@ impl Clock {
 impl Meter {
     #[inline]
     pub(crate) fn new(limits: Limits) -> Self {
-        match limits.time {
-            None => Self {
-                at_hand: limits.fuel,
-                rest: 0,
-                clock: None,
-            },
-            Some(left) => Self {
-                at_hand: 0,
-                rest: limits.fuel,
-                clock: Some(Clock { left, since: None }),
-            },
+        let (at_hand, clock) = match (limits.time, limits.watch) {
+            (None, None) => (limits.fuel, None),
+            (None, Some(_)) => (limits.fuel.min(SHORT), None),
+            (Some(left), _) => (0, Some(Clock { left, since: None })),
+        };
+        Self {
+            at_hand,
+            rest: limits.fuel - at_hand,
+            clock,
+            watch: limits.watch,
+            taken: at_hand,
         }
     }
 
@@ -106,8 +129,12 @@ impl Meter {
         if self.clock.as_ref().is_some_and(Clock::is_overdue) {
             return Err(Exhausted::Time);
         }
+        if self.taken >= SHORT && self.watch.is_some_and(|Watch(should_stop)| should_stop()) {
+            return Err(Exhausted::Stopped);
+        }
         let taken = self.rest.min(UNITS_A_LOOK);
         self.rest -= taken;
+        self.taken += taken;
         self.at_hand = taken - 1;
         Ok(())
     }
@@ -151,21 +178,67 @@ mod tests {
         for fuel in [0, 1, 1_023, 1_024, 1_025, 5_000] {
             let hour = Some(Duration::from_secs(3_600));
             for time in [None, hour] {
-                assert_eq!(spent(Limits { fuel, time }), (fuel, Exhausted::Fuel));
+                assert_eq!(
+                    spent(Limits {
+                        fuel,
+                        time,
+                        watch: None
+                    }),
+                    (fuel, Exhausted::Fuel)
+                );
             }
         }
     }
 
     #[test]
+    fn a_watch_changes_no_fuel_and_stops_what_is_not_short() {
+        for fuel in [0, 1, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT] {
+            let watch = Some(Watch(|| false));
+            assert_eq!(
+                spent(Limits {
+                    fuel,
+                    time: None,
+                    watch
+                }),
+                (fuel, Exhausted::Fuel)
+            );
+        }
+        let watch = Some(Watch(|| true));
+        let limits = Limits {
+            fuel: SHORT,
+            time: None,
+            watch,
+        };
+        assert_eq!(spent(limits), (SHORT, Exhausted::Fuel));
+        let limits = Limits {
+            fuel: SHORT + 1,
+            time: None,
+            watch,
+        };
+        assert_eq!(spent(limits), (SHORT, Exhausted::Stopped));
+    }
+
+    #[test]
     fn the_clock_is_looked_at_before_the_first_unit() {
         let time = Some(Duration::ZERO);
-        assert_eq!(spent(Limits { fuel: 10, time }), (0, Exhausted::Time));
+        assert_eq!(
+            spent(Limits {
+                fuel: 10,
+                time,
+                watch: None
+            }),
+            (0, Exhausted::Time)
+        );
     }
 
     #[test]
     fn time_in_which_nothing_is_computed_does_not_count() {
         let time = Some(Duration::from_millis(200));
-        let mut meter = Meter::new(Limits { fuel: 10, time });
+        let mut meter = Meter::new(Limits {
+            fuel: 10,
+            time,
+            watch: None,
+        });
         meter.go();
         meter.wait();
         std::thread::sleep(Duration::from_millis(300));

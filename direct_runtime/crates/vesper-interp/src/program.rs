@@ -98,7 +98,13 @@ impl Program {
             return Err(Misuse("the node uses now, and no time was given".to_owned()));
         }
         let traced = is_traced.then(|| Arc::clone(&self.traced));
-        Ok(Execution::new(Arc::clone(&self.unit), traced, inputs, now, limits))
+        Ok(Execution::new(
+            Arc::clone(&self.unit),
+            traced,
+            inputs,
+            now,
+            limits,
+        ))
     }
 
     /// Runs a node without effects on converted inputs.

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, SortOrder, Value, dispatch};
+use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 use crate::frame::{Failure, Frame};
 use crate::loops::LoopState;
 use crate::meter::Meter;
+use crate::quick::{Quick, quick};
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -119,19 +120,20 @@ pub(crate) fn execute(
                 args,
                 expression,
             } => {
-                let mut values = [&Value::Boolean(false); MAX_ARITY];
-                for (value, arg) in values.iter_mut().zip(args) {
-                    *value = read(arg, constants, registers)?;
-                }
-                match dispatch(&Native, op, &values) {
-                    Ok(result) => write(registers, out, result)?,
-                    Err(CallError::Failed(failure)) => fail!(failure, expression),
-                    Err(CallError::Mistyped(_)) => return Err(MISTYPED),
+                let [first, second, ..] = args;
+                match quick(op, first, second, out, constants, registers)? {
+                    Quick::Done => {}
+                    Quick::Failed(failure) => fail!(failure, expression),
+                    Quick::Unknown => match call(op, &args, out, constants, registers)? {
+                        Ok(()) => {}
+                        Err(failure) => fail!(failure, expression),
+                    },
                 }
             }
             Instruction::Move { out, from } => {
-                let value = read(from, constants, registers)?.clone();
-                write(registers, out, value)?;
+                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                    out.set(from);
+                }
             }
             Instruction::Jump { to } => next = to as usize,
             Instruction::JumpIfTrue { condition, to } => {
@@ -152,24 +154,29 @@ pub(crate) fn execute(
                 let fields = gather(code, fields, registers)?;
                 write(registers, out, Value::Record(fields))?;
             }
-            Instruction::Field { out, of, place } => {
-                let Value::Record(fields) = read(of, constants, registers)? else {
-                    return Err(NO_FIELD);
-                };
-                let value = fields.get(place as usize).ok_or(NO_FIELD)?.clone();
-                write(registers, out, value)?;
-            }
+            Instruction::Field { out, of, place } => match apart(registers, constants, out, of)? {
+                Some((out, Value::Record(fields))) => out.set(fields.get(place as usize).ok_or(NO_FIELD)?),
+                Some(_) => return Err(NO_FIELD),
+                None => {
+                    let Value::Record(fields) = read(of, constants, registers)? else {
+                        return Err(NO_FIELD);
+                    };
+                    let value = fields.get(place as usize).ok_or(NO_FIELD)?.clone();
+                    write(registers, out, value)?;
+                }
+            },
             Instruction::LoopStart { slot, over } => {
                 let over = read(over, constants, registers)?;
                 state(loops, slot)?.start(over);
             }
-            Instruction::LoopNext { slot, item, done } => match state(loops, slot)?.next_item() {
-                Some(value) => {
+            Instruction::LoopNext { slot, item, done } => {
+                let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
+                if state(loops, slot)?.next_item(item) {
                     spend!();
-                    write(registers, item, value)?;
+                } else {
+                    next = done as usize;
                 }
-                None => next = done as usize,
-            },
+            }
             Instruction::LoopNextEntry {
                 slot,
                 key,
@@ -317,7 +324,10 @@ pub(crate) fn execute(
             Instruction::Spend => spend!(),
             Instruction::LoopRound { count } => {
                 let rounds = rounds(registers, count)?.saturating_add(1);
-                write(registers, count, Value::Integer(rounds))?;
+                registers
+                    .get_mut(count.0 as usize)
+                    .ok_or(NO_REGISTER)?
+                    .set_integer(rounds);
             }
             Instruction::Request { site } => {
                 *place = next;
@@ -367,6 +377,47 @@ fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
 #[inline]
 fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) -> Result<&'a Value, Fault> {
     operand.read(constants, registers).ok_or(NO_REGISTER)
+}
+
+/// Calls a kernel.
+#[inline(never)]
+fn call(
+    op: Op,
+    args: &[Operand; MAX_ARITY],
+    out: Register,
+    constants: &[Value],
+    registers: &mut [Value],
+) -> Result<Result<(), ErrorCode>, Fault> {
+    let mut values = [&Value::Boolean(false); MAX_ARITY];
+    for (value, arg) in values.iter_mut().zip(args) {
+        *value = read(*arg, constants, registers)?;
+    }
+    match dispatch(&Native, op, &values) {
+        Ok(result) => write(registers, out, result).map(Ok),
+        Err(CallError::Failed(failure)) => Ok(Err(failure)),
+        Err(CallError::Mistyped(_)) => Err(MISTYPED),
+    }
+}
+
+/// Where to write, and what to read; nothing where that is the same register.
+#[inline]
+fn apart<'a>(
+    registers: &'a mut [Value],
+    constants: &'a [Value],
+    out: Register,
+    from: Operand,
+) -> Result<Option<(&'a mut Value, &'a Value)>, Fault> {
+    let out = out.0 as usize;
+    let Some(from) = from.as_register() else {
+        let from = from.read(constants, &[]).ok_or(NO_REGISTER)?;
+        return Ok(Some((registers.get_mut(out).ok_or(NO_REGISTER)?, from)));
+    };
+    let from = from.0 as usize;
+    if out == from {
+        return Ok(None);
+    }
+    let [out, from] = registers.get_disjoint_mut([out, from]).map_err(|_| NO_REGISTER)?;
+    Ok(Some((out, from)))
 }
 
 #[inline]

@@ -112,6 +112,15 @@ impl Decimal {
         Ok(Self(Form::Big(Arc::new(Big { coefficient, scale }))))
     }
 
+    /// The coefficient and the scale, where the coefficient fits 128 bits.
+    #[inline]
+    pub fn as_small(&self) -> Option<(i128, u16)> {
+        match self.0 {
+            Form::Small { coefficient, scale } => Some((coefficient, scale)),
+            Form::Big(_) => None,
+        }
+    }
+
     /// The number of digits after the point.
     pub fn scale(&self) -> u16 {
         match &self.0 {
@@ -151,16 +160,79 @@ impl Decimal {
         }
     }
 
+    /// Both coefficients at the larger of the two scales, and that scale, where they fit 128 bits.
+    #[inline]
+    fn small_pair(&self, other: &Self) -> Option<(i128, i128, u16)> {
+        let (left, scale) = self.as_small()?;
+        let (right, other_scale) = other.as_small()?;
+        Some(match scale.cmp(&other_scale) {
+            Ordering::Equal => (left, right, scale),
+            Ordering::Less => (small_shifted(left, other_scale - scale)?, right, other_scale),
+            Ordering::Greater => (left, small_shifted(right, scale - other_scale)?, scale),
+        })
+    }
+
+    /// The coefficient and the scale of the sum, where nothing on the way takes more than 128 bits.
+    #[inline]
+    pub fn small_sum(&self, other: &Self) -> Option<(i128, u16)> {
+        let (left, right, scale) = self.small_pair(other)?;
+        Some((left.checked_add(right)?, scale))
+    }
+
+    /// The same of the difference.
+    #[inline]
+    pub fn small_difference(&self, other: &Self) -> Option<(i128, u16)> {
+        let (left, right, scale) = self.small_pair(other)?;
+        Some((left.checked_sub(right)?, scale))
+    }
+
+    /// The same of the product.
+    #[inline]
+    pub fn small_product(&self, other: &Self) -> Option<(i128, u16)> {
+        let (left, scale) = self.as_small()?;
+        let (right, other_scale) = other.as_small()?;
+        // Each scale is at most 1,000, so the sum cannot wrap.
+        let scale = scale.saturating_add(other_scale);
+        if scale > MAX_SCALE {
+            return None;
+        }
+        Some((small_product(left, right)?, scale))
+    }
+
+    /// The numeric order, where nothing on the way takes more than 128 bits.
+    #[inline]
+    pub fn small_order(&self, other: &Self) -> Option<Ordering> {
+        let (left, right, _) = self.small_pair(other)?;
+        Some(left.cmp(&right))
+    }
+
+    /// Becomes the number with this coefficient and scale.
+    ///
+    /// INVARIANT: the scale is at most `MAX_SCALE`; it comes from the functions above.
+    #[inline]
+    pub(crate) fn set_small(&mut self, to_coefficient: i128, to_scale: u16) {
+        // Part by part: a form that is put together first and then moved goes through memory twice.
+        if let Form::Small { coefficient, scale } = &mut self.0 {
+            *coefficient = to_coefficient;
+            *scale = to_scale;
+        } else {
+            *self = Self::small(to_coefficient, to_scale);
+        }
+    }
+
+    /// INVARIANT: as above.
+    #[inline]
+    pub(crate) fn small(coefficient: i128, scale: u16) -> Self {
+        debug_assert!(scale <= MAX_SCALE, "no result has a larger scale");
+        Self(Form::Small { coefficient, scale })
+    }
+
     /// The exact sum, at the larger of the two scales.
     pub fn add(&self, other: &Self) -> Result<Self, OverLimit> {
-        let scale = self.scale().max(other.scale());
-        if let (Some(left), Some(right)) = (
-            self.small_coefficient_at(scale),
-            other.small_coefficient_at(scale),
-        ) && let Some(coefficient) = left.checked_add(right)
-        {
+        if let Some((coefficient, scale)) = self.small_sum(other) {
             return Ok(Self(Form::Small { coefficient, scale }));
         }
+        let scale = self.scale().max(other.scale());
         Self::from_big(
             self.big_coefficient_at(scale) + other.big_coefficient_at(scale),
             scale,
@@ -169,14 +241,10 @@ impl Decimal {
 
     /// The exact difference, at the larger of the two scales.
     pub fn subtract(&self, other: &Self) -> Result<Self, OverLimit> {
-        let scale = self.scale().max(other.scale());
-        if let (Some(left), Some(right)) = (
-            self.small_coefficient_at(scale),
-            other.small_coefficient_at(scale),
-        ) && let Some(coefficient) = left.checked_sub(right)
-        {
+        if let Some((coefficient, scale)) = self.small_difference(other) {
             return Ok(Self(Form::Small { coefficient, scale }));
         }
+        let scale = self.scale().max(other.scale());
         Self::from_big(
             self.big_coefficient_at(scale) - other.big_coefficient_at(scale),
             scale,
@@ -185,22 +253,13 @@ impl Decimal {
 
     /// The exact product, at the sum of the two scales.
     pub fn multiply(&self, other: &Self) -> Result<Self, OverLimit> {
+        if let Some((coefficient, scale)) = self.small_product(other) {
+            return Ok(Self(Form::Small { coefficient, scale }));
+        }
         // Each scale is at most 1,000, so the sum cannot wrap.
         let scale = self.scale().saturating_add(other.scale());
         if scale > MAX_SCALE {
             return Err(OverLimit);
-        }
-        if let (
-            Form::Small {
-                coefficient: left, ..
-            },
-            Form::Small {
-                coefficient: right, ..
-            },
-        ) = (&self.0, &other.0)
-            && let Some(coefficient) = left.checked_mul(*right)
-        {
-            return Ok(Self(Form::Small { coefficient, scale }));
         }
         Self::from_big(self.to_big_coefficient() * other.to_big_coefficient(), scale)
     }
@@ -230,6 +289,9 @@ impl Decimal {
 
     /// Numeric order: `1.0` and `1.00` are equal.
     pub fn compare(&self, other: &Self) -> Ordering {
+        if let Some(order) = self.small_order(other) {
+            return order;
+        }
         let signs = self.signum().cmp(&other.signum());
         if signs != Ordering::Equal || self.signum() == 0 {
             return signs;
@@ -246,16 +308,9 @@ impl Decimal {
             };
         }
         let scale = self.scale().max(other.scale());
-        match (
-            self.small_coefficient_at(scale),
-            other.small_coefficient_at(scale),
-        ) {
-            (Some(left), Some(right)) => left.cmp(&right),
-            // At most 2,000 digits a side, whatever the two numbers are.
-            _ => self
-                .big_coefficient_at(scale)
-                .cmp(&other.big_coefficient_at(scale)),
-        }
+        // At most 2,000 digits a side, whatever the two numbers are.
+        self.big_coefficient_at(scale)
+            .cmp(&other.big_coefficient_at(scale))
     }
 
     /// How many digits stand before the point, at least and at most (the zeros behind it count as fewer than none).
@@ -298,6 +353,21 @@ impl Decimal {
     /// True when the two have the same text: number and scale.
     pub fn is_identical(&self, other: &Self) -> bool {
         self.scale() == other.scale() && self.compare(other) == Ordering::Equal
+    }
+}
+
+/// A coefficient with so many zeros behind it.
+#[inline]
+fn small_shifted(coefficient: i128, places: u16) -> Option<i128> {
+    small_product(coefficient, *SMALL_POWERS.get(usize::from(places))?)
+}
+
+#[inline]
+fn small_product(left: i128, right: i128) -> Option<i128> {
+    // One instruction multiplies two numbers of 64 bits; longer ones take a function.
+    match (i64::try_from(left), i64::try_from(right)) {
+        (Ok(left), Ok(right)) => Some(i128::from(left) * i128::from(right)),
+        _ => left.checked_mul(right),
     }
 }
 

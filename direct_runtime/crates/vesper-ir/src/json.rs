@@ -9,7 +9,7 @@ use crate::decimal::Decimal;
 
 mod parse;
 
-pub use parse::{ParseJsonError, parse};
+pub use parse::{Build, ParseJsonError, build, parse};
 
 /// The most levels of a value: a scalar has none, `[]` has one.
 pub const MAX_DEPTH: usize = 128;

@@ -136,6 +136,61 @@ impl OwnedKey {
     }
 }
 
+/// Writing into a place that mostly holds a value of the same type already: a value that is put together first and then
+/// moved there goes through memory in pieces that cannot be read again at once.
+impl Value {
+    #[inline]
+    pub fn set_boolean(&mut self, value: bool) {
+        match self {
+            Self::Boolean(place) => *place = value,
+            place => *place = Self::Boolean(value),
+        }
+    }
+
+    #[inline]
+    pub fn set_integer(&mut self, value: i64) {
+        match self {
+            Self::Integer(place) => *place = value,
+            place => *place = Self::Integer(value),
+        }
+    }
+
+    #[inline]
+    pub fn set_float(&mut self, value: f64) {
+        match self {
+            Self::Float(place) => *place = value,
+            place => *place = Self::Float(value),
+        }
+    }
+
+    /// INVARIANT: the scale is one that a decimal may have; it comes from a result of `Decimal`.
+    #[inline]
+    pub fn set_small_decimal(&mut self, coefficient: i128, scale: u16) {
+        match self {
+            Self::Decimal(place) => place.set_small(coefficient, scale),
+            place => *place = Self::Decimal(Decimal::small(coefficient, scale)),
+        }
+    }
+
+    /// Becomes a copy of another value.
+    #[inline]
+    pub fn set(&mut self, from: &Self) {
+        match from {
+            Self::Boolean(value) => self.set_boolean(*value),
+            Self::Integer(value) => self.set_integer(*value),
+            Self::Float(value) => self.set_float(*value),
+            Self::Decimal(value) => match value.as_small() {
+                Some((coefficient, scale)) => self.set_small_decimal(coefficient, scale),
+                None => *self = from.clone(),
+            },
+            Self::Text(value) => *self = Self::Text(Arc::clone(value)),
+            Self::Array(value) => *self = Self::Array(Arc::clone(value)),
+            Self::Record(value) => *self = Self::Record(Arc::clone(value)),
+            _ => *self = from.clone(),
+        }
+    }
+}
+
 impl From<OwnedKey> for Value {
     fn from(key: OwnedKey) -> Self {
         match key {

@@ -9,25 +9,28 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
 use vesper_interp::inputs::ProblemKind;
-use vesper_ir::{Map, MapType, OwnedKey, RecordType, Set, Type, Value};
+use vesper_interp::problems::{Path, Problems};
+use vesper_ir::{Map, OwnedKey, Set, Type, Value};
 
 use crate::convert::to_scalar;
-use crate::gather::gather;
+use crate::gather::{Held, gather};
 use crate::json::to_json;
-use crate::names::Names;
-use crate::problems::{Path, Problems};
+use crate::shapes::{Fields, Parts, Shape};
 
 /// The most entries of an array, a set or a map.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// The conversion of one call's inputs.
-pub(crate) struct Conversion<'a> {
-    pub(crate) names: &'a Names,
+#[derive(Default)]
+pub(crate) struct Conversion<'py> {
     pub(crate) problems: Problems,
+    /// What dicts gave and is not converted yet.
+    pub(crate) held: Held<'py>,
 }
 
-/// A value, or nothing where problems were found; the error is Python's own, such as a lack of memory.
-type Converted = PyResult<Option<Value>>;
+/// True when the value is in its place, false where problems were found; the error is Python's own, such as a lack of
+/// memory. Values are written where they will be read: one that is given back goes through memory in pieces.
+type Converted = PyResult<bool>;
 
 /// The two forms of an array.
 pub(crate) enum Sequence<'a, 'py> {
@@ -58,50 +61,50 @@ impl<'a, 'py> Sequence<'a, 'py> {
     }
 }
 
-impl Conversion<'_> {
-    fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
+impl<'py> Conversion<'py> {
+    fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> bool {
         self.problems.add(path, kind);
-        None
+        false
     }
 
     /// The value of an object, for a place of this type. Goes as deep as the type does, which is limited.
-    pub(crate) fn value(&mut self, ty: &Type, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
-        match ty {
-            Type::Boolean
-            | Type::Integer
-            | Type::Decimal
-            | Type::Float
-            | Type::Text
-            | Type::Bytes
-            | Type::Timestamp
-            | Type::Date
-            | Type::Duration
-            | Type::Enum(_) => Ok(match to_scalar(ty, object)? {
-                Ok(value) => Some(value),
-                Err(kind) => self.refuse(path, kind),
-            }),
-            Type::Json => Ok(match to_json(object)? {
-                Ok(value) => Some(Value::Json(Arc::new(value))),
-                Err(kind) => self.refuse(path, kind),
-            }),
-            Type::Optional(_) if object.is_none() => Ok(Some(Value::Null)),
-            Type::Optional(of) => self.value(of, object, path),
-            Type::Array(of) => Ok(self
-                .items(of, object, path)?
-                .map(|items| Value::Array(items.into()))),
-            Type::Set(of) => self.set(of, object, path),
-            Type::Map(of) => self.map(of, object, path),
-            Type::Record(of) => self.record(ty, of, object, path),
+    pub(crate) fn value(
+        &mut self,
+        shape: &Shape,
+        object: &Bound<'py, PyAny>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Converted {
+        match &shape.parts {
+            Parts::None if matches!(shape.ty, Type::Json) => match to_json(object)? {
+                Ok(value) => *out = Value::Json(Arc::new(value)),
+                Err(kind) => return Ok(self.refuse(path, kind)),
+            },
+            Parts::None | Parts::Enum(_) => {
+                if let Err(kind) = to_scalar(shape, object, out)? {
+                    return Ok(self.refuse(path, kind));
+                }
+            }
+            Parts::Optional(_) if object.is_none() => *out = Value::Null,
+            Parts::Optional(of) => return self.value(of, object, path, out),
+            Parts::Array(of) => match self.items(of, object, path)? {
+                Some(items) => *out = Value::Array(items),
+                None => return Ok(false),
+            },
+            Parts::Set(of) => return self.set(of, object, path, out),
+            Parts::Map(key, value) => return self.map(key, value, object, path, out),
+            Parts::Record(fields) => return self.record(fields, object, path, out),
         }
+        Ok(true)
     }
 
     /// The items of an array, or of a set in that form.
     fn items(
         &mut self,
-        of: &Type,
-        object: &Bound<'_, PyAny>,
+        of: &Shape,
+        object: &Bound<'py, PyAny>,
         path: &Path<'_>,
-    ) -> PyResult<Option<Vec<Value>>> {
+    ) -> PyResult<Option<Arc<[Value]>>> {
         let Some(sequence) = Sequence::new(object) else {
             self.refuse(path, ProblemKind::WrongType);
             return Ok(None);
@@ -111,19 +114,17 @@ impl Conversion<'_> {
             self.refuse(path, ProblemKind::OutOfRange);
             return Ok(None);
         }
-        let mut items = Vec::with_capacity(length);
-        for place in 0..length {
+        all(length, |place, out| {
             let item = sequence.get(place)?;
-            items.extend(self.value(of, &item, &Path::Item(path, place))?);
-        }
-        Ok((items.len() == length).then_some(items))
+            self.value(of, &item, &Path::Item(path, place), out)
+        })
     }
 
-    fn set(&mut self, of: &Type, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
+    fn set(&mut self, of: &Shape, object: &Bound<'py, PyAny>, path: &Path<'_>, out: &mut Value) -> Converted {
         let keys: Option<Vec<OwnedKey>> = match members(object)? {
             None => {
                 let Some(items) = self.items(of, object, path)? else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 items.iter().map(Value::to_key).collect()
             }
@@ -134,7 +135,8 @@ impl Conversion<'_> {
                 let mut keys = Vec::with_capacity(length);
                 for member in members {
                     // Members come in no order that could be told to anyone, so the first misfit says it all.
-                    match to_scalar(of, &member?)?.ok().and_then(|member| member.to_key()) {
+                    let fits = to_scalar(of, &member?, out)?.is_ok();
+                    match out.to_key().filter(|_| fits) {
                         Some(key) => keys.push(key),
                         None => return Ok(self.refuse(path, ProblemKind::Malformed)),
                     }
@@ -144,15 +146,23 @@ impl Conversion<'_> {
         };
         let length = keys.as_ref().map(Vec::len);
         let set = keys
-            .zip(of.key_kind())
+            .zip(of.ty.key_kind())
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
-        Ok(match set {
-            Some(set) if Some(set.len()) == length => Some(Value::Set(Arc::new(set))),
-            _ => self.refuse(path, ProblemKind::Duplicate),
-        })
+        match set {
+            Some(set) if Some(set.len()) == length => *out = Value::Set(Arc::new(set)),
+            _ => return Ok(self.refuse(path, ProblemKind::Duplicate)),
+        }
+        Ok(true)
     }
 
-    fn map(&mut self, of: &MapType, object: &Bound<'_, PyAny>, path: &Path<'_>) -> Converted {
+    fn map(
+        &mut self,
+        of_key: &Shape,
+        of_value: &Shape,
+        object: &Bound<'py, PyAny>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
@@ -162,8 +172,8 @@ impl Conversion<'_> {
         let mut is_whole = true;
         let mut given: Vec<(OwnedKey, Bound<'_, PyAny>)> = Vec::with_capacity(dict.len());
         for (key, value) in dict.iter() {
-            match to_scalar(&of.key, &key)? {
-                Ok(key) => given.extend(key.to_key().map(|key| (key, value))),
+            match to_scalar(of_key, &key, out)? {
+                Ok(()) => given.extend(out.to_key().map(|key| (key, value))),
                 Err(kind) => {
                     is_whole = false;
                     self.refuse(&Path::BadKey(path), kind);
@@ -180,66 +190,95 @@ impl Conversion<'_> {
         }
         let mut entries = Vec::with_capacity(given.len());
         for (key, value) in given {
-            match self.value(&of.value, &value, &Path::Entry(path, &key, &of.key))? {
-                Some(value) => entries.push((key, value)),
-                None => is_whole = false,
+            let mut place = Value::Null;
+            if self.value(of_value, &value, &Path::Entry(path, &key, &of_key.ty), &mut place)? {
+                entries.push((key, place));
+            } else {
+                is_whole = false;
             }
         }
         if !is_whole {
-            return Ok(None);
+            return Ok(false);
         }
-        let map = of
-            .key
+        let map = of_key
+            .ty
             .key_kind()
             .and_then(|kind| Map::from_entries(kind, entries));
-        Ok(match map {
-            Some(map) => Some(Value::Map(Arc::new(map))),
-            None => self.refuse(path, ProblemKind::Duplicate),
-        })
+        match map {
+            Some(map) => *out = Value::Map(Arc::new(map)),
+            None => return Ok(self.refuse(path, ProblemKind::Duplicate)),
+        }
+        Ok(true)
     }
 
     fn record(
         &mut self,
-        ty: &Type,
-        of: &RecordType,
-        object: &Bound<'_, PyAny>,
+        fields: &Fields,
+        object: &Bound<'py, PyAny>,
         path: &Path<'_>,
+        out: &mut Value,
     ) -> Converted {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        let names = self.names;
-        let Some(gathered) = gather(dict, names.of(ty), |name| of.place(name))? else {
+        let base = self.held.len();
+        let Some(unknown) = gather(dict, &fields.names, |name| fields.of.place(name), &mut self.held)? else {
+            self.held.truncate(base);
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        let length = of.fields().len();
-        let mut values = Vec::with_capacity(length);
-        for (field, given) in of.fields().iter().zip(gathered.given) {
+        let declared = fields.of.fields();
+        let values = all(fields.shapes.len(), |place, out| {
+            let given = self.held.get_mut(base + place).and_then(Option::take);
+            // As many shapes as fields.
+            let (Some(field), Some(shape)) = (declared.get(place), fields.shapes.get(place)) else {
+                return Ok(false);
+            };
             let path = Path::Field(path, &field.name);
-            values.extend(self.given(&field.ty, None, given.as_ref(), &path)?);
-        }
-        for name in &gathered.unknown {
+            self.given(shape, None, given.as_ref(), &path, out)
+        })?;
+        self.held.truncate(base);
+        for name in &unknown {
             self.refuse(&Path::UnknownField(path, name), ProblemKind::Unknown);
         }
-        let is_whole = values.len() == length && gathered.unknown.is_empty();
-        Ok(is_whole.then(|| Value::Record(values.into())))
+        match values {
+            Some(values) if unknown.is_empty() => *out = Value::Record(values),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// The value of an input or a field, which may not be given.
     pub(crate) fn given(
         &mut self,
-        ty: &Type,
+        shape: &Shape,
         default: Option<&Value>,
-        given: Option<&Bound<'_, PyAny>>,
+        given: Option<&Bound<'py, PyAny>>,
         path: &Path<'_>,
+        out: &mut Value,
     ) -> Converted {
-        match (given, default, ty) {
-            (Some(object), _, _) => self.value(ty, object, path),
-            (None, Some(default), _) => Ok(Some(default.clone())),
-            (None, None, Type::Optional(_)) => Ok(Some(Value::Null)),
-            (None, None, _) => Ok(self.refuse(path, ProblemKind::Missing)),
+        match (given, default, &shape.ty) {
+            (Some(object), _, _) => return self.value(shape, object, path, out),
+            (None, Some(default), _) => out.set(default),
+            (None, None, Type::Optional(_)) => *out = Value::Null,
+            (None, None, _) => return Ok(self.refuse(path, ProblemKind::Missing)),
         }
+        Ok(true)
     }
+}
+
+/// So many values, in one allocation; nothing where one is missing. All are asked for, that every problem is found,
+/// unless Python itself has an error.
+fn all(
+    length: usize,
+    mut value: impl FnMut(usize, &mut Value) -> Converted,
+) -> PyResult<Option<Arc<[Value]>>> {
+    let mut values: Arc<[Value]> = (0..length).map(|_| Value::Null).collect();
+    let mut is_whole = true;
+    // Nobody else has it yet.
+    for (place, out) in Arc::get_mut(&mut values).into_iter().flatten().enumerate() {
+        is_whole &= value(place, out)?;
+    }
+    Ok(is_whole.then_some(values))
 }
 
 /// How many members a set has, and an iterator of the base type over them; nothing where the object is no set.

@@ -5,46 +5,80 @@
 //! or through functions taken from the base type.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     IntoPyDict, PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
-    PyString, PyType,
+    PyString,
 };
-use vesper_interp::inputs::{Given, ProblemKind, convert};
-use vesper_ir::{Decimal, Type, Value};
+use vesper_interp::inputs::{Given, ProblemKind, convert, is_too_long};
+use vesper_ir::{Decimal, Member, Type, Value};
 
+use crate::decimals::decimals;
 use crate::json::json_object;
-use crate::names::Names;
+use crate::shapes::{Parts, Shape};
 use crate::times::{date_object, duration_object, length_given, moment_given, timestamp_object};
 
 /// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
 const DECIMAL_BITS: u64 = 3_322;
 
-/// What is needed of Python's `decimal`, looked up once.
-struct DecimalType {
-    class: Py<PyType>,
-    /// `Decimal.__str__`, from the base type.
-    to_text: Py<PyAny>,
+/// Writes the value of a type without parts, or gives the kind of the problem with it; the outer error is Python's own,
+/// such as a lack of memory.
+#[inline]
+pub(crate) fn to_scalar(
+    shape: &Shape,
+    object: &Bound<'_, PyAny>,
+    out: &mut Value,
+) -> PyResult<Result<(), ProblemKind>> {
+    // What most callers give, without asking what else it could be.
+    match (&shape.ty, &shape.parts) {
+        (Type::Decimal, _) => {
+            if let Some((coefficient, scale)) = decimals(object.py())?.quick(object) {
+                out.set_small_decimal(coefficient, scale);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Integer, _) => {
+            if object.is_exact_instance_of::<PyInt>()
+                && let Given::Integer(value) = integer_given(object.cast::<PyInt>()?, false)?
+            {
+                out.set_integer(value);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Boolean, _) => {
+            if object.is_exact_instance_of::<PyBool>() {
+                out.set_boolean(object.cast::<PyBool>()?.is_true());
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Text, _) => {
+            if object.is_exact_instance_of::<PyString>()
+                && let Ok(text) = object.cast::<PyString>()?.to_str()
+                && !is_too_long(text)
+            {
+                *out = Value::Text(Arc::from(text));
+                return Ok(Ok(()));
+            }
+        }
+        (_, Parts::Enum(names)) => {
+            if let Some(place) = names.iter().position(|name| name.is(object))
+                && let Ok(place) = u32::try_from(place)
+            {
+                *out = Value::Member(Member(place));
+                return Ok(Ok(()));
+            }
+        }
+        _ => {}
+    }
+    Ok(any_scalar(&shape.ty, object)?.map(|value| *out = value))
 }
 
-fn decimal_type(py: Python<'_>) -> PyResult<&'static DecimalType> {
-    static DECIMAL: PyOnceLock<DecimalType> = PyOnceLock::new();
-    DECIMAL.get_or_try_init(py, || {
-        let class = py.import("decimal")?.getattr("Decimal")?.cast_into::<PyType>()?;
-        let to_text = class.getattr("__str__")?.unbind();
-        Ok(DecimalType {
-            class: class.unbind(),
-            to_text,
-        })
-    })
-}
-
-/// The value of a type without parts, or the kind of the problem with it; the outer error is Python's own, such as a lack of memory.
-pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
+/// The value of a type without parts, whatever the object is.
+pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
     // Asked first, because a cast that fails makes an error to say so.
     if object.is_instance_of::<PyBool>() {
         return Ok(convert(ty, Given::Boolean(object.cast::<PyBool>()?.is_true())));
@@ -59,8 +93,8 @@ pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result
         return Ok(convert(ty, text.to_str().map_or(Given::BrokenText, Given::Text)));
     }
     let given = match ty {
-        Type::Decimal => match decimal_text(object)? {
-            Some(text) => return Ok(convert(ty, Given::DecimalText(text.to_str()?))),
+        Type::Decimal => match decimals(object.py())?.read(object)? {
+            Some(number) => Given::Decimal(number),
             None => Given::Other,
         },
         Type::Float => match object.cast::<PyFloat>() {
@@ -76,23 +110,6 @@ pub(crate) fn to_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result
         _ => Given::Other,
     };
     Ok(convert(ty, given))
-}
-
-/// The text of a `Decimal`; nothing for other objects.
-pub(crate) fn decimal_text<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
-    let decimal = decimal_type(object.py())?;
-    let class = object.get_type();
-    // Not `isinstance`: an object may claim any `__class__`.
-    if !class.is(&decimal.class) && !class.is_subclass(decimal.class.bind(object.py()))? {
-        return Ok(None);
-    }
-    let text = decimal.to_text.bind(object.py()).call1((object,))?;
-    Ok(Some(text.cast_into::<PyString>()?))
-}
-
-/// A `Decimal` of this number.
-pub(crate) fn decimal_object<'py>(py: Python<'py>, number: &Decimal) -> PyResult<Bound<'py, PyAny>> {
-    decimal_type(py)?.class.bind(py).call1((number.to_string(),))
 }
 
 /// The bytes of a `bytes`, `bytearray` or `memoryview`; nothing for other objects.
@@ -142,17 +159,13 @@ pub(crate) fn integer_given(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResu
 }
 
 /// The Python form of a value. Goes as deep as the type does, which is limited.
-pub(crate) fn to_python<'py>(
-    py: Python<'py>,
-    names: &Names,
-    ty: &Type,
-    value: &Value,
-) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match (ty, value) {
-        (Type::Optional(of), value) if value.as_optional().is_some() => to_python(py, names, of, value)?,
+pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match (&shape.parts, value) {
+        (Parts::Optional(_), Value::Null) => py.None().into_bound(py),
+        (Parts::Optional(of), value) => to_python(py, of, value)?,
         (_, Value::Boolean(value)) => PyBool::new(py, *value).to_owned().into_any(),
         (_, Value::Integer(value)) => value.into_pyobject(py)?.into_any(),
-        (_, Value::Decimal(value)) => decimal_object(py, value)?,
+        (_, Value::Decimal(value)) => decimals(py)?.object(py, value)?,
         // There is one NaN, whatever bits an operation left in it.
         (_, Value::Float(value)) if value.is_nan() => PyFloat::new(py, f64::NAN).into_any(),
         (_, Value::Float(value)) => PyFloat::new(py, *value).into_any(),
@@ -162,38 +175,44 @@ pub(crate) fn to_python<'py>(
         (_, Value::Date(value)) => date_object(py, *value)?,
         (_, Value::Duration(value)) => duration_object(py, *value)?,
         (_, Value::Json(value)) => json_object(py, value)?,
-        (ty, Value::Member(member)) => match names.of(ty).get(member.0 as usize) {
+        (Parts::Enum(names), Value::Member(member)) => match names.get(member.0 as usize) {
             Some(name) => name.bind(py).clone().into_any(),
             None => return Err(mistyped()),
         },
-        (Type::Set(of), Value::Set(members)) => {
-            let members = members.iter().map(|member| to_python(py, names, of, &member));
+        (Parts::Set(of), Value::Set(members)) => {
+            let members = members.iter().map(|member| to_python(py, of, &member));
             PyFrozenSet::new(py, members.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        (Type::Array(of), Value::Array(items)) => {
-            let items = items.iter().map(|item| to_python(py, names, of, item));
+        (Parts::Array(of), Value::Array(items)) => {
+            let items = items.iter().map(|item| to_python(py, of, item));
             PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        (Type::Map(of), Value::Map(map)) => {
+        (Parts::Map(of_key, of_value), Value::Map(map)) => {
             let dict = PyDict::new(py);
             for (key, value) in map.keys().iter().zip(map.values()) {
-                dict.set_item(
-                    to_python(py, names, &of.key, &key)?,
-                    to_python(py, names, &of.value, value)?,
-                )?;
+                dict.set_item(to_python(py, of_key, &key)?, to_python(py, of_value, value)?)?;
             }
             dict.into_any()
         }
-        (Type::Record(of), Value::Record(fields)) => {
-            let dict = PyDict::new(py);
-            for ((name, field), value) in names.of(ty).iter().zip(of.fields()).zip(fields.iter()) {
-                dict.set_item(name, to_python(py, names, &field.ty, value)?)?;
-            }
-            dict.into_any()
+        (Parts::Record(fields), Value::Record(values)) => {
+            to_dict(py, &fields.names, &fields.shapes, values)?.into_any()
         }
-        (Type::Optional(_), Value::Null) => py.None().into_bound(py),
         _ => return Err(mistyped()),
     })
+}
+
+/// A new dict of these values under these names.
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    names: &[Py<PyString>],
+    shapes: &[Arc<Shape>],
+    values: &[Value],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for ((name, shape), value) in names.iter().zip(shapes).zip(values) {
+        dict.set_item(name.bind(py), to_python(py, shape, value)?)?;
+    }
+    Ok(dict)
 }
 
 /// The verifier lets no value through that is not of its type.

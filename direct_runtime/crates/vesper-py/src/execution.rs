@@ -6,15 +6,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
+use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{Advanced, Completion, Misuse, Request};
-use vesper_ir::{ErrorCode, FailureCode, Type};
+use vesper_ir::{ErrorCode, FailureCode, Type, Value};
 
 use crate::composed::Conversion;
 use crate::convert::to_python;
-use crate::guard::guarded;
 use crate::outcome::{bad_input, fault};
-use crate::problems::{Path, Problems};
 use crate::program::Program;
+use crate::watch::watched;
 
 /// Where an execution is.
 pub(crate) enum Begun {
@@ -81,16 +82,21 @@ impl Execution {
                     Some(given) => Some(completed(program, execution.awaited(), given)?),
                     None => None,
                 };
-                match guarded(|| execution.advance(completion)) {
-                    Err(message) => {
+                match watched(py, || guarded(|| execution.advance(completion))) {
+                    // A signal stopped it where it cannot go on.
+                    Err(interrupted) => {
+                        self.begun = Begun::Ended;
+                        Err(interrupted)
+                    }
+                    Ok(Err(message)) => {
                         self.begun = Begun::Ended;
                         done(fault(py, &message)?, PyList::empty(py))
                     }
-                    Ok(Err(wrong)) => Err(misuse(wrong)),
-                    Ok(Ok(Advanced::Blocked(request))) => {
+                    Ok(Ok(Err(wrong))) => Err(misuse(wrong)),
+                    Ok(Ok(Ok(Advanced::Blocked(request)))) => {
                         (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
                     }
-                    Ok(Ok(Advanced::Done(outcome, marks))) => {
+                    Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
                         self.begun = Begun::Ended;
                         let shown = program.shown();
                         done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)
@@ -114,20 +120,20 @@ fn completed(
         "denied" => Completion::Denied(Arc::from(text()?)),
         "limit_hit" => Completion::LimitHit(Arc::from(text()?)),
         "value" => {
-            let mut conversion = Conversion {
-                names: program.names(),
-                problems: Problems::default(),
-            };
-            let value = match awaited {
+            let mut conversion = Conversion::default();
+            let mut value = Value::Null;
+            let fits = match awaited {
                 Some((waiting, ty)) if waiting == id => {
-                    conversion.value(ty, &what, &Path::Input("result"))?
+                    let shape = program.shapes().of(given.py(), ty);
+                    conversion.value(&shape, &what, &Path::Input("result"), &mut value)?
                 }
                 // Refused by the execution, which says what it waits for.
-                _ => None,
+                _ => false,
             };
-            match value {
-                Some(value) if conversion.problems.is_empty() => Completion::Value(value),
-                _ => Completion::Failed(ErrorCode::BadResponse.into()),
+            if fits && conversion.problems.is_empty() {
+                Completion::Value(value)
+            } else {
+                Completion::Failed(ErrorCode::BadResponse.into())
             }
         }
         other => {
@@ -146,7 +152,7 @@ fn request_dict<'py>(py: Python<'py>, program: &Program, request: &Request) -> P
     }
     let arguments = PyDict::new(py);
     for argument in &request.arguments {
-        let value = to_python(py, program.names(), &argument.ty, &argument.value)?;
+        let value = to_python(py, &program.shapes().of(py, &argument.ty), &argument.value)?;
         arguments.set_item(argument.name.as_ref(), value)?;
     }
     let dict = PyDict::new(py);

@@ -1,20 +1,19 @@
 //! A dict by the names in it: how both the inputs of a node and the fields of a record come.
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 /// Up to this many names, looking through all of them is quicker than searching for one.
 const FEW_NAMES: usize = 16;
 
-/// What a dict gives for names that are declared, and what else it has.
-pub(crate) struct Gathered<'py> {
-    /// By the place of the name.
-    pub(crate) given: Vec<Option<Bound<'py, PyAny>>>,
-    /// The other names in code-point order, each once, as UTF-8 with lone surrogates in it.
-    pub(crate) unknown: Vec<Vec<u8>>,
-}
+/// Objects that are held while they are converted: those of one dict behind those of the dict around it.
+pub(crate) type Held<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
-/// Sorts the entries of a dict by declared names; nothing where a key is not a string.
+/// What else a dict has: names in code-point order, each once, as UTF-8 with lone surrogates in it.
+pub(crate) type Unknown = Vec<Vec<u8>>;
+
+/// Puts what a dict gives behind what is held, one place for each declared name; nothing where a key is not a string.
 ///
 /// Goes through the dict's own storage instead of asking it: a look-up may call `__eq__` of keys that are subclasses of
 /// `str`, and a subclass of `dict` may have methods of its own. Of two keys with the same text the later one counts.
@@ -22,27 +21,52 @@ pub(crate) fn gather<'py>(
     dict: &Bound<'py, PyDict>,
     names: &[Py<PyString>],
     find: impl Fn(&str) -> Option<usize>,
-) -> PyResult<Option<Gathered<'py>>> {
-    let mut given: Vec<Option<Bound<'py, PyAny>>> = vec![None; names.len()];
-    let mut unknown: Vec<Vec<u8>> = Vec::new();
-    for (position, (key, value)) in dict.iter().enumerate() {
+    held: &mut Held<'py>,
+) -> PyResult<Option<Unknown>> {
+    let py = dict.py();
+    let base = held.len();
+    held.resize(base + names.len(), None);
+    let mut unknown: Vec<Bound<'py, PyString>> = Vec::new();
+    let mut cursor: ffi::Py_ssize_t = 0;
+    let mut position = 0;
+    let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the dict is alive and this thread is attached. Hardly anything in this loop can run Python code (an error
+    // about a lone surrogate may start the collector); if it does, and changes the dict, then `PyDict_Next` still gives
+    // entries that are there at that moment, or ends.
+    while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut cursor, &raw mut key, &raw mut value) } != 0 {
+        // SAFETY: an entry that `PyDict_Next` just found: the dict holds both, and from here on so does this.
+        let (key, value) = unsafe {
+            (
+                Bound::from_borrowed_ptr(py, key),
+                Bound::from_borrowed_ptr(py, value),
+            )
+        };
         let Ok(key) = key.cast_into::<PyString>() else {
             return Ok(None);
         };
         let place = place(&key, position, names, &find);
-        match place.and_then(|place| given.get_mut(place)) {
+        match place.and_then(|place| held.get_mut(base + place)) {
             Some(slot) => *slot = Some(value),
-            None => unknown.push(bytes_with_surrogates(&key)?),
+            None => unknown.push(key),
         }
+        position += 1;
     }
+    if unknown.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let mut spelled: Unknown = unknown
+        .iter()
+        .map(bytes_with_surrogates)
+        .collect::<PyResult<_>>()?;
     // UTF-8, surrogates included, sorts by code point.
-    unknown.sort();
-    unknown.dedup();
-    Ok(Some(Gathered { given, unknown }))
+    spelled.sort();
+    spelled.dedup();
+    Ok(Some(spelled))
 }
 
 /// The place of a name. Callers mostly write the names in their source, in declared order: then the key is the very
 /// string that was interned here.
+#[inline]
 fn place(
     key: &Bound<'_, PyString>,
     position: usize,

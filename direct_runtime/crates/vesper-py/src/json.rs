@@ -11,7 +11,8 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::{Decimal, Json, float};
 
 use crate::composed::Sequence;
-use crate::convert::{decimal_object, decimal_text, integer_given};
+use crate::convert::integer_given;
+use crate::decimals::decimals;
 
 /// The JSON value that an object is, or the kind of the problem with it; the outer error is Python's own.
 pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Result<Json, ProblemKind>> {
@@ -71,8 +72,8 @@ impl Reading {
         if let Ok(dict) = object.cast::<PyDict>() {
             return self.collection(object, dict.len(), |reading| reading.object(dict));
         }
-        if let Some(text) = decimal_text(object)? {
-            return Ok(match Decimal::parse(text.to_str()?) {
+        if let Some(number) = decimals(object.py())?.read(object)? {
+            return Ok(match number {
                 Ok(number) => Some(Json::Number(number)),
                 Err(ParseDecimalError::OutOfRange) => self.refuse(ProblemKind::OutOfRange),
                 Err(ParseDecimalError::Malformed) => self.refuse(ProblemKind::Malformed),
@@ -157,7 +158,7 @@ pub(crate) fn json_object<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'
                 Err(_) => py.get_type::<PyInt>().call1((text,))?,
             }
         }
-        Json::Number(number) => decimal_object(py, number)?,
+        Json::Number(number) => decimals(py)?.object(py, number)?,
         Json::Text(text) => PyString::new(py, text).into_any(),
         Json::Array(items) => {
             let items = items.iter().map(|item| json_object(py, item));

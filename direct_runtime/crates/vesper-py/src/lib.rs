@@ -1,19 +1,28 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `guard` keeps a panic from crossing into Python. No meaning lives here.
+//! is one that waits for effects, `entry` the short way in. No meaning lives here.
 
 mod composed;
 mod convert;
+#[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
+mod decimals;
+#[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
+mod entry;
 mod execution;
+#[allow(
+    unsafe_code,
+    reason = "goes through dicts without taking each entry apart twice"
+)]
 mod gather;
-mod guard;
 mod json;
-mod names;
 mod outcome;
 mod problems;
 mod program;
+mod shapes;
 mod times;
+#[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
+mod watch;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -37,8 +46,14 @@ fn operation_names() -> Vec<&'static str> {
 /// The Rust engine. Only `vesper.engines.direct_engine` imports this module.
 #[pymodule(gil_used = true)]
 mod _direct {
+    use super::{Bound, PyModule, PyResult};
+
     #[pymodule_export]
     use super::IrRejected;
+    #[pymodule_export]
+    use super::decimals::decimal_access;
+    #[pymodule_export]
+    use super::entry::Entry;
     #[pymodule_export]
     use super::execution::Execution;
     #[pymodule_export]
@@ -53,7 +68,9 @@ mod _direct {
     const DEFAULT_FUEL: u64 = vesper_ir::limits::FUEL;
 
     #[pymodule_init]
-    fn init() {
-        super::guard::quiet_guarded_panics();
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        vesper_interp::guard::quiet_guarded_panics();
+        // Tests here whether decimals may be read from memory, rather than in the first call.
+        super::decimals::decimals(module.py()).map(|_| ())
     }
 }

@@ -6,46 +6,65 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use vesper_interp::problems::Problems;
 use vesper_interp::{Mark, Mention, Outcome};
 use vesper_ir::node::Output;
 use vesper_ir::{ErrorCode, Node, Type, Value};
 
-use crate::convert::to_python;
-use crate::names::Names;
-use crate::problems::Problems;
+use crate::convert::{to_dict, to_python};
+use crate::problems::pairs;
+use crate::shapes::{Shape, Shapes};
 
 pub(crate) fn fault<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, PyTuple>> {
     (intern!(py, "engine_fault"), message).into_pyobject(py)
 }
 
 pub(crate) fn bad_input<'py>(py: Python<'py>, problems: &Problems) -> PyResult<Bound<'py, PyTuple>> {
-    let problems = PyList::new(py, problems.to_python(py)?)?;
+    let problems = PyList::new(py, pairs(py, problems)?)?;
     let code = ErrorCode::BadInput.name();
     (intern!(py, "failed"), code, py.None(), problems).into_pyobject(py)
+}
+
+/// Names and shapes of inputs or outputs, in declared order.
+pub(crate) struct Named {
+    pub(crate) names: Vec<Py<PyString>>,
+    pub(crate) shapes: Vec<Arc<Shape>>,
+}
+
+impl Named {
+    pub(crate) fn new<'a>(
+        py: Python<'_>,
+        shapes: &Shapes,
+        declared: impl Iterator<Item = (&'a Arc<str>, &'a Type)>,
+    ) -> Self {
+        let (names, shapes) = declared
+            .map(|(name, ty)| (PyString::intern(py, name).unbind(), shapes.of(py, ty)))
+            .unzip();
+        Self { names, shapes }
+    }
 }
 
 /// What is needed to give outcomes and marks of a node a Python form.
 pub(crate) struct Shown<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) names: &'a Names,
-    pub(crate) output_names: &'a [Py<PyString>],
+    pub(crate) shapes: &'a Shapes,
+    pub(crate) outputs: &'a Named,
 }
 
 impl Shown<'_> {
+    pub(crate) fn returned<'py>(&self, py: Python<'py>, values: &[Value]) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, &self.outputs.names, &self.outputs.shapes, values)
+    }
+
     pub(crate) fn outcome<'py>(&self, py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyTuple>> {
         match outcome {
             Outcome::Returned(values) => {
-                let outputs = PyDict::new(py);
-                let declared = self.node.outputs.iter().zip(self.output_names);
-                for ((output, name), value) in declared.zip(values) {
-                    outputs.set_item(name, to_python(py, self.names, &output.ty, value)?)?;
-                }
-                (intern!(py, "returned"), outputs).into_pyobject(py)
+                (intern!(py, "returned"), self.returned(py, values)?).into_pyobject(py)
             }
             Outcome::DeclaredError(values) => {
                 let fields = PyDict::new(py);
                 for (Output { name, ty }, value) in self.node.errors.iter().zip(values) {
-                    fields.set_item(name.as_ref(), to_python(py, self.names, ty, value)?)?;
+                    fields.set_item(name.as_ref(), to_python(py, &self.shapes.of(py, ty), value)?)?;
                 }
                 (intern!(py, "declared_error"), fields).into_pyobject(py)
             }
@@ -65,7 +84,7 @@ impl Shown<'_> {
                     let value = match value {
                         // Where a node ends with an error, invariants see null for any output.
                         Value::Null => py.None().into_bound(py),
-                        value => to_python(py, self.names, ty, value)?,
+                        value => to_python(py, &self.shapes.of(py, ty), value)?,
                     };
                     mentioned.set_item(name.trim_start_matches('_'), value)?;
                 }
@@ -101,7 +120,7 @@ impl Shown<'_> {
                 .node
                 .expression(mark.index)
                 .map_or(&Type::Boolean, |found| &found.ty);
-            list.append((mark.index, to_python(py, self.names, ty, &mark.value)?))?;
+            list.append((mark.index, to_python(py, &self.shapes.of(py, ty), &mark.value)?))?;
         }
         Ok(list)
     }

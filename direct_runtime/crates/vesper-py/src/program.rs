@@ -6,29 +6,30 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use vesper_interp::Limits;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
+use vesper_interp::problems::{Path, Problems};
+use vesper_interp::{Limits, Outcome};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
-use crate::convert::to_scalar;
+use crate::convert::any_scalar;
 use crate::execution::{Begun, Execution, misuse};
 use crate::gather::gather;
-use crate::guard::guarded;
-use crate::names::Names;
-use crate::outcome::{Shown, bad_input, fault};
-use crate::problems::{Path, Problems};
+use crate::outcome::{Named, Shown, bad_input, fault};
+use crate::shapes::Shapes;
+use crate::watch::{WATCH, watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Program {
     compiled: vesper_interp::Program,
-    input_names: Vec<Py<PyString>>,
+    inputs: Named,
     inputs_by_name: HashMap<Arc<str>, usize>,
-    output_names: Vec<Py<PyString>>,
-    names: Names,
+    outputs: Named,
+    shapes: Shapes,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -50,23 +51,24 @@ impl Program {
         let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
-        let intern = |name: &Arc<str>| PyString::intern(py, name).unbind();
+        let shapes = Shapes::new(py, compiled.nodes());
         let node = compiled.node();
-        let input_names = node.inputs.iter().map(|input| intern(&input.name)).collect();
+        let inputs = node.inputs.iter().map(|input| (&input.name, &input.ty));
+        let inputs = Named::new(py, &shapes, inputs);
         let inputs_by_name = node
             .inputs
             .iter()
             .map(|input| Arc::clone(&input.name))
             .zip(0..)
             .collect();
-        let output_names = node.outputs.iter().map(|output| intern(&output.name)).collect();
-        let names = Names::new(py, compiled.nodes());
+        let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
+        let outputs = Named::new(py, &shapes, outputs);
         Ok(Self {
             compiled,
-            input_names,
+            inputs,
             inputs_by_name,
-            output_names,
-            names,
+            outputs,
+            shapes,
         })
     }
 
@@ -106,14 +108,9 @@ impl Program {
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
-        let run = || {
-            let converted = self.converted(inputs)?;
-            PyResult::Ok(converted.map(|frame| self.compiled.run_within(frame, now, limits)))
-        };
-        match guarded(run) {
-            Ok(Ok(Ok(outcome))) => self.shown().outcome(py, &outcome),
-            Ok(Ok(Err(problems))) => bad_input(py, &problems),
-            Ok(Err(error)) => Err(error),
+        match self.ran(py, inputs, now, limits)? {
+            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome),
+            Ok(Err(problems)) => bad_input(py, &problems),
             Err(message) => fault(py, &message),
         }
     }
@@ -173,7 +170,7 @@ impl Program {
 }
 
 /// What is not said is what it is for an execution for which nobody says anything.
-fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
+pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
     let usual = Limits::default();
     let time = match seconds.map(Duration::try_from_secs_f64) {
         None => usual.time,
@@ -183,29 +180,53 @@ fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
     Ok(Limits {
         fuel: fuel.unwrap_or(usual.fuel),
         time,
+        watch: Some(WATCH),
     })
 }
 
-fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {
+pub(crate) fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {
     inputs
         .cast::<PyDict>()
         .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
 }
 
 impl Program {
-    pub(crate) fn names(&self) -> &Names {
-        &self.names
+    /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
+    pub(crate) fn ran(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyDict>,
+        now: Option<Value>,
+        limits: Limits,
+    ) -> PyResult<Result<Result<Outcome, Problems>, String>> {
+        Ok(match guarded(|| self.converted(inputs)) {
+            Ok(Ok(Ok(frame))) => {
+                let run = || guarded(|| self.compiled.run_within(frame, now, limits));
+                watched(py, run)?.map(Ok)
+            }
+            Ok(Ok(Err(problems))) => Ok(Err(problems)),
+            Ok(Err(error)) => return Err(error),
+            Err(message) => Err(message),
+        })
+    }
+
+    pub(crate) fn compiled(&self) -> &vesper_interp::Program {
+        &self.compiled
+    }
+
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     pub(crate) fn shown(&self) -> Shown<'_> {
         Shown {
             node: self.compiled.node(),
-            names: &self.names,
-            output_names: &self.output_names,
+            shapes: &self.shapes,
+            outputs: &self.outputs,
         }
     }
 
-    fn refuse_effects(&self) -> PyResult<()> {
+    pub(crate) fn refuse_effects(&self) -> PyResult<()> {
         if self.compiled.asks() {
             return Err(PyValueError::new_err(
                 "the node asks for effects: start it, and advance it with what comes of them",
@@ -215,12 +236,12 @@ impl Program {
     }
 
     /// The time of the start, in a program that needs it; another one does not look at what was given.
-    fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
+    pub(crate) fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
         if !self.compiled.uses_now() {
             return Ok(None);
         }
         let given = given.ok_or_else(|| PyValueError::new_err("the node uses now, and no time was given"))?;
-        match to_scalar(&Type::Timestamp, given)? {
+        match any_scalar(&Type::Timestamp, given)? {
             Ok(now) => Ok(Some(now)),
             Err(problem) => Err(PyValueError::new_err(format!(
                 "now is a timestamp; what was given is {}",
@@ -229,21 +250,23 @@ impl Program {
         }
     }
 
-    fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+    pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
-        let gathered = gather(inputs, &self.input_names, find)?
+        let mut conversion = Conversion::default();
+        let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
         let mut frame = self.compiled.new_frame();
-        let mut conversion = Conversion {
-            names: &self.names,
-            problems: Problems::default(),
-        };
-        for (input, given) in self.compiled.node().inputs.iter().zip(gathered.given) {
+        let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
+        for (place, (input, shape)) in declared.enumerate() {
+            let given = conversion.held.get_mut(place).and_then(Option::take);
             let path = Path::Input(&input.name);
-            frame.extend(conversion.given(&input.ty, input.default.as_ref(), given.as_ref(), &path)?);
+            frame.push(Value::Null);
+            if let Some(out) = frame.last_mut() {
+                conversion.given(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
+            }
         }
         let mut problems = conversion.problems;
-        for name in &gathered.unknown {
+        for name in &unknown {
             problems.add(&Path::UnknownInput(name), ProblemKind::Unknown);
         }
         Ok(if problems.is_empty() {

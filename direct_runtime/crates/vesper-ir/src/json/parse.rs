@@ -14,22 +14,65 @@ pub enum ParseJsonError {
     TooLarge,
 }
 
-/// An array or object that is not closed yet.
-enum Open {
-    Array(Vec<Json>),
-    Object(Vec<(Arc<str>, Json)>, Arc<str>),
+/// What a text is read into.
+pub trait Build: Sized {
+    fn null() -> Self;
+    fn boolean(value: bool) -> Self;
+    /// The text is spelled as a number; nothing where the number is over the limits of a decimal.
+    fn number(text: &str) -> Option<Self>;
+    fn text(text: Arc<str>) -> Self;
+    fn array(items: Vec<Self>) -> Self;
+    /// Nothing where a key comes twice.
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self>;
 }
 
-struct Parser<'a> {
+impl Build for Json {
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn boolean(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+
+    fn number(text: &str) -> Option<Self> {
+        Decimal::parse(text).ok().map(Self::Number)
+    }
+
+    fn text(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(Arc::from(items))
+    }
+
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
+        Object::new(entries).map(Self::Object)
+    }
+}
+
+/// An array or object that is not closed yet.
+enum Open<B> {
+    Array(Vec<B>),
+    Object(Vec<(Arc<str>, B)>, Arc<str>),
+}
+
+struct Parser<'a, B> {
     text: &'a str,
     at: usize,
-    open: Vec<Open>,
+    open: Vec<Open<B>>,
     /// Something was over a limit. Reading goes on, because what comes may be no JSON at all, and that counts first.
     is_too_large: bool,
 }
 
 /// The one value that the text spells, with white space around it.
 pub fn parse(text: &str) -> Result<Json, ParseJsonError> {
+    build(text)
+}
+
+/// The same, as something else than a JSON value.
+pub fn build<B: Build>(text: &str) -> Result<B, ParseJsonError> {
     let mut parser = Parser {
         text,
         at: 0,
@@ -43,7 +86,7 @@ pub fn parse(text: &str) -> Result<Json, ParseJsonError> {
     Ok(value)
 }
 
-impl Parser<'_> {
+impl<B: Build> Parser<'_, B> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -63,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    fn document(&mut self) -> Option<Json> {
+    fn document(&mut self) -> Option<B> {
         loop {
             // A value begins here; brackets are opened until one is there whole.
             self.white_space();
@@ -75,7 +118,7 @@ impl Parser<'_> {
                         self.open.push(Open::Array(Vec::new()));
                         continue;
                     }
-                    self.closed(Json::Array(Arc::from([])), 1)
+                    self.closed(B::array(Vec::new()), 1)
                 }
                 b'{' => {
                     self.at += 1;
@@ -85,7 +128,7 @@ impl Parser<'_> {
                         self.open.push(Open::Object(Vec::new(), key));
                         continue;
                     }
-                    self.closed(Json::Object(Object::new(Vec::new())?), 1)
+                    self.closed(B::object(Vec::new())?, 1)
                 }
                 _ => self.scalar()?,
             };
@@ -103,7 +146,7 @@ impl Parser<'_> {
                         }
                         self.take(b']')?;
                         let length = items.len();
-                        value = self.closed(Json::Array(Arc::from(items)), length);
+                        value = self.closed(B::array(items), length);
                     }
                     Some(Open::Object(mut entries, key)) => {
                         entries.push((key, value));
@@ -115,7 +158,7 @@ impl Parser<'_> {
                         }
                         self.take(b'}')?;
                         let length = entries.len();
-                        value = self.closed(Json::Object(Object::new(entries)?), length);
+                        value = self.closed(B::object(entries)?, length);
                     }
                 }
             }
@@ -123,13 +166,13 @@ impl Parser<'_> {
     }
 
     /// A collection that is whole, unless it is over a limit: then something small stands for it.
-    fn closed(&mut self, value: Json, length: usize) -> Json {
+    fn closed(&mut self, value: B, length: usize) -> B {
         // What is still open is around this one.
         if self.open.len() < MAX_DEPTH && length <= ITEMS {
             return value;
         }
         self.is_too_large = true;
-        Json::Null
+        B::null()
     }
 
     fn key(&mut self) -> Option<Arc<str>> {
@@ -139,26 +182,21 @@ impl Parser<'_> {
         Some(key)
     }
 
-    fn scalar(&mut self) -> Option<Json> {
+    fn scalar(&mut self) -> Option<B> {
         let rest = self.text.get(self.at..)?;
-        let words = [
-            ("null", Json::Null),
-            ("true", Json::Boolean(true)),
-            ("false", Json::Boolean(false)),
-        ];
-        for (word, value) in words {
+        if self.peek()? == b'"' {
+            return self.string().map(B::text);
+        }
+        for (word, value) in [("null", None), ("true", Some(true)), ("false", Some(false))] {
             if rest.starts_with(word) {
                 self.at += word.len();
-                return Some(value);
+                return Some(value.map_or_else(B::null, B::boolean));
             }
-        }
-        if self.peek()? == b'"' {
-            return self.string().map(Json::Text);
         }
         let length = number_length(rest.as_bytes())?;
         self.at += length;
         // A number over the limits of a decimal is refused like one that is misspelled.
-        Decimal::parse(rest.get(..length)?).ok().map(Json::Number)
+        B::number(rest.get(..length)?)
     }
 
     fn string(&mut self) -> Option<Arc<str>> {

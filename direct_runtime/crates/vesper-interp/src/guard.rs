@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// Replaces the panic hook by one that leaves guarded panics unprinted and every other panic as it was.
-pub(crate) fn quiet_guarded_panics() {
+pub fn quiet_guarded_panics() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();
@@ -35,9 +35,46 @@ fn describe(info: &PanicHookInfo<'_>) -> String {
 /// The result of `run`, or what it panicked with.
 ///
 /// What `run` borrows is either immutable (a loaded program) or its own, so nothing half-changed is seen afterwards.
-pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(run));
     IS_GUARDED.set(outer);
     result.map_err(|_| LAST_PANIC.take())
+}
+
+#[cfg(test)]
+#[allow(clippy::panic, reason = "that is what is tested")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_message_and_the_next_run_is_as_before() {
+        quiet_guarded_panics();
+        let message = guarded(|| -> i32 { panic!("planted {}", 7) }).unwrap_err();
+        assert!(
+            message.starts_with("planted 7 (") && message.contains("guard.rs:"),
+            "{message}"
+        );
+        assert_eq!(guarded(|| 3), Ok(3));
+    }
+
+    #[test]
+    fn a_guard_in_a_guard_leaves_the_outer_one_in_place() {
+        quiet_guarded_panics();
+        let outer = guarded(|| {
+            let inner = guarded(|| panic!("inner")).map(|()| 0);
+            assert!(inner.is_err());
+            panic!("outer")
+        })
+        .map(|()| 0);
+        assert!(outer.is_err_and(|message| message.starts_with("outer")));
+    }
+
+    #[test]
+    fn what_a_panic_says_is_an_outcome() {
+        assert_eq!(
+            crate::json::fault("a \"quote\""),
+            r#"{"kind":"engine_fault","message":"a \"quote\""}"#
+        );
+    }
 }

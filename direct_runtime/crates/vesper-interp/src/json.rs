@@ -1,0 +1,58 @@
+//! A call without a host language: inputs as JSON text to an outcome as canonical JSON (docs/spec/values.md).
+
+use vesper_ir::Value;
+use vesper_ir::json::{build, quote};
+use vesper_ir::node::Input;
+
+use crate::inputs::ProblemKind;
+use crate::problems::{Path, Problems};
+use crate::{Limits, Program};
+
+mod read;
+mod write;
+
+use read::{Reading, Spelled};
+use write::Writing;
+
+impl Program {
+    /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
+    pub fn run_json(&self, text: &[u8], now: Option<Value>, limits: Limits) -> String {
+        let node = self.node();
+        let written = Writing { node };
+        match self.frame_of_json(&node.inputs, text) {
+            Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
+            Err(problems) => write::bad_input(&problems),
+        }
+    }
+
+    /// The inputs in declared order, or what is wrong with them.
+    fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
+        let mut reading = Reading::default();
+        let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());
+        let entries = match spelled {
+            Some(Spelled::Object(entries)) => entries,
+            Some(_) => return Err(reading.refused(ProblemKind::WrongType)),
+            // SEMANTICS: a text that is no JSON, or more than JSON may be, is one problem.
+            None => return Err(reading.refused(ProblemKind::Malformed)),
+        };
+        let mut frame = self.new_frame();
+        for input in declared {
+            let given = Spelled::find(&entries, &input.name);
+            let path = Path::Input(&input.name);
+            frame.extend(reading.given(&input.ty, input.default.as_ref(), given, &path));
+        }
+        let is_declared = |name: &str| declared.iter().any(|input| &*input.name == name);
+        for name in Spelled::unknown(&entries, is_declared) {
+            reading.refuse(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
+        }
+        reading.found(frame)
+    }
+}
+
+/// What an outcome says that is a fault of the engine.
+pub fn fault(message: &str) -> String {
+    let mut out = String::from("{\"kind\":\"engine_fault\",\"message\":");
+    quote(message, &mut out);
+    out.push('}');
+    out
+}

@@ -1,0 +1,277 @@
+//! JSON text to values, with every problem in it: the rules of docs/spec/values.md for JSON.
+
+use std::sync::Arc;
+
+use vesper_ir::json::{Build, Object};
+use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
+
+use crate::inputs::{Given, ProblemKind, convert, is_too_long};
+use crate::problems::{Path, Problems};
+
+/// A JSON value as it was spelled.
+pub(super) enum Spelled {
+    Null,
+    Boolean(bool),
+    /// Whether it has neither a fraction nor an exponent: only such a number is an integer.
+    Number(Decimal, bool),
+    Text(Arc<str>),
+    Array(Vec<Spelled>),
+    /// In the order given, each key once.
+    Object(Vec<(Arc<str>, Spelled)>),
+}
+
+impl Build for Spelled {
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn boolean(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+
+    fn number(text: &str) -> Option<Self> {
+        let is_whole = !text.contains(['.', 'e', 'E']);
+        Decimal::parse(text)
+            .ok()
+            .map(|number| Self::Number(number, is_whole))
+    }
+
+    fn text(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
+        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        let is_once = keys.is_sorted_by(|left, right| left < right);
+        is_once.then_some(Self::Object(entries))
+    }
+}
+
+impl Spelled {
+    /// The value of a key; there are as few to look for as inputs or fields are declared.
+    pub(super) fn find<'a>(entries: &'a [(Arc<str>, Self)], key: &str) -> Option<&'a Self> {
+        let mut entries = entries.iter();
+        entries.find(|(own, _)| &**own == key).map(|(_, value)| value)
+    }
+
+    /// The keys that are not declared, in code-point order.
+    pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
+        let keys = entries.iter().map(|(key, _)| key.as_ref());
+        let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
+    /// As a JSON value; nothing where a string is too long.
+    fn to_json(&self) -> Option<Json> {
+        Some(match self {
+            Self::Null => Json::Null,
+            Self::Boolean(value) => Json::Boolean(*value),
+            Self::Number(number, _) => Json::Number(number.clone()),
+            Self::Text(text) => Json::Text(short(text)?),
+            Self::Array(items) => Json::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
+            Self::Object(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Some((short(key)?, value.to_json()?)));
+                Json::Object(Object::new(entries.collect::<Option<_>>()?)?)
+            }
+        })
+    }
+}
+
+fn short(text: &Arc<str>) -> Option<Arc<str>> {
+    (!is_too_long(text)).then(|| Arc::clone(text))
+}
+
+/// The conversion of one call's inputs.
+#[derive(Default)]
+pub(super) struct Reading {
+    problems: Problems,
+}
+
+impl Reading {
+    pub(super) fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
+        self.problems.add(path, kind);
+        None
+    }
+
+    /// The one problem with inputs that are none.
+    pub(super) fn refused(mut self, kind: ProblemKind) -> Problems {
+        self.problems.add(&Path::Whole, kind);
+        self.problems
+    }
+
+    pub(super) fn found(self, frame: Vec<Value>) -> Result<Vec<Value>, Problems> {
+        if self.problems.is_empty() {
+            Ok(frame)
+        } else {
+            Err(self.problems)
+        }
+    }
+
+    /// The value of an input or a field, which may not be given.
+    pub(super) fn given(
+        &mut self,
+        ty: &Type,
+        default: Option<&Value>,
+        given: Option<&Spelled>,
+        path: &Path<'_>,
+    ) -> Option<Value> {
+        match (given, default, ty) {
+            (Some(spelled), _, _) => self.value(ty, spelled, path),
+            (None, Some(default), _) => Some(default.clone()),
+            (None, None, Type::Optional(_)) => Some(Value::Null),
+            (None, None, _) => self.refuse(path, ProblemKind::Missing),
+        }
+    }
+
+    /// Goes as deep as the type does, which is limited.
+    fn value(&mut self, ty: &Type, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
+        match (ty, spelled) {
+            (Type::Optional(_), Spelled::Null) => Some(Value::Null),
+            (Type::Optional(of), spelled) => self.value(of, spelled, path),
+            (Type::Json, spelled) => match spelled.to_json() {
+                Some(json) => Some(Value::Json(Arc::new(json))),
+                None => self.refuse(path, ProblemKind::OutOfRange),
+            },
+            (Type::Array(of), Spelled::Array(items)) => self
+                .items(of, items, path)
+                .map(|items| Value::Array(items.into())),
+            (Type::Set(of), Spelled::Array(items)) => self.set(of, items, path),
+            (Type::Map(of), spelled) => self.map(of, spelled, path),
+            (Type::Record(of), Spelled::Object(entries)) => self.record(of, entries, path),
+            (ty, spelled) => match scalar(ty, spelled) {
+                Ok(value) => Some(value),
+                Err(kind) => self.refuse(path, kind),
+            },
+        }
+    }
+
+    fn items(&mut self, of: &Type, items: &[Spelled], path: &Path<'_>) -> Option<Vec<Value>> {
+        let mut values = Vec::with_capacity(items.len());
+        for (place, item) in items.iter().enumerate() {
+            values.extend(self.value(of, item, &Path::Item(path, place)));
+        }
+        (values.len() == items.len()).then_some(values)
+    }
+
+    fn set(&mut self, of: &Type, items: &[Spelled], path: &Path<'_>) -> Option<Value> {
+        let values = self.items(of, items, path)?;
+        let keys: Option<Vec<OwnedKey>> = values.iter().map(Value::to_key).collect();
+        let set = keys
+            .zip(of.key_kind())
+            .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
+        match set {
+            Some(set) if set.len() == values.len() => Some(Value::Set(Arc::new(set))),
+            _ => self.refuse(path, ProblemKind::Duplicate),
+        }
+    }
+
+    /// An object; where keys are neither strings nor members of an enum, an array of pairs too.
+    fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
+        let has_names = matches!(of.key, Type::Text | Type::Enum(_));
+        let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
+            Spelled::Object(entries) => {
+                let convert = |(key, value)| (convert(&of.key, Given::Text(key)), value);
+                Some(
+                    entries
+                        .iter()
+                        .map(|(key, value)| (key.as_ref(), value))
+                        .map(convert)
+                        .collect(),
+                )
+            }
+            Spelled::Array(pairs) if !has_names => pairs.iter().map(|pair| pair_of(&of.key, pair)).collect(),
+            _ => None,
+        };
+        let Some(given) = given else {
+            return self.refuse(path, ProblemKind::WrongType);
+        };
+        let mut is_whole = true;
+        let mut keyed: Vec<(OwnedKey, &Spelled)> = Vec::with_capacity(given.len());
+        for (key, value) in given {
+            match key {
+                Ok(key) => keyed.extend(key.to_key().map(|key| (key, value))),
+                Err(kind) => {
+                    is_whole = false;
+                    self.refuse(&Path::BadKey(path), kind);
+                }
+            }
+        }
+        keyed.sort_by(|(left, _), (right, _)| left.cmp(right));
+        if !keyed.is_sorted_by(|(left, _), (right, _)| left < right) {
+            return self.refuse(path, ProblemKind::Duplicate);
+        }
+        let mut entries = Vec::with_capacity(keyed.len());
+        for (key, value) in keyed {
+            match self.value(&of.value, value, &Path::Entry(path, &key, &of.key)) {
+                Some(value) => entries.push((key, value)),
+                None => is_whole = false,
+            }
+        }
+        if !is_whole {
+            return None;
+        }
+        let map = of
+            .key
+            .key_kind()
+            .and_then(|kind| Map::from_entries(kind, entries));
+        match map {
+            Some(map) => Some(Value::Map(Arc::new(map))),
+            None => self.refuse(path, ProblemKind::Duplicate),
+        }
+    }
+
+    fn record(&mut self, of: &RecordType, entries: &[(Arc<str>, Spelled)], path: &Path<'_>) -> Option<Value> {
+        let length = of.fields().len();
+        let mut values = Vec::with_capacity(length);
+        for field in of.fields() {
+            let given = Spelled::find(entries, &field.name);
+            values.extend(self.given(&field.ty, None, given, &Path::Field(path, &field.name)));
+        }
+        let mut is_whole = values.len() == length;
+        for name in Spelled::unknown(entries, |name| of.place(name).is_some()) {
+            is_whole = false;
+            self.refuse(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
+        }
+        is_whole.then(|| Value::Record(values.into()))
+    }
+}
+
+/// The key and the value of a pair; nothing where it is none.
+fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKind>, &'a Spelled)> {
+    let Spelled::Array(pair) = pair else {
+        return None;
+    };
+    match pair.as_slice() {
+        [
+            key @ (Spelled::Boolean(_) | Spelled::Number(_, true) | Spelled::Text(_)),
+            value,
+        ] => Some((scalar(of, key), value)),
+        _ => None,
+    }
+}
+
+fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
+    match (ty, spelled) {
+        // SEMANTICS: a number for a decimal is what its text spells, scale included.
+        (Type::Decimal, Spelled::Number(number, _)) => Ok(Value::Decimal(number.clone())),
+        (Type::Float, Spelled::Number(number, _)) => Some(number.to_float())
+            .filter(|nearest| nearest.is_finite())
+            .map(Value::Float)
+            .ok_or(ProblemKind::OutOfRange),
+        (Type::Integer, Spelled::Number(number, true)) => number
+            .to_whole(RoundingMode::Down)
+            .map(Value::Integer)
+            .ok_or(ProblemKind::OutOfRange),
+        (ty, Spelled::Boolean(value)) => convert(ty, Given::Boolean(*value)),
+        (ty, Spelled::Text(text)) => convert(ty, Given::Text(text)),
+        (ty, _) => convert(ty, Given::Other),
+    }
+}

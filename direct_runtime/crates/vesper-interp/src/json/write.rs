@@ -1,0 +1,206 @@
+//! Outcomes as canonical JSON: one spelling for each.
+
+use std::fmt::Write as _;
+
+use vesper_ir::json::quote;
+use vesper_ir::{ErrorCode, Node, Type, Value, base64, float, time};
+
+use super::fault;
+use crate::problems::Problems;
+use crate::{Mention, Outcome};
+
+pub(super) struct Writing<'a> {
+    pub(super) node: &'a Node,
+}
+
+pub(super) fn bad_input(problems: &Problems) -> String {
+    let mut out = String::new();
+    failed(ErrorCode::BadInput.name(), None, problems, &mut out);
+    out
+}
+
+fn failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
+    out.push_str("{\"at\":");
+    match at {
+        // Writing to a string cannot fail.
+        Some(at) => drop(write!(out, "{at}")),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"code\":");
+    quote(code, out);
+    out.push_str(",\"kind\":\"failed\",\"problems\":[");
+    for (place, problem) in problems.iter().enumerate() {
+        out.push_str(if place > 0 { ",{\"kind\":" } else { "{\"kind\":" });
+        quote(problem.kind.name(), out);
+        out.push_str(",\"path\":");
+        // What comes from JSON text has no lone surrogates.
+        quote(&String::from_utf8_lossy(&problem.path), out);
+        out.push('}');
+    }
+    out.push_str("]}");
+}
+
+impl Writing<'_> {
+    pub(super) fn outcome(&self, outcome: &Outcome) -> String {
+        let mut out = String::new();
+        match outcome {
+            Outcome::Returned(values) => {
+                out.push_str("{\"kind\":\"returned\",\"value\":");
+                let outputs = self.node.outputs.iter();
+                fields(
+                    outputs.map(|output| (&*output.name, &output.ty)).zip(values),
+                    &mut out,
+                );
+                out.push('}');
+            }
+            Outcome::DeclaredError(values) => {
+                out.push_str("{\"kind\":\"declared_error\",\"value\":");
+                let errors = self.node.errors.iter();
+                fields(
+                    errors.map(|field| (&*field.name, &field.ty)).zip(values),
+                    &mut out,
+                );
+                out.push('}');
+            }
+            Outcome::Failed { code, expression } => {
+                failed(code.name(), Some(*expression), &Problems::default(), &mut out);
+            }
+            Outcome::ContractBroken {
+                phase,
+                clause,
+                values,
+            } => {
+                let _ = write!(
+                    out,
+                    "{{\"index\":{clause},\"kind\":\"contract_broken\",\"phase\":\"{}\"",
+                    phase.name()
+                );
+                out.push_str(",\"values\":");
+                let named = values.iter().filter_map(|(mention, value)| {
+                    let (name, ty) = self.named(*mention)?;
+                    Some(((name.trim_start_matches('_'), ty), value))
+                });
+                fields(named, &mut out);
+                out.push('}');
+            }
+            Outcome::Denied(capability) => {
+                out.push_str("{\"capability\":");
+                quote(capability, &mut out);
+                out.push_str(",\"kind\":\"denied\"}");
+            }
+            Outcome::LimitHit(limit) => {
+                out.push_str("{\"kind\":\"limit_hit\",\"limit\":");
+                quote(limit, &mut out);
+                out.push('}');
+            }
+            Outcome::Fault(message) => return fault(message),
+        }
+        out
+    }
+
+    fn named(&self, mention: Mention) -> Option<(&str, &Type)> {
+        let node = self.node;
+        Some(match mention {
+            Mention::Input(place) => node.inputs.get(place).map(|input| (&*input.name, &input.ty))?,
+            Mention::Constant(place) => {
+                let constant = node.constants.get(place)?;
+                (&*constant.name, &constant.ty)
+            }
+            Mention::Step(place) => {
+                let step = node.steps.get(place)?;
+                (&*step.name, step.ty.as_ref()?)
+            }
+            Mention::Error(place) => node.errors.get(place).map(|field| (&*field.name, &field.ty))?,
+            Mention::Output(place) => node
+                .outputs
+                .get(place)
+                .map(|output| (&*output.name, &output.ty))?,
+        })
+    }
+}
+
+/// An object, its keys in code-point order.
+fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, out: &mut String) {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(|((name, _), _)| *name);
+    out.push('{');
+    for (place, ((name, ty), value)) in entries.into_iter().enumerate() {
+        out.push_str(if place > 0 { "," } else { "" });
+        quote(name, out);
+        out.push(':');
+        canonical(ty, value, out);
+    }
+    out.push('}');
+}
+
+/// The canonical form of a value. Goes as deep as the type does, which is limited.
+fn canonical(ty: &Type, value: &Value, out: &mut String) {
+    match (ty, value) {
+        // Of an optional; or of an output that is not there, where a node ends with an error.
+        (_, Value::Null) => out.push_str("null"),
+        (Type::Optional(of), value) => canonical(of, value, out),
+        (_, Value::Boolean(value)) => out.push_str(if *value { "true" } else { "false" }),
+        (_, Value::Integer(value)) => drop(write!(out, "{value}")),
+        (_, Value::Decimal(value)) => drop(write!(out, "\"{value}\"")),
+        (_, Value::Float(value)) if value.is_finite() => out.push_str(&float::text(*value)),
+        (_, Value::Float(value)) => quote(&float::text(*value), out),
+        (_, Value::Text(value)) => quote(value, out),
+        (_, Value::Bytes(value)) => quote(&base64::text(value), out),
+        (_, Value::Timestamp(value)) => quote(&time::timestamp_text(*value), out),
+        (_, Value::Date(value)) => quote(&time::date_text(*value), out),
+        (_, Value::Duration(value)) => quote(&time::duration_text(*value), out),
+        (_, Value::Json(value)) => out.push_str(&value.text()),
+        (Type::Enum(of), Value::Member(member)) => quote(of.name(*member).map_or("", |name| name), out),
+        (Type::Array(of), Value::Array(items)) => {
+            list(items.iter(), out, |item, out| canonical(of, item, out));
+        }
+        (Type::Set(of), Value::Set(members)) => {
+            list(members.iter(), out, |member, out| canonical(of, &member, out));
+        }
+        (Type::Map(of), Value::Map(map)) => {
+            let entries = map.keys().iter().zip(map.values());
+            if matches!(of.key, Type::Text | Type::Enum(_)) {
+                let named = |key: &Value| match (key, &of.key) {
+                    (Value::Text(key), _) => key.to_string(),
+                    (Value::Member(member), Type::Enum(names)) => names
+                        .name(*member)
+                        .map_or_else(String::new, |name| name.to_string()),
+                    _ => String::new(),
+                };
+                let mut entries: Vec<(String, &Value)> =
+                    entries.map(|(key, value)| (named(&key), value)).collect();
+                // Members are in the order of their declaration, objects in that of their keys.
+                entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+                fields(
+                    entries
+                        .iter()
+                        .map(|(key, value)| ((key.as_str(), &of.value), *value)),
+                    out,
+                );
+            } else {
+                list(entries, out, |(key, value), out| {
+                    out.push('[');
+                    canonical(&of.key, &key, out);
+                    out.push(',');
+                    canonical(&of.value, value, out);
+                    out.push(']');
+                });
+            }
+        }
+        (Type::Record(of), Value::Record(values)) => {
+            let names = of.fields().iter().map(|field| (&*field.name, &field.ty));
+            fields(names.zip(values.iter()), out);
+        }
+        // Ruled out by the verifier; `null` would be a value.
+        _ => quote("engine fault: a value is not of its type", out),
+    }
+}
+
+fn list<T>(items: impl Iterator<Item = T>, out: &mut String, mut write: impl FnMut(T, &mut String)) {
+    out.push('[');
+    for (place, item) in items.enumerate() {
+        out.push_str(if place > 0 { "," } else { "" });
+        write(item, out);
+    }
+    out.push(']');
+}

@@ -1,0 +1,158 @@
+//! The operations that programs spend their time in, done where they stand.
+//!
+//! `dispatch` gives every result back as a value, which is then moved into its register: through memory, in pieces that
+//! a processor cannot read again at once. What is here computes with the same kernels and writes into the register.
+//! Nothing is decided here: an operation that is not in the list, or whose arguments are of unusual size, is dispatched.
+
+use std::cmp::Ordering;
+
+use vesper_ir::{BooleanKernels, Decimal, ErrorCode, FloatKernels, IntegerKernels, Op, Value};
+use vesper_kernels::Native;
+
+use crate::bytecode::{Operand, Register};
+use crate::run::{Fault, NO_REGISTER};
+
+/// What came of an operation.
+pub(crate) enum Quick {
+    /// The result is in its register.
+    Done,
+    Failed(ErrorCode),
+    /// Not one of these.
+    Unknown,
+}
+
+/// Computes an operation of one or two arguments, if it is one of these.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "one jump for the instruction and its operation"
+)]
+pub(crate) fn quick(
+    op: Op,
+    first: Operand,
+    second: Operand,
+    out: Register,
+    constants: &[Value],
+    registers: &mut [Value],
+) -> Result<Quick, Fault> {
+    let left = first.read(constants, registers).ok_or(NO_REGISTER)?;
+    let right = second.read(constants, registers).ok_or(NO_REGISTER)?;
+    macro_rules! write {
+        ($set:ident($($part:expr),*)) => {{
+            registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)?.$set($($part),*);
+            Ok(Quick::Done)
+        }};
+    }
+    // Two arguments of one type; where they are not, `dispatch` says so.
+    macro_rules! two {
+        ($kind:ident) => {
+            match (left, right) {
+                (Value::$kind(left), Value::$kind(right)) => (left, right),
+                _ => return Ok(Quick::Unknown),
+            }
+        };
+    }
+    macro_rules! compare {
+        ($kind:ident, $kernel:ident) => {{
+            let (left, right) = two!($kind);
+            let holds = Native.$kernel(*left, *right);
+            write!(set_boolean(holds))
+        }};
+    }
+    macro_rules! integer {
+        ($kernel:ident) => {{
+            let (left, right) = two!(Integer);
+            match Native.$kernel(*left, *right) {
+                Ok(value) => write!(set_integer(value)),
+                Err(code) => Ok(Quick::Failed(code)),
+            }
+        }};
+    }
+    macro_rules! float {
+        ($kernel:ident) => {{
+            let (left, right) = two!(Float);
+            let value = Native.$kernel(*left, *right);
+            write!(set_float(value))
+        }};
+    }
+    macro_rules! decimal {
+        ($small:ident) => {{
+            let (left, right) = two!(Decimal);
+            match left.$small(right) {
+                Some((coefficient, scale)) => write!(set_small_decimal(coefficient, scale)),
+                None => Ok(Quick::Unknown),
+            }
+        }};
+    }
+    macro_rules! order {
+        ($holds:expr) => {{
+            let (left, right) = two!(Decimal);
+            let holds: fn(Ordering) -> bool = $holds;
+            match Decimal::small_order(left, right) {
+                Some(order) => write!(set_boolean(holds(order))),
+                None => Ok(Quick::Unknown),
+            }
+        }};
+    }
+    match op {
+        Op::IntegerAdd => integer!(integer_add),
+        Op::IntegerSubtract => integer!(integer_subtract),
+        Op::IntegerMultiply => integer!(integer_multiply),
+        Op::IntegerQuot => integer!(integer_quot),
+        Op::IntegerRem => integer!(integer_rem),
+        Op::IntegerDivFloor => integer!(integer_div_floor),
+        Op::IntegerMod => integer!(integer_mod),
+        Op::IntegerBitAnd => {
+            let (left, right) = two!(Integer);
+            let value = Native.integer_bit_and(*left, *right);
+            write!(set_integer(value))
+        }
+        Op::IntegerEqual => compare!(Integer, integer_equal),
+        Op::IntegerNotEqual => compare!(Integer, integer_not_equal),
+        Op::IntegerLess => compare!(Integer, integer_less),
+        Op::IntegerLessOrEqual => compare!(Integer, integer_less_or_equal),
+        Op::IntegerGreater => compare!(Integer, integer_greater),
+        Op::IntegerGreaterOrEqual => compare!(Integer, integer_greater_or_equal),
+        Op::IntegerToFloat => {
+            let Value::Integer(value) = left else {
+                return Ok(Quick::Unknown);
+            };
+            let value = Native.integer_to_float(*value);
+            write!(set_float(value))
+        }
+        Op::DecimalFromInteger => {
+            let Value::Integer(value) = left else {
+                return Ok(Quick::Unknown);
+            };
+            let value = i128::from(*value);
+            write!(set_small_decimal(value, 0))
+        }
+        Op::FloatAdd => float!(float_add),
+        Op::FloatSubtract => float!(float_subtract),
+        Op::FloatMultiply => float!(float_multiply),
+        Op::FloatDivide => float!(float_divide),
+        Op::FloatEqual => compare!(Float, float_equal),
+        Op::FloatNotEqual => compare!(Float, float_not_equal),
+        Op::FloatLess => compare!(Float, float_less),
+        Op::FloatLessOrEqual => compare!(Float, float_less_or_equal),
+        Op::FloatGreater => compare!(Float, float_greater),
+        Op::FloatGreaterOrEqual => compare!(Float, float_greater_or_equal),
+        Op::DecimalAdd => decimal!(small_sum),
+        Op::DecimalSubtract => decimal!(small_difference),
+        Op::DecimalMultiply => decimal!(small_product),
+        Op::DecimalEqual => order!(Ordering::is_eq),
+        Op::DecimalNotEqual => order!(Ordering::is_ne),
+        Op::DecimalLess => order!(Ordering::is_lt),
+        Op::DecimalLessOrEqual => order!(Ordering::is_le),
+        Op::DecimalGreater => order!(Ordering::is_gt),
+        Op::DecimalGreaterOrEqual => order!(Ordering::is_ge),
+        Op::BooleanNot => {
+            let Value::Boolean(value) = left else {
+                return Ok(Quick::Unknown);
+            };
+            let value = Native.boolean_not(*value);
+            write!(set_boolean(value))
+        }
+        _ => Ok(Quick::Unknown),
+    }
+}

@@ -1,0 +1,377 @@
+//! `decimal.Decimal` to decimals and back: through its layout in memory where that is known, otherwise as text.
+//!
+//! Python has no C API for decimals, and its text costs more than all else that a call does. So the private layout of
+//! `_decimal` is used, on builds of `CPython` that are in the table and pass a test at import;
+//! docs/how-to/use-the-rust-engine.md says how to switch it off. Only exact `Decimal`s are read so: what a subclass is
+//! made of is its own affair.
+
+use std::mem::{offset_of, size_of};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple, PyType};
+use vesper_ir::Decimal;
+use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
+
+/// Set to `text`, decimals go as text, whatever Python this is.
+const VARIABLE: &str = "VESPER_DECIMALS";
+
+/// The digits of one word of a coefficient: words are to the base of 10^19.
+const WORD: u128 = 10_000_000_000_000_000_000;
+
+/// What `_decimal` keeps a number in: `mpd_t` of libmpdec.
+#[repr(C)]
+struct Mpd {
+    flags: u8,
+    exponent: isize,
+    digits: isize,
+    length: isize,
+    allocated: isize,
+    words: *mut u64,
+}
+
+/// The object: `PyDecObject` of `_decimal`.
+#[repr(C)]
+struct DecimalObject {
+    head: ffi::PyObject,
+    hash: ffi::Py_hash_t,
+    number: Mpd,
+    /// Where `words` points while a coefficient is not longer.
+    own_words: [u64; 4],
+}
+
+const NEGATIVE: u8 = 1;
+/// Infinite, not a number, or a signalling one.
+const SPECIAL: u8 = 2 | 4 | 8;
+/// Neither the number nor its words are allocated by libmpdec.
+const STATIC: u8 = 16 | 32;
+
+/// How numbers are read from the objects of Python and made into them.
+pub(crate) struct Decimals {
+    class: Py<PyType>,
+    /// `Decimal.__str__`, from the base type.
+    to_text: Py<PyAny>,
+    /// Why the layout is not used; nothing where it is.
+    why_text: Option<String>,
+}
+
+/// A number as it stands in memory.
+#[derive(Debug, PartialEq, Eq)]
+struct Raw {
+    is_negative: bool,
+    coefficient: u128,
+    exponent: isize,
+}
+
+/// Looked up once.
+#[inline]
+pub(crate) fn decimals(py: Python<'_>) -> PyResult<&'static Decimals> {
+    static DECIMALS: PyOnceLock<Decimals> = PyOnceLock::new();
+    match DECIMALS.get(py) {
+        Some(decimals) => Ok(decimals),
+        None => DECIMALS.get_or_try_init(py, || Decimals::new(py)),
+    }
+}
+
+/// How this build reads and makes decimals: `layout`, or `text: ` and why.
+#[pyfunction]
+pub(crate) fn decimal_access(py: Python<'_>) -> PyResult<String> {
+    Ok(match &decimals(py)?.why_text {
+        None => "layout".to_owned(),
+        Some(why) => format!("text: {why}"),
+    })
+}
+
+impl Decimals {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let class = py.import("decimal")?.getattr("Decimal")?.cast_into::<PyType>()?;
+        let to_text = class.getattr("__str__")?.unbind();
+        let mut decimals = Self {
+            class: class.unbind(),
+            to_text,
+            why_text: None,
+        };
+        decimals.why_text = why_text(py, &decimals)?;
+        Ok(decimals)
+    }
+
+    /// The coefficient and the scale of an object, if it is of exactly the type whose layout is known, and short enough.
+    /// They are within the limits of a decimal.
+    #[inline]
+    pub(crate) fn quick(&self, object: &Bound<'_, PyAny>) -> Option<(i128, u16)> {
+        if self.why_text.is_some() || !self.is_exact(object) {
+            return None;
+        }
+        // Anything out of the ordinary goes the long way, which knows all the rules.
+        let raw = self.raw(object)?;
+        let scale = u16::try_from(raw.exponent.checked_neg()?).ok()?;
+        let coefficient = i128::try_from(raw.coefficient).ok()?;
+        let coefficient = if raw.is_negative {
+            -coefficient
+        } else {
+            coefficient
+        };
+        (scale <= MAX_SCALE).then_some((coefficient, scale))
+    }
+
+    #[inline]
+    fn is_exact(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type_ptr() == self.class.as_ptr().cast()
+    }
+
+    /// A finite number of at most 38 digits, as it stands in memory.
+    ///
+    /// INVARIANT: the object is exactly a `Decimal`, and its basic size is that of `DecimalObject`.
+    #[inline]
+    fn raw(&self, object: &Bound<'_, PyAny>) -> Option<Raw> {
+        debug_assert!(self.is_exact(object), "only exact decimals have the layout");
+        // SAFETY: the object is alive and exactly of the C type `_decimal.Decimal`, whose basic size was compared with
+        // this struct; a decimal never changes once it is made, but for its hash, which is not read. `words` points to
+        // at least `length` words, and only as many are read.
+        let (flags, exponent, low, high) = unsafe {
+            let number = &(*object.as_ptr().cast::<DecimalObject>()).number;
+            let (low, high) = match number.length {
+                1 => (*number.words, 0),
+                2 => (*number.words, *number.words.add(1)),
+                _ => return None,
+            };
+            (number.flags, number.exponent, low, high)
+        };
+        if flags & SPECIAL != 0 {
+            return None;
+        }
+        Some(Raw {
+            is_negative: flags & NEGATIVE != 0,
+            // Words are less than 10^19 each, so that this is less than 10^38.
+            coefficient: u128::from(high).wrapping_mul(WORD).wrapping_add(u128::from(low)),
+            exponent,
+        })
+    }
+
+    /// The number that an object is, or why it is none of ours; nothing for objects that are no decimals.
+    pub(crate) fn read(
+        &self,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Result<Decimal, ParseDecimalError>>> {
+        if let Some(number) = self.quick(object)
+            && let Ok(number) = Decimal::new(number.0, number.1)
+        {
+            return Ok(Some(Ok(number)));
+        }
+        // Not `isinstance`: an object may claim any `__class__`.
+        if !self.is_exact(object) && !object.get_type().is_subclass(self.class.bind(object.py()))? {
+            return Ok(None);
+        }
+        let text = self.to_text.bind(object.py()).call1((object,))?;
+        Ok(Some(Decimal::parse(text.cast_into::<PyString>()?.to_str()?)))
+    }
+
+    /// A `Decimal` of this number.
+    #[inline]
+    pub(crate) fn object<'py>(&self, py: Python<'py>, number: &Decimal) -> PyResult<Bound<'py, PyAny>> {
+        match number.as_small() {
+            Some((coefficient, scale)) if self.why_text.is_none() => self.made(py, coefficient, scale),
+            _ => self.class.bind(py).call1((number.to_string(),)),
+        }
+    }
+
+    /// A `Decimal` of these digits, put together in memory.
+    ///
+    /// INVARIANT: the basic size of a `Decimal` is that of `DecimalObject`.
+    #[inline]
+    fn made<'py>(&self, py: Python<'py>, coefficient: i128, scale: u16) -> PyResult<Bound<'py, PyAny>> {
+        let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
+        // SAFETY: the type's own `tp_alloc` gives an object with a count of one, its type set, and tracked by the
+        // collector where the type asks for that; or nothing and an error.
+        let object = unsafe {
+            let allocate = (*class).tp_alloc.ok_or_else(no_allocator)?;
+            Bound::from_owned_ptr_or_err(py, allocate(class, 0))?
+        };
+        let magnitude = coefficient.unsigned_abs();
+        // At most 39 digits, so that three words hold them. Each remainder is less than 2^64.
+        let words = [magnitude % WORD, magnitude / WORD % WORD, magnitude / WORD / WORD];
+        let words = words.map(|word| u64::try_from(word).unwrap_or(u64::MAX));
+        let length = match words {
+            [_, 0, 0] => 1,
+            [_, _, 0] => 2,
+            _ => 3,
+        };
+        let digits = magnitude.checked_ilog10().unwrap_or(0) + 1;
+        // SAFETY: the object was just made, is exactly a `Decimal` of the size of this struct, and nobody else has it.
+        // The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
+        unsafe {
+            let made = object.as_ptr().cast::<DecimalObject>();
+            (*made).hash = -1;
+            let [low, middle, high] = words;
+            (*made).own_words = [low, middle, high, 0];
+            (*made).number = Mpd {
+                flags: STATIC | if coefficient < 0 { NEGATIVE } else { 0 },
+                exponent: -isize::try_from(scale).unwrap_or(0),
+                digits: isize::try_from(digits).unwrap_or(0),
+                length,
+                allocated: 4,
+                words: (&raw mut (*made).own_words).cast(),
+            };
+        }
+        Ok(object)
+    }
+}
+
+#[cold]
+fn no_allocator() -> PyErr {
+    PyRuntimeError::new_err("engine fault: Decimal has no allocator")
+}
+
+/// Why decimals go as text on this Python; nothing where their layout is known and as expected.
+fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
+    match std::env::var(VARIABLE) {
+        Err(_) => {}
+        Ok(choice) if choice == "text" => return Ok(Some(format!("{VARIABLE}=text"))),
+        Ok(choice) => {
+            return Err(PyValueError::new_err(format!(
+                "{VARIABLE} is `{choice}`; it is `text`, or not set"
+            )));
+        }
+    }
+    let version = py.version_info();
+    if (version.major, version.minor) < (3, 11) || (version.major, version.minor) > (3, 13) {
+        return Ok(Some(format!(
+            "the layout of decimals in Python {}.{} is not known to this build",
+            version.major, version.minor
+        )));
+    }
+    let sys = py.import("sys")?;
+    let implementation: String = sys.getattr("implementation")?.getattr("name")?.extract()?;
+    // `t`: without the global lock; `d`: with checks for developers, whose objects have more in front.
+    let flags: String = sys.getattr("abiflags")?.extract()?;
+    if implementation != "cpython" || !flags.is_empty() {
+        return Ok(Some(format!(
+            "{implementation} with the flags `{flags}` is not a usual CPython"
+        )));
+    }
+    if size_of::<usize>() != 8 || cfg!(target_endian = "big") {
+        return Ok(Some("not a 64-bit little-endian machine".to_owned()));
+    }
+    let native = py.import("_decimal").and_then(|module| module.getattr("Decimal"));
+    if !native.is_ok_and(|native| native.is(&decimals.class)) {
+        return Ok(Some("decimal.Decimal is not that of _decimal".to_owned()));
+    }
+    // SAFETY: `class` is a type and alive.
+    let size = unsafe { (*decimals.class.as_ptr().cast::<ffi::PyTypeObject>()).tp_basicsize };
+    if usize::try_from(size) != Ok(size_of::<DecimalObject>()) {
+        return Ok(Some(format!(
+            "a Decimal has {size} bytes instead of {}",
+            size_of::<DecimalObject>()
+        )));
+    }
+    Ok(differs(py, decimals)?.map(|what| format!("the test at import failed: {what}")))
+}
+
+/// What is otherwise than the layout says; nothing where all is as expected.
+fn differs(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
+    // What is read first: of a number whose words are its own, and lie in it.
+    let class = decimals.class.bind(py);
+    let is_tracked = py.import("gc")?.getattr("is_tracked")?;
+    // Not the context of whoever imports: that may trap what is done here.
+    let context = py.import("decimal")?.getattr("Context")?.call1((100,))?;
+    for text in SAMPLES {
+        let sample = class.call1((*text,))?;
+        let (sign, digits, exponent): (u8, Bound<'_, PyTuple>, isize) =
+            sample.call_method0("as_tuple")?.extract()?;
+        let mut coefficient = 0_u128;
+        for digit in digits.extract::<Vec<u128>>()? {
+            coefficient = coefficient * 10 + digit;
+        }
+        let expected = Raw {
+            is_negative: sign == 1,
+            coefficient,
+            exponent,
+        };
+        if !has_own_words(&sample) || decimals.raw(&sample) != Some(expected) {
+            return Ok(Some(format!("{text} is not read")));
+        }
+    }
+    for text in ["NaN", "-sNaN12", "Infinity", "-Infinity", LONG] {
+        if decimals.raw(&class.call1((text,))?).is_some() {
+            return Ok(Some(format!("{text} is read as a short number")));
+        }
+    }
+    for text in SAMPLES.iter().chain(MORE_SAMPLES) {
+        let Ok(number) = Decimal::parse(text) else {
+            return Ok(Some(format!("{text} is no decimal")));
+        };
+        let Some((coefficient, scale)) = number.as_small() else {
+            return Ok(Some(format!("{text} is not short")));
+        };
+        let made = decimals.made(py, coefficient, scale)?;
+        // Plain text, which is what a returned decimal is made of otherwise.
+        let expected = class.call1((number.to_string(),))?;
+        let is_same = made.get_type().is(class)
+            && has_own_words(&made)
+            && spelled(&context, &made)? == spelled(&context, &expected)?
+            && made.eq(&expected)?
+            && is_tracked.call1((&made,))?.eq(is_tracked.call1((&expected,))?)?
+            && references(&made) == references(&expected);
+        if !is_same {
+            return Ok(Some(format!("{text} is not made")));
+        }
+    }
+    Ok(None)
+}
+
+/// What Python says of a number, and makes of it.
+fn spelled(context: &Bound<'_, PyAny>, number: &Bound<'_, PyAny>) -> PyResult<String> {
+    let parts = number.call_method0("as_tuple")?.repr()?;
+    let size = number.call_method0("__sizeof__")?.repr()?;
+    let sum = context.call_method1("add", (number, number))?.repr()?;
+    let product = context.call_method1("multiply", (number, number))?.repr()?;
+    let hash = number.hash()?;
+    Ok(format!(
+        "{} {parts} {size} {sum} {product} {hash}",
+        number.repr()?
+    ))
+}
+
+fn references(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: the object is alive.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// True when the words of a number lie where the layout has them.
+///
+/// INVARIANT: the object is exactly a `Decimal`, and its basic size is that of `DecimalObject`.
+fn has_own_words(object: &Bound<'_, PyAny>) -> bool {
+    let own = object.as_ptr().addr() + offset_of!(DecimalObject, own_words);
+    // SAFETY: as in `raw`; the pointer is read and not followed.
+    let number = unsafe { &(*object.as_ptr().cast::<DecimalObject>()).number };
+    number.words.addr() == own && number.allocated == 4 && number.flags & STATIC == STATIC
+}
+
+/// At most 38 digits, so that they can be read.
+const SAMPLES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "9.99",
+    "-0.00",
+    "0.0000001",
+    "1000000000000000000",
+    "9999999999999999999",
+    "10000000000000000000",
+    "-18446744073709551616.5",
+    "99999999999999999999999999999999999999",
+    "-9999999999999999999000000000000000.0001",
+    "1E-1000",
+];
+
+/// 39 digits, which can only be made.
+const MORE_SAMPLES: &[&str] = &[
+    "100000000000000000000000000000000000000",
+    "-170141183460469231731687303715884105728",
+    "1.70141183460469231731687303715884105727",
+];
+
+/// 76 digits: the longest whose words lie in the object.
+const LONG: &str = "1234567890123456789012345678901234567890123456789012345678901234567890123456";

@@ -1,0 +1,171 @@
+//! The shortest ways into a node: an outcome object, the bare outputs, or JSON text, without a Python function between.
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use vesper_interp::Outcome;
+use vesper_interp::guard::guarded;
+
+use crate::outcome::{bad_input, fault};
+use crate::program::{Program, as_dict, limits};
+use crate::watch::watched;
+
+/// A node without effects, as it is called many times.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct Entry {
+    program: Py<Program>,
+    returned: OneSlot,
+    /// Makes an outcome object of a tuple that is not `returned`.
+    other: Py<PyAny>,
+    /// Raises the exception for such a tuple.
+    refuse: Py<PyAny>,
+}
+
+/// How a call ended.
+enum Ended<'py> {
+    Returned(Bound<'py, PyDict>),
+    Otherwise(Bound<'py, PyTuple>),
+}
+
+#[pymethods]
+impl Entry {
+    #[new]
+    #[pyo3(signature = (program, returned, other, refuse, /))]
+    fn new(
+        program: Py<Program>,
+        returned: &Bound<'_, PyType>,
+        other: Py<PyAny>,
+        refuse: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let returned = OneSlot::new(returned, "value")?;
+        Ok(Self {
+            program,
+            returned,
+            other,
+            refuse,
+        })
+    }
+
+    /// The outcome of an execution on these inputs.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn outcome<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.run(py, inputs, now)? {
+            Ended::Returned(outputs) => self.returned.make(outputs.as_any()),
+            Ended::Otherwise(raw) => self.other.bind(py).call1((raw,)),
+        }
+    }
+
+    /// The outputs of an execution on these inputs; where there are none, `refuse` raises why.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn outputs<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        match self.run(py, inputs, now)? {
+            Ended::Returned(outputs) => Ok(outputs),
+            Ended::Otherwise(raw) => {
+                self.refuse.bind(py).call1((raw,))?;
+                Err(PyRuntimeError::new_err(
+                    "an outcome without outputs was not refused",
+                ))
+            }
+        }
+    }
+
+    /// The outcome of an execution on the inputs in a JSON text, as canonical JSON.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn json<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyBytes>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let program = self.program.get();
+        program.refuse_effects()?;
+        let now = program.now(now)?;
+        let text = inputs.as_bytes();
+        let limits = limits(None, None)?;
+        // The bytes never change, and the caller holds them.
+        let answer = watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
+        let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
+        Ok(PyBytes::new(py, answer.as_bytes()))
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Ended<'py>> {
+        let program = self.program.get();
+        let inputs = as_dict(inputs)?;
+        program.refuse_effects()?;
+        let now = program.now(now)?;
+        let shown = program.shown();
+        Ok(match program.ran(py, inputs, now, limits(None, None)?)? {
+            Ok(Ok(Outcome::Returned(values))) => Ended::Returned(shown.returned(py, &values)?),
+            Ok(Ok(outcome)) => Ended::Otherwise(shown.outcome(py, &outcome)?),
+            Ok(Err(problems)) => Ended::Otherwise(bad_input(py, &problems)?),
+            Err(message) => Ended::Otherwise(fault(py, &message)?),
+        })
+    }
+}
+
+/// A class of Python with one slot, of which objects are made without its `__init__`.
+struct OneSlot {
+    class: Py<PyType>,
+    slot: Py<PyString>,
+}
+
+impl OneSlot {
+    fn new(class: &Bound<'_, PyType>, slot: &str) -> PyResult<Self> {
+        let py = class.py();
+        let found = Self {
+            class: class.clone().unbind(),
+            slot: PyString::intern(py, slot).unbind(),
+        };
+        // A base that is written in C may have more to set up than the slot.
+        let object = py.import("builtins")?.getattr("object")?;
+        if !class.getattr("__base__")?.is(&object) {
+            return Err(PyTypeError::new_err("the class of outcomes has a base"));
+        }
+        let probe = PyDict::new(py);
+        if !found.make(probe.as_any())?.getattr(slot)?.is(&probe) {
+            return Err(PyTypeError::new_err(
+                "the class of outcomes does not keep what it is given",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// An object with this in its slot.
+    #[inline]
+    fn make<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
+        // SAFETY: the class is alive and derives from `object` alone, so that its `tp_alloc` gives a whole object, its
+        // slots empty, with a count of one; or nothing and an error. Setting the attribute is what `object.__setattr__`
+        // does, and takes a reference of its own.
+        unsafe {
+            let Some(allocate) = (*class).tp_alloc else {
+                return Err(PyTypeError::new_err("the class of outcomes has no allocator"));
+            };
+            let object = Bound::from_owned_ptr_or_err(py, allocate(class, 0))?;
+            match ffi::PyObject_GenericSetAttr(object.as_ptr(), self.slot.as_ptr(), value.as_ptr()) {
+                0 => Ok(object),
+                _ => Err(PyErr::fetch(py)),
+            }
+        }
+    }
+}
