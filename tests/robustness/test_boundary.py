@@ -245,7 +245,7 @@ class HostileDict(dict[str, Any]):
 
 
 def test_keys_are_never_asked_anything() -> None:
-    given = {Hostile(name): each for name, each in inputs(5000).items() if name == "amount"}
+    given: dict[str, Any] = {Hostile(name): each for name, each in inputs(5000).items() if name == "amount"}
     given |= {name: each for name, each in inputs(5000).items() if name != "amount"}
     Hostile.asked.clear()
     outcome = PAYMENT.call(given)
@@ -272,6 +272,12 @@ def test_a_dict_that_changes_while_it_is_read_harms_nobody() -> None:
             given.clear()
             gc.collect()
             return dt.timedelta(0)
+
+        def dst(self, _: object) -> None:
+            raise AssertionError("dst")
+
+        def tzname(self, _: object) -> None:
+            raise AssertionError("tzname")
 
     given: dict[str, Any] = {}
     given |= {

@@ -56,7 +56,7 @@ def test_entry_raises_what_call_says() -> None:
     with pytest.raises(raised.Raised) as refused:
         PAYMENT.entry({**PAID, "amount": "ten", "extra": 1})
     assert refused.value.code == "bad_input"
-    assert refused.value.__notes__ == ["amount: malformed", "extra: unknown"]
+    assert refused.value.__notes__[-2:] == ["amount: malformed", "extra: unknown"]
 
     divide = DirectEngine().load(small_node("x: integer", "- operation: return\n  success: {result: 1 / x}"))
     with pytest.raises(raised.Raised) as failed:
@@ -283,7 +283,7 @@ def test_broken_contracts_and_failures_as_json() -> None:
     divide = DirectEngine().load(small_node("x: integer", "- operation: return\n  success: {result: 1 / x}"))
     failed = divide.call({"x": 0})
     assert isinstance(failed, Failed)
-    expected = {"kind": "failed", "code": "division_by_zero", "at": failed.at, "problems": []}
+    expected: dict[str, Any] = {"kind": "failed", "code": "division_by_zero", "at": failed.at, "problems": []}
     assert json.loads(divide.run_json(b'{"x": 0}')) == expected
 
 

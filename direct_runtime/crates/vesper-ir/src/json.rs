@@ -79,11 +79,7 @@ impl Json {
         }
         let inner = match self {
             Self::Array(items) => items.iter().map(|item| item.depth_with(known)).max(),
-            Self::Object(object) => object
-                .0
-                .iter()
-                .map(|(_, value)| value.depth_with(known))
-                .max(),
+            Self::Object(object) => object.0.iter().map(|(_, value)| value.depth_with(known)).max(),
             _ => None,
         };
         let depth = 1 + inner.unwrap_or(0);
