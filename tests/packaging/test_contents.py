@@ -55,5 +55,10 @@ def test_what_does_not_belong_into_a_wheel_is_found() -> None:
 
 def test_a_source_distribution_has_sources_only() -> None:
     assert sdist_problems(SDIST) == []
-    for name in ("vesper/_direct.cpython-311-x86_64-linux-gnu.so", "tests/a.py", "direct_runtime/target/a", "dist/a.whl"):
+    for name in (
+        "vesper/_direct.cpython-311-x86_64-linux-gnu.so",
+        "tests/a.py",
+        "direct_runtime/target/a",
+        "dist/a.whl",
+    ):
         assert sdist_problems([*SDIST, name]), name

@@ -41,9 +41,7 @@ class Failed(Exception):
 
 
 def run(command: list[str | Path], **options: Any) -> str:
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
     if done.returncode != 0:
         raise Failed(f"`{' '.join(str(each) for each in command)}` ended with {done.returncode}:\n{done.stdout}")
     return str(done.stdout)

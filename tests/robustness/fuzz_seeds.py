@@ -37,7 +37,10 @@ ODD_VALUES = (
     ('{"set":"decimal"}', '{"x":["1.0","2",3]}'),
     ('{"set":{"enum":["b","a"]}}', '{"x":["a","b"]}'),
     ('{"optional":"json"}', '{"x":null}'),
-    ('{"record":[{"name":"b","type":{"optional":"float"}},{"name":"a","type":{"set":"bytes"}}]}', '{"x":{"a":["AA=="]}}'),
+    (
+        '{"record":[{"name":"b","type":{"optional":"float"}},{"name":"a","type":{"set":"bytes"}}]}',
+        '{"x":{"a":["AA=="]}}',
+    ),
 )
 WORDS = ("e+", "E-", "\\u0000", "\\ud800", "NaN", "Infinity", "9223372036854775807", "-9223372036854775808", "\\n")
 
@@ -55,7 +58,7 @@ def documents() -> Iterator[Compiled]:
 
 
 def typed_forms() -> Iterator[tuple[Type, str]]:
-    """The arguments of examples, with their forms as the examples write them: near enough to JSON forms to begin with."""
+    """The arguments of examples, in the forms of the examples: near enough to JSON forms to begin with."""
     for case in CASES:
         for written in case["inputs"].values() if "expression" in case else case["args"]:
             ((name, form),) = written.items()
@@ -72,8 +75,8 @@ def write_seeds(folder: Path) -> dict[str, int]:
     for type_, form in typed_forms():
         found["values"].add(f"{_type_text(type_)}\n{form}".encode())
     for each in every:
-        for field in [*each.node.inputs, *each.node.outputs]:
-            found["values"].add(f'{_type_text(field.type)}\n{{"x":null}}'.encode())
+        types = [field.type for field in each.node.inputs] + [field.type for field in each.node.outputs]
+        found["values"] |= {f'{_type_text(type_)}\n{{"x":null}}'.encode() for type_ in types}
     counts = {}
     for target, seeds in found.items():
         place = folder / target

@@ -1,0 +1,96 @@
+"""`make proof-memory`: ten million calls of the Rust engine in one process, whose memory stays as it is.
+
+Every kind of `calls.py` takes its share of every round. After the first rounds, in which caches and free lists fill,
+the resident memory is looked at once a round; at the end it may be no more than a mebibyte larger than it then was: a
+tenth of a byte for each call. A whole run writes `docs/proofs/memory.json`, one of fewer calls only prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.robustness.calls import KINDS, Kind, shown  # noqa: E402  # after the path is set
+from tests.robustness.proof import PROOFS, engine_hash, source_hash, write_json  # noqa: E402
+
+NAME = "memory"
+CALLS = 10_000_000
+A_ROUND = 10_000
+WARM_ROUNDS = 20
+LIMIT_KIB = 1024
+
+
+def resident_kib() -> int:
+    """What of this process is in memory now; the peak that `getrusage` gives would hide what was given back."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def one_round(first: int, kinds: tuple[Kind, ...] = KINDS) -> None:
+    for kind in kinds:
+        make = kind.make
+        for number in range(first, first + A_ROUND * kind.share // 100):
+            make(number)
+
+
+def measured(calls: int, kinds: tuple[Kind, ...] = KINDS) -> dict[str, int]:
+    """Make the calls; the memory before, after, and the most there was."""
+    for kind in kinds:
+        for number in range(64):
+            shown(kind.make(number))  # fails where a call comes to what it should not
+    for number in range(WARM_ROUNDS):
+        one_round(number, kinds)
+    gc.collect()
+    start = most = resident_kib()
+    objects = len(gc.get_objects())
+    for number in range(calls // A_ROUND):
+        one_round(number, kinds)
+        most = max(most, resident_kib())
+        if sys.stderr.isatty():
+            print(f"\r{(number + 1) * A_ROUND:>12,} calls, {resident_kib()} KiB", end="", file=sys.stderr, flush=True)
+    gc.collect()
+    return {
+        "start_kib": start,
+        "end_kib": resident_kib(),
+        "most_kib": most,
+        "objects_more": len(gc.get_objects()) - objects,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=CALLS)
+    calls = parser.parse_args().calls // A_ROUND * A_ROUND
+    sources = {"source_hash": source_hash(), "engine_hash": engine_hash()}
+    begun = time.monotonic()
+    memory = measured(calls)
+    proof = {
+        **sources,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "calls": calls,
+        "of_each_kind": {kind.name: calls // 100 * kind.share for kind in KINDS},
+        **memory,
+        "limit_kib_more": LIMIT_KIB,
+        "elapsed_seconds": round(time.monotonic() - begun, 1),
+    }
+    print(json.dumps(proof, indent=2))
+    if memory["end_kib"] - memory["start_kib"] > LIMIT_KIB:
+        print("memory grew: call the kinds alone, with `measured`, to see which of them keeps it", file=sys.stderr)
+        return 1
+    if calls >= CALLS:
+        write_json(PROOFS / f"{NAME}.json", proof)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
