@@ -15,6 +15,7 @@ import platform
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -42,8 +43,8 @@ def one_round(first: int, kinds: tuple[Kind, ...] = KINDS) -> None:
             make(number)
 
 
-def measured(calls: int, kinds: tuple[Kind, ...] = KINDS) -> dict[str, int]:
-    """Make the calls; the memory before, after, and the most there was."""
+def measured(calls: int, kinds: tuple[Kind, ...] = KINDS) -> dict[str, Any]:
+    """Make the calls; the memory before, after each tenth of them and after all, and the most there was."""
     for kind in kinds:
         for number in range(64):
             shown(kind.make(number))  # fails where a call comes to what it should not
@@ -52,14 +53,19 @@ def measured(calls: int, kinds: tuple[Kind, ...] = KINDS) -> dict[str, int]:
     gc.collect()
     start = most = resident_kib()
     objects = len(gc.get_objects())
-    for number in range(calls // A_ROUND):
+    rounds = calls // A_ROUND
+    tenths = []
+    for number in range(rounds):
         one_round(number, kinds)
         most = max(most, resident_kib())
+        if (number + 1) * 10 // rounds > number * 10 // rounds:
+            tenths.append(resident_kib())
         if sys.stderr.isatty():
             print(f"\r{(number + 1) * A_ROUND:>12,} calls, {resident_kib()} KiB", end="", file=sys.stderr, flush=True)
     gc.collect()
     return {
         "start_kib": start,
+        "after_each_tenth_kib": tenths,
         "end_kib": resident_kib(),
         "most_kib": most,
         "objects_more": len(gc.get_objects()) - objects,
