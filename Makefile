@@ -55,6 +55,7 @@ test: build ## all tests: Rust, Python, and both engines compared on every node
 test-rust:
 	@$(call need_cargo)
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+	$(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
 
 test-python: build
 	$(BIN)/python -m pytest -q
