@@ -91,7 +91,7 @@ def test_the_seeds_are_many_and_of_both_targets(tmp_path: Path) -> None:
     assert all(word.startswith('"\\x') and word.endswith('"') for word in words)
 
 
-@pytest.mark.parametrize("name", ["fuzz", "memory", "threads", "wheels"])
+@pytest.mark.parametrize("name", ["fuzz", "memory", "threads"])
 def test_the_proofs_are_whole_and_say_of_what(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     proof = read_json(PROOFS / f"{name}.json")
     assert proof is not None, f"docs/proofs/{name}.json is missing; see docs/proofs/README.md"
@@ -102,12 +102,9 @@ def test_the_proofs_are_whole_and_say_of_what(name: str, capsys: pytest.CaptureF
         case "memory":
             assert proof["calls"] >= memory.CALLS
             assert not memory.has_grown(proof)
-        case "threads":
+        case _:
             assert (proof["threads"], proof["calls_each"]) >= (threads.THREADS, threads.CALLS)
             assert proof["as_expected"] == proof["of"]
-        case _:
-            tried = {row["python"].rpartition(".")[0] for row in proof["installed_and_smoke_tested"]}
-            assert tried >= {"3.11", "3.12", "3.13"}
     if proof.get("engine_hash", proof["source_hash"]) != engine_hash():
         with capsys.disabled():
             print(f"\ndocs/proofs/{name}.json is of another Rust engine; docs/proofs/README.md says what renews it")
