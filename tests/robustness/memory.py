@@ -4,7 +4,8 @@ Every kind of `calls.py` takes its share of every round. After the first rounds,
 the resident memory is looked at once a round; at the end it may be no more than a mebibyte larger than it then was: a
 tenth of a byte for each call. What is in use is counted too, in blocks of Python's allocator and bytes of the system's,
 each with a limit of its own. Within these limits the resident memory still rose a little with every tenth, by about 20
-KiB; calls that raise for bad inputs do so by themselves, and whether they are all of it is not known. A whole run writes `docs/proofs/memory.json`, one of fewer calls only prints.
+KiB; calls that raise for bad inputs do so by themselves, and whether they are all of it is not known. A whole run
+writes `docs/proofs/memory.json`, one of fewer calls only prints.
 """
 
 from __future__ import annotations
