@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV      := .venv
 BIN       := $(VENV)/bin
 WORKSPACE := direct_runtime/Cargo.toml
+FUZZ      := direct_runtime/fuzz/Cargo.toml
 CARGO     := cargo
 # rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -14,7 +15,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 VENV_STAMP   := $(VENV)/.made
 DEPS_STAMP   := $(VENV)/.dependencies
 DIRECT_STAMP := $(VENV)/.direct
-RUST_FILES   := $(shell find direct_runtime -name target -prune -o \
+RUST_FILES   := $(shell find direct_runtime \( -name target -o -name fuzz \) -prune -o \
                   \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
 
 EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
@@ -23,7 +24,8 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-check proof-sample proof-differential proof-mutated-documents generate update fmt lock clean
+        bench bench-check proof-sample proof-differential proof-mutated-documents proof-fuzz proof-memory proof-threads wheels \
+        generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +55,7 @@ test: build ## all tests: Rust, Python, and both engines compared on every node
 test-rust:
 	@$(call need_cargo)
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+	$(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
 
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
@@ -85,6 +88,7 @@ check-generated: $(DEPS_STAMP)
 check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
+	$(CARGO) fmt --manifest-path $(FUZZ) --check
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
 
 bench: build ## measure generated Python and the engines beside hand-written Python
@@ -96,12 +100,29 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python tests/robustness/memory.py --calls 200000
+	$(BIN)/python tests/robustness/threads.py --calls 5000
+	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
 	$(BIN)/python tests/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
 	$(BIN)/python tests/robustness/mutate.py
+
+proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
+	@$(call need_cargo)
+	$(BIN)/python tests/robustness/fuzz.py
+
+proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
+	$(BIN)/python tests/robustness/memory.py
+
+proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
+	$(BIN)/python tests/robustness/threads.py
+
+wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
+	@$(call need_cargo)
+	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
 
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py
@@ -113,6 +134,7 @@ fmt: $(DEPS_STAMP) ## format Python and Rust, fix what ruff can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all
+	$(CARGO) fmt --manifest-path $(FUZZ)
 
 lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -15,8 +15,20 @@ STATE = ROOT / ".proofs"
 
 def source_hash() -> str:
     """Changes with every change of `vesper/` and `nodes/`."""
+    return _hash_of([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")])
+
+
+def engine_hash() -> str:
+    """Changes with every change of the Rust engine, of its fuzz targets, and of `nodes/`."""
+    runtime = ROOT / "direct_runtime"
+    rust = [path for part in ("crates", "fuzz") for path in (runtime / part).rglob("*.rs")]
+    locks = [runtime / "Cargo.lock", runtime / "fuzz" / "Cargo.lock"]
+    return _hash_of([*rust, *locks, *(ROOT / "nodes").rglob("*.vsp")])
+
+
+def _hash_of(paths: list[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")]):
+    for path in sorted(paths):
         digest.update(
             f"{path.relative_to(ROOT).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
         )

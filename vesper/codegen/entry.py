@@ -29,7 +29,6 @@ from vesper.spec.types import (
     STRING,
     ArrayOf,
     Enum,
-    MapOf,
     OptionalOf,
     Record,
     Type,

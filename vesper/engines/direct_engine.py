@@ -31,10 +31,10 @@ class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in _all_callees(compiled)]))
+        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in all_callees(compiled)]))
 
 
-def _all_callees(compiled: Compiled) -> list[Compiled]:
+def all_callees(compiled: Compiled) -> list[Compiled]:
     """The nodes that a node calls, at any depth, each once."""
     found: dict[str, Compiled] = {}
     waiting = list(compiled.callees)

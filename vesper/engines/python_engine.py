@@ -139,9 +139,10 @@ class PythonProgram:
         # Of a called node too: what that asks for goes out under the name of this one.
         calls_json = any(callee.has_json for callee in self._callees.values())
         self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
-        shown = (*self.node.inputs, *self.node.outputs, *self.node.errors)
+        shown = [each.type for each in self.node.inputs]
+        shown += [each.type for each in (*self.node.outputs, *self.node.errors)]
         # What goes out shares nothing: not with the module, not with the inputs, not among itself.
-        self._copies = self.has_json or bool(self._callees) or any(is_changeable(each.type) for each in shown)
+        self._copies = self.has_json or bool(self._callees) or any(map(is_changeable, shown))
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
         self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
         """True where nothing has to be counted: no call could spend what there is, unless less is given."""

@@ -1,0 +1,104 @@
+//! IR bytes to a running node: decode, verify, link, compile, and a few runs on inputs of the right types.
+//!
+//! The first line of an input is the document, the others are those of nodes that it may call. What is no well-formed
+//! document is refused; what loads must run without a panic and without a fault of the engine, and come to the same
+//! kind of end whether it is traced or not.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
+use vesper_fuzz::{Random, damage, sample::sample};
+use vesper_interp::{Advanced, Completion, Limits, Outcome, Program};
+use vesper_ir::{FailureCode, Value};
+
+/// Small, so that a loop that was made long ends soon.
+const FUEL: u64 = 2_000;
+const ROUNDS: usize = 3;
+const REQUESTS: usize = 20;
+
+fuzz_target!(|data: &[u8]| -> Corpus {
+    let mut lines = data.split(|byte| *byte == b'\n');
+    let Some(document) = lines.next() else {
+        return Corpus::Keep;
+    };
+    let others: Vec<&[u8]> = lines.take(32).collect();
+    let Ok(program) = Program::load_with(document, &others) else {
+        return Corpus::Keep;
+    };
+    let mut random = Random::of(data);
+    for _ in 0..ROUNDS {
+        let seed = random.next();
+        let traced = end(&program, seed, true);
+        let plain = end(&program, seed, false);
+        assert_eq!(traced, plain, "a trace changes how an execution ends");
+    }
+    if !program.asks() {
+        let now = program.uses_now().then_some(Value::Timestamp(0));
+        let shown = program.run_json(b"{}", now, limits());
+        assert!(!shown.contains("engine_fault"), "{shown}");
+    }
+    Corpus::Keep
+});
+
+fn limits() -> Limits {
+    Limits {
+        fuel: FUEL,
+        ..Limits::default()
+    }
+}
+
+/// How an execution on inputs drawn from this seed ends, in a word and the number of its requests.
+fn end(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
+    let mut random = Random::new(seed);
+    let inputs: Vec<Value> = program
+        .node()
+        .inputs
+        .iter()
+        .map(|input| sample(&input.ty, &mut random))
+        .collect();
+    let now = Some(Value::Timestamp(1_700_000_000_000_000));
+    let mut execution = program
+        .start_within(inputs, now, is_traced, limits())
+        .expect("inputs and a time are given");
+    let mut advanced = execution.advance(None).expect("it begins");
+    let mut requests = 0;
+    loop {
+        let request = match advanced {
+            Advanced::Done(outcome, _) => return (word(&outcome), requests),
+            Advanced::Blocked(_) if requests == REQUESTS => return ("left waiting".to_owned(), requests),
+            Advanced::Blocked(request) => request,
+        };
+        requests += 1;
+        let completion = match random.below(8) {
+            0 => Completion::Failed(FailureCode::new("timeout")),
+            1 => Completion::Failed(FailureCode::new("http_404")),
+            2 => Completion::Denied("network".into()),
+            _ => Completion::Value(sample(&request.result, &mut random)),
+        };
+        advanced = execution
+            .advance(Some((request.id, completion)))
+            .expect("it waits for this one");
+    }
+}
+
+fn word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Returned(_) => "returned".to_owned(),
+        Outcome::DeclaredError(_) => "declared error".to_owned(),
+        Outcome::Failed { code, expression } => format!("{} at {expression:?}", code.name()),
+        Outcome::ContractBroken { phase, clause, .. } => format!("{phase:?} {clause}"),
+        Outcome::Denied(what) => format!("denied {what}"),
+        Outcome::LimitHit(what) => format!("limit {what}"),
+        Outcome::Fault(what) => panic!("a fault of the engine: {what}"),
+    }
+}
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    damage::mutate(data, size, max_size, seed, fuzzer_mutate)
+});
+
+fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
+    let text = damage::crossed(data1, data2, &mut Random::new(u64::from(seed)));
+    let size = text.len().min(out.len());
+    out[..size].copy_from_slice(&text[..size]);
+    size
+});
