@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.conformance.test_operations import CASES, _typed
+from tests.conformance.forms import typed_form
+from tests.conformance.test_operations import CASES
 from tests.support.nodes import compiled, expression_node, operation_node, worked_nodes, written_for_tests
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import all_callees
@@ -50,10 +51,10 @@ def documents() -> Iterator[Compiled]:
         yield compiled(path)
     for case in CASES:
         if "expression" in case:
-            types = {name: _typed(form)[0] for name, form in case["inputs"].items()}
+            types = {name: typed_form(form)[0] for name, form in case["inputs"].items()}
             yield expression_node(case["expression"], types)
         else:
-            args = [_typed(form) for form in case["args"]]
+            args = [typed_form(form) for form in case["args"]]
             yield operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
 
 

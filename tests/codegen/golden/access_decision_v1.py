@@ -16,6 +16,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_member,
     read_value,
@@ -118,7 +119,7 @@ RUN: Final = undecorated(access_decision_v1)
 
 
 def read_rule(given: Any) -> Rule:
-    """A Rule whose fields are values already."""
+    """What is a Rule already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -189,13 +190,15 @@ def call(inputs: dict[str, Any]) -> Success:
         rules = [read_rule(item) for item in rules]
     except NOT_PLAIN:
         roles, action, resource, owner, user, rules = read_inputs(INPUTS, inputs)
-    return RUN(roles=roles, action=action, resource=resource, owner=owner, user=user, rules=rules)
+    return new_objects(
+        RUN(roles=roles, action=action, resource=resource, owner=owner, user=user, rules=rules)
+    )
 
 
 SOURCE: Final = Source(
     "nodes/access/access_decision_v1.vsp",
     lines={
-        59: 17, 80: 39, 101: 30,
+        60: 17, 81: 39, 102: 30,
     },
     clauses={
         "constraint": [

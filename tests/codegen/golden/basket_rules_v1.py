@@ -280,7 +280,7 @@ RUN: Final = undecorated(basket_rules_v1)
 
 
 def read_change(given: Any) -> Change:
-    """A Change whose fields are values already."""
+    """What is a Change already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

@@ -19,6 +19,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -235,7 +236,7 @@ RUN: Final = undecorated(basket_v1)
 
 
 def read_tag(given: Any) -> Tag:
-    """A Tag whose fields are values already."""
+    """What is a Tag already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -253,7 +254,7 @@ def read_tag(given: Any) -> Tag:
 
 
 def read_line(given: Any) -> Line:
-    """A Line whose fields are values already."""
+    """What is a Line already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -317,15 +318,17 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         lines, rates, colours, pick, cap, kind = read_inputs(INPUTS, inputs)
-    return RUN(lines=lines, rates=rates, colours=colours, pick=pick, cap=cap, kind=kind)
+    return new_objects(
+        RUN(lines=lines, rates=rates, colours=colours, pick=pick, cap=cap, kind=kind)
+    )
 
 
 SOURCE: Final = Source(
     "tests/differential/nodes/basket_v1.vsp",
     lines={
-        86: 8, 91: 17, 96: 18, 102: 51, 106: 52, 110: 53, 114: 54, 126: 57, 129: 57, 130: 57,
-        139: 59, 140: 59, 141: 59, 147: 61, 155: 63, 156: 63, 160: 65, 170: 8, 174: 17, 178: 18,
-        183: 8, 188: 17, 193: 18, 197: 8, 201: 8,
+        87: 8, 92: 17, 97: 18, 103: 51, 107: 52, 111: 53, 115: 54, 127: 57, 130: 57, 131: 57,
+        140: 59, 141: 59, 142: 59, 148: 61, 156: 63, 157: 63, 161: 65, 171: 8, 175: 17, 179: 18,
+        184: 8, 189: 17, 194: 18, 198: 8, 202: 8,
     },
     clauses={
         "constraint": [

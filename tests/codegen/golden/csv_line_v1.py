@@ -22,6 +22,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     undecorated,
 )
@@ -241,16 +242,16 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         line, separator, is_german = read_inputs(INPUTS, inputs)
-    return RUN(line, separator, is_german)
+    return new_objects(RUN(line, separator, is_german))
 
 
 SOURCE: Final = Source(
     "nodes/text/csv_line_v1.vsp",
     lines={
-        71: 6, 75: 6, 78: 22, 79: 22, 82: 23, 83: 23, 89: 34, 92: 35, 94: 35, 95: 35, 96: 35,
-        97: 35, 103: 36, 110: 39, 121: 41, 127: 42, 129: 42, 134: 45, 135: 45, 136: 45, 137: 45,
-        138: 45, 139: 45, 143: 45, 152: 47, 164: 51, 168: 51, 171: 53, 172: 53, 174: 54, 176: 55,
-        183: 63, 186: 65, 187: 65, 192: 25, 196: 26, 202: 27,
+        72: 6, 76: 6, 79: 22, 80: 22, 83: 23, 84: 23, 90: 34, 93: 35, 95: 35, 96: 35, 97: 35,
+        98: 35, 104: 36, 111: 39, 122: 41, 128: 42, 130: 42, 135: 45, 136: 45, 137: 45, 138: 45,
+        139: 45, 140: 45, 144: 45, 153: 47, 165: 51, 169: 51, 172: 53, 173: 53, 175: 54, 177: 55,
+        184: 63, 187: 65, 188: 65, 193: 25, 197: 26, 203: 27,
     },
     clauses={
         "constraint": [

@@ -34,6 +34,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     read_integer,
     read_member,
@@ -549,7 +550,7 @@ RUN: Final = undecorated(forms_v1)
 
 
 def read_line(given: Any) -> Line:
-    """A Line whose fields are values already."""
+    """What is a Line already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -604,20 +605,20 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
-    return RUN(lines, counts, stock, codes, order, most)
+    return new_objects(RUN(lines, counts, stock, codes, order, most))
 
 
 SOURCE: Final = Source(
     "tests/differential/nodes/forms_v1.vsp",
     lines={
-        136: 7, 141: 7, 146: 6, 151: 6, 156: 6, 161: 6, 166: 17, 170: 62, 171: 18, 175: 6, 179: 6,
-        184: 7, 189: 7, 193: 6, 197: 6, 201: 7, 205: 7, 209: 6, 213: 6, 235: 81, 260: 86, 263: 87,
-        266: 88, 270: 74, 278: 90, 284: 91, 289: 70, 291: 66, 293: 62, 298: 70, 300: 66, 302: 62,
-        311: 93, 314: 94, 315: 94, 319: 95, 324: 96, 328: 97, 329: 97, 333: 98, 351: 101, 359: 7,
-        364: 7, 369: 6, 374: 6, 379: 6, 384: 6, 389: 17, 393: 62, 394: 18, 398: 7, 402: 7, 406: 6,
-        410: 6, 414: 6, 418: 6, 422: 17, 425: 62, 426: 18, 430: 7, 434: 7, 438: 6, 442: 6, 449: 6,
-        456: 6, 460: 17, 464: 62, 467: 18, 472: 7, 477: 7, 482: 6, 487: 6, 492: 6, 497: 6, 502: 17,
-        506: 62, 507: 18,
+        137: 7, 142: 7, 147: 6, 152: 6, 157: 6, 162: 6, 167: 17, 171: 62, 172: 18, 176: 6, 180: 6,
+        185: 7, 190: 7, 194: 6, 198: 6, 202: 7, 206: 7, 210: 6, 214: 6, 236: 81, 261: 86, 264: 87,
+        267: 88, 271: 74, 279: 90, 285: 91, 290: 70, 292: 66, 294: 62, 299: 70, 301: 66, 303: 62,
+        312: 93, 315: 94, 316: 94, 320: 95, 325: 96, 329: 97, 330: 97, 334: 98, 352: 101, 360: 7,
+        365: 7, 370: 6, 375: 6, 380: 6, 385: 6, 390: 17, 394: 62, 395: 18, 399: 7, 403: 7, 407: 6,
+        411: 6, 415: 6, 419: 6, 423: 17, 426: 62, 427: 18, 431: 7, 435: 7, 439: 6, 443: 6, 450: 6,
+        457: 6, 461: 17, 465: 62, 468: 18, 473: 7, 478: 7, 483: 6, 488: 6, 493: 6, 498: 6, 503: 17,
+        507: 62, 508: 18,
     },
     clauses={
         "constraint": [

@@ -177,7 +177,7 @@ RUN: Final = undecorated(fraud_score_v1)
 
 
 def read_purchase(given: Any) -> Purchase:
-    """A Purchase whose fields are values already."""
+    """What is a Purchase already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

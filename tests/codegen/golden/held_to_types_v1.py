@@ -15,6 +15,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     undecorated,
 )
@@ -144,14 +145,14 @@ def call(inputs: dict[str, Any]) -> Success:
         more = more + D_0
     except NOT_PLAIN:
         given, more = read_inputs(INPUTS, inputs)
-    return RUN(given, more)
+    return new_objects(RUN(given, more))
 
 
 SOURCE: Final = Source(
     "tests/differential/nodes/held_to_types_v1.vsp",
     lines={
-        45: 24, 49: 24, 53: 28, 57: 6, 61: 6, 69: 6, 74: 6, 79: 9, 83: 6, 87: 6, 91: 9, 96: 6,
-        101: 6, 106: 9, 110: 6, 114: 6,
+        46: 24, 50: 24, 54: 28, 58: 6, 62: 6, 70: 6, 75: 6, 80: 9, 84: 6, 88: 6, 92: 9, 97: 6,
+        102: 6, 107: 9, 111: 6, 115: 6,
     },
     clauses={
         "validation": [

@@ -17,6 +17,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -135,7 +136,7 @@ RUN: Final = undecorated(inventory_reservation_v1)
 
 
 def read_wanted(given: Any) -> Wanted:
-    """A Wanted whose fields are values already."""
+    """What is a Wanted already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -171,14 +172,14 @@ def call(inputs: dict[str, Any]) -> Success:
         stock = read_value("map<string, integer>", stock)
     except NOT_PLAIN:
         order, stock = read_inputs(INPUTS, inputs)
-    return RUN(order, stock)
+    return new_objects(RUN(order, stock))
 
 
 SOURCE: Final = Source(
     "nodes/shop/inventory_reservation_v1.vsp",
     lines={
-        50: 10, 55: 10, 60: 10, 65: 25, 69: 26, 72: 34, 85: 35, 88: 35, 101: 36, 104: 36, 115: 28,
-        119: 29,
+        51: 10, 56: 10, 61: 10, 66: 25, 70: 26, 73: 34, 86: 35, 89: 35, 102: 36, 105: 36, 116: 28,
+        120: 29,
     },
     clauses={
         "constraint": [

@@ -30,6 +30,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -334,7 +335,7 @@ RUN: Final = undecorated(invoice_lines_v1)
 
 
 def read_line(given: Any) -> Line:
-    """A Line whose fields are values already."""
+    """What is a Line already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -401,16 +402,16 @@ def call(inputs: dict[str, Any]) -> Success:
                 raise NotPlain
     except NOT_PLAIN:
         ordered, delivered, vat, customer, previous, last_sku = read_inputs(INPUTS, inputs)
-    return RUN(ordered, delivered, vat, customer, previous, last_sku)
+    return new_objects(RUN(ordered, delivered, vat, customer, previous, last_sku))
 
 
 SOURCE: Final = Source(
     "nodes/orders/invoice_lines_v1.vsp",
     lines={
-        99: 6, 104: 6, 109: 12, 114: 12, 119: 6, 124: 6, 129: 12, 134: 12, 138: 25, 142: 47,
-        149: 48, 153: 49, 158: 50, 161: 60, 165: 64, 167: 64, 174: 68, 180: 72, 183: 72, 192: 82,
-        214: 94, 215: 96, 218: 96, 225: 102, 241: 116, 244: 117, 247: 118, 251: 123, 255: 127,
-        258: 131, 289: 52, 290: 52, 294: 53, 298: 54, 302: 55, 307: 55,
+        100: 6, 105: 6, 110: 12, 115: 12, 120: 6, 125: 6, 130: 12, 135: 12, 139: 25, 143: 47,
+        150: 48, 154: 49, 159: 50, 162: 60, 166: 64, 168: 64, 175: 68, 181: 72, 184: 72, 193: 82,
+        215: 94, 216: 96, 219: 96, 226: 102, 242: 116, 245: 117, 248: 118, 252: 123, 256: 127,
+        259: 131, 290: 52, 291: 52, 295: 53, 299: 54, 303: 55, 308: 55,
     },
     clauses={
         "constraint": [

@@ -19,6 +19,7 @@ from vesper.kernels.entry import (
     Inputs,
     NotPlain,
     is_finite,
+    new_objects,
     read_decimal,
     read_inputs,
     undecorated,
@@ -122,14 +123,14 @@ def call(inputs: dict[str, Any]) -> Success:
         vat_rate = vat_rate + D_0
     except NOT_PLAIN:
         net_amounts, vat_rate = read_inputs(INPUTS, inputs)
-    return RUN(net_amounts, vat_rate)
+    return new_objects(RUN(net_amounts, vat_rate))
 
 
 SOURCE: Final = Source(
     "nodes/finance/invoice_rounding_v1.vsp",
     lines={
-        46: 7, 50: 7, 54: 18, 59: 19, 62: 20, 63: 20, 66: 28, 69: 29, 72: 30, 75: 31, 78: 32,
-        81: 22, 82: 22, 85: 23, 86: 23,
+        47: 7, 51: 7, 55: 18, 60: 19, 63: 20, 64: 20, 67: 28, 70: 29, 73: 30, 76: 31, 79: 32,
+        82: 22, 83: 22, 86: 23, 87: 23,
     },
     clauses={
         "constraint": [

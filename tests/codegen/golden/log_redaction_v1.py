@@ -13,6 +13,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     undecorated,
 )
@@ -145,14 +146,14 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         line, keep_tail = read_inputs(INPUTS, inputs)
-    return RUN(line, keep_tail)
+    return new_objects(RUN(line, keep_tail))
 
 
 SOURCE: Final = Source(
     "nodes/logs/log_redaction_v1.vsp",
     lines={
-        48: 6, 51: 27, 54: 28, 59: 29, 64: 30, 69: 32, 72: 33, 75: 34, 79: 35, 98: 45, 102: 20,
-        108: 21, 113: 22,
+        49: 6, 52: 27, 55: 28, 60: 29, 65: 30, 70: 32, 73: 33, 76: 34, 80: 35, 99: 45, 103: 20,
+        109: 21, 114: 22,
     },
     clauses={
         "constraint": [

@@ -141,7 +141,7 @@ RUN: Final = undecorated(order_pricing_v1)
 
 
 def read_line(given: Any) -> Line:
-    """A Line whose fields are values already."""
+    """What is a Line already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

@@ -19,6 +19,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     read_member,
     read_value,
@@ -170,7 +171,7 @@ RUN: Final = undecorated(orders_by_city_v1)
 
 
 def read_order(given: Any) -> Order:
-    """A Order whose fields are values already."""
+    """What is a Order already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -226,14 +227,14 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         orders, wanted, limits, flags, offset = read_inputs(INPUTS, inputs)
-    return RUN(orders, wanted, limits, flags, offset)
+    return new_objects(RUN(orders, wanted, limits, flags, offset))
 
 
 SOURCE: Final = Source(
     "tests/differential/nodes/orders_by_city_v1.vsp",
     lines={
-        71: 39, 77: 40, 86: 50, 87: 50, 97: 52, 104: 53, 105: 53, 111: 54, 115: 55, 126: 58,
-        129: 59, 132: 60, 136: 42, 140: 43,
+        72: 39, 78: 40, 87: 50, 88: 50, 98: 52, 105: 53, 106: 53, 112: 54, 116: 55, 127: 58,
+        130: 59, 133: 60, 137: 42, 141: 43,
     },
     clauses={
         "precondition": [

@@ -36,6 +36,7 @@ from vesper.kernels.entry import (
     Inputs,
     NotPlain,
     is_finite,
+    new_objects,
     read_decimal,
     read_inputs,
     undecorated,
@@ -315,19 +316,27 @@ def call(inputs: dict[str, Any]) -> Success:
         limits = [read_decimal(item) for item in limits]
     except NOT_PLAIN:
         cost, margin, tax, growth, years, places, limits = read_inputs(INPUTS, inputs)
-    return RUN(
-        cost=cost, margin=margin, tax=tax, growth=growth, years=years, places=places, limits=limits
+    return new_objects(
+        RUN(
+            cost=cost,
+            margin=margin,
+            tax=tax,
+            growth=growth,
+            years=years,
+            places=places,
+            limits=limits,
+        )
     )
 
 
 SOURCE: Final = Source(
     "nodes/numbers/price_ladder_v1.vsp",
     lines={
-        102: 6, 106: 6, 110: 7, 114: 7, 118: 8, 122: 8, 126: 9, 130: 9, 134: 10, 138: 10, 142: 11,
-        146: 11, 149: 33, 150: 33, 153: 44, 156: 45, 159: 46, 162: 48, 165: 49, 166: 49, 170: 50,
-        173: 52, 176: 53, 182: 56, 183: 56, 184: 57, 185: 57, 186: 58, 187: 58, 188: 59, 192: 70,
-        194: 70, 195: 70, 196: 70, 197: 70, 202: 71, 205: 73, 208: 74, 219: 35, 220: 35, 224: 36,
-        225: 36, 228: 37, 229: 37, 233: 38, 236: 39, 237: 39,
+        103: 6, 107: 6, 111: 7, 115: 7, 119: 8, 123: 8, 127: 9, 131: 9, 135: 10, 139: 10, 143: 11,
+        147: 11, 150: 33, 151: 33, 154: 44, 157: 45, 160: 46, 163: 48, 166: 49, 167: 49, 171: 50,
+        174: 52, 177: 53, 183: 56, 184: 56, 185: 57, 186: 57, 187: 58, 188: 58, 189: 59, 193: 70,
+        195: 70, 196: 70, 197: 70, 198: 70, 203: 71, 206: 73, 209: 74, 220: 35, 221: 35, 225: 36,
+        226: 36, 229: 37, 230: 37, 234: 38, 237: 39, 238: 39,
     },
     clauses={
         "constraint": [

@@ -130,7 +130,7 @@ RUN: Final = undecorated(progressive_tax_v1)
 
 
 def read_bracket(given: Any) -> Bracket:
-    """A Bracket whose fields are values already."""
+    """What is a Bracket already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

@@ -17,6 +17,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_member,
     read_text,
@@ -182,7 +183,7 @@ RUN: Final = undecorated(record_changes_v1)
 
 
 def read_address(given: Any) -> Address:
-    """A Address whose fields are values already."""
+    """What is a Address already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -204,7 +205,7 @@ def read_address(given: Any) -> Address:
 
 
 def read_customer(given: Any) -> Customer:
-    """A Customer whose fields are values already."""
+    """What is a Customer already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -266,13 +267,13 @@ def call(inputs: dict[str, Any]) -> Success:
         quiet = read_value("set<string>", quiet)
     except NOT_PLAIN:
         before, after, quiet = read_inputs(INPUTS, inputs)
-    return RUN(before, after, quiet)
+    return new_objects(RUN(before, after, quiet))
 
 
 SOURCE: Final = Source(
     "nodes/data/record_changes_v1.vsp",
     lines={
-        99: 59, 102: 59, 131: 72, 150: 39, 154: 40, 160: 41,
+        100: 59, 103: 59, 132: 72, 151: 39, 155: 40, 161: 41,
     },
     clauses={
         "postcondition": [

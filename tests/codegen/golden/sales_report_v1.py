@@ -31,6 +31,7 @@ from vesper.kernels.entry import (
     is_ascii,
     is_finite,
     is_text,
+    new_objects,
     read_inputs,
     read_member,
     read_text,
@@ -444,7 +445,7 @@ RUN: Final = undecorated(sales_report_v1)
 
 
 def read_sale(given: Any) -> Sale:
-    """A Sale whose fields are values already."""
+    """What is a Sale already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -501,18 +502,18 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
         sellers = [read_text(item) for item in sellers]
     except NOT_PLAIN:
         sales, targets, previous, sellers = read_inputs(INPUTS, inputs)
-    return RUN(sales, targets, previous, sellers, now=now)
+    return new_objects(RUN(sales, targets, previous, sellers, now=now))
 
 
 SOURCE: Final = Source(
     "nodes/sales/sales_report_v1.vsp",
     lines={
-        139: 6, 144: 6, 149: 6, 154: 6, 159: 14, 164: 14, 168: 6, 172: 6, 176: 56, 181: 57, 189: 69,
-        192: 69, 201: 70, 203: 70, 204: 70, 223: 75, 224: 75, 230: 76, 241: 79, 243: 79, 250: 80,
-        256: 82, 270: 52, 271: 84, 279: 85, 287: 87, 292: 88, 304: 106, 310: 108, 314: 6, 318: 6,
-        322: 6, 326: 6, 330: 14, 334: 14, 338: 6, 342: 6, 346: 6, 350: 6, 354: 14, 358: 14, 363: 6,
-        368: 6, 373: 6, 378: 6, 383: 14, 388: 14, 392: 59, 395: 59, 398: 60, 399: 60, 403: 61,
-        407: 62, 411: 63,
+        140: 6, 145: 6, 150: 6, 155: 6, 160: 14, 165: 14, 169: 6, 173: 6, 177: 56, 182: 57, 190: 69,
+        193: 69, 202: 70, 204: 70, 205: 70, 224: 75, 225: 75, 231: 76, 242: 79, 244: 79, 251: 80,
+        257: 82, 271: 52, 272: 84, 280: 85, 288: 87, 293: 88, 305: 106, 311: 108, 315: 6, 319: 6,
+        323: 6, 327: 6, 331: 14, 335: 14, 339: 6, 343: 6, 347: 6, 351: 6, 355: 14, 359: 14, 364: 6,
+        369: 6, 374: 6, 379: 6, 384: 14, 389: 14, 393: 59, 396: 59, 399: 60, 400: 60, 404: 61,
+        408: 62, 412: 63,
     },
     clauses={
         "constraint": [

@@ -200,7 +200,7 @@ RUN: Final = undecorated(sensor_report_v1)
 
 
 def read_place(given: Any) -> Place:
-    """A Place whose fields are values already."""
+    """What is a Place already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

@@ -22,6 +22,7 @@ from vesper.kernels.entry import (
     NOT_PLAIN,
     Inputs,
     NotPlain,
+    new_objects,
     read_inputs,
     read_text,
     undecorated,
@@ -211,7 +212,7 @@ RUN: Final = undecorated(sensor_smoothing_v1)
 
 
 def read_range(given: Any) -> Range:
-    """A Range whose fields are values already."""
+    """What is a Range already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -253,15 +254,15 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         lines, range, window, steps = read_inputs(INPUTS, inputs)
-    return RUN(lines, range, window, steps)
+    return new_objects(RUN(lines, range, window, steps))
 
 
 SOURCE: Final = Source(
     "nodes/data/sensor_smoothing_v1.vsp",
     lines={
-        77: 10, 81: 10, 85: 10, 89: 15, 93: 15, 97: 16, 101: 16, 107: 31, 111: 32, 114: 41, 117: 43,
-        121: 44, 122: 44, 124: 44, 134: 47, 143: 50, 144: 50, 149: 51, 156: 59, 160: 61, 163: 62,
-        165: 62, 166: 62, 167: 62, 173: 34, 174: 34, 183: 35, 187: 36,
+        78: 10, 82: 10, 86: 10, 90: 15, 94: 15, 98: 16, 102: 16, 108: 31, 112: 32, 115: 41, 118: 43,
+        122: 44, 123: 44, 125: 44, 135: 47, 144: 50, 145: 50, 150: 51, 157: 59, 161: 61, 164: 62,
+        166: 62, 167: 62, 168: 62, 174: 34, 175: 34, 184: 35, 188: 36,
     },
     clauses={
         "constraint": [

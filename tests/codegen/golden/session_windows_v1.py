@@ -33,6 +33,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -298,7 +299,7 @@ RUN: Final = undecorated(session_windows_v1)
 
 
 def read_visit(given: Any) -> Visit:
-    """A Visit whose fields are values already."""
+    """What is a Visit already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -342,15 +343,15 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
-    return RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now)
+    return new_objects(RUN(visits=visits, gap=gap, ignored=ignored, names=names, top=top, now=now))
 
 
 SOURCE: Final = Source(
     "nodes/logs/session_windows_v1.vsp",
     lines={
-        123: 11, 127: 26, 131: 26, 134: 42, 135: 42, 159: 71, 161: 71, 166: 71, 170: 72, 179: 75,
-        183: 84, 192: 79, 204: 94, 213: 101, 215: 101, 225: 110, 239: 116, 244: 119, 260: 44,
-        263: 45, 264: 45, 268: 46, 272: 47,
+        124: 11, 128: 26, 132: 26, 135: 42, 136: 42, 160: 71, 162: 71, 167: 71, 171: 72, 180: 75,
+        184: 84, 193: 79, 205: 94, 214: 101, 216: 101, 226: 110, 240: 116, 245: 119, 261: 44,
+        264: 45, 265: 45, 269: 46, 273: 47,
     },
     clauses={
         "constraint": [

@@ -254,7 +254,7 @@ RUN: Final = undecorated(stages_v1)
 
 
 def read_sale(given: Any) -> Sale:
-    """A Sale whose fields are values already."""
+    """What is a Sale already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -289,7 +289,7 @@ def read_sale(given: Any) -> Sale:
 
 
 def read_city(given: Any) -> City:
-    """A City whose fields are values already."""
+    """What is a City already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:

@@ -7,7 +7,15 @@ from typing import Any, Final, TypedDict
 
 from vesper.kernels.array import at as array_at, sort as array_sort
 from vesper.kernels.decimal import exact_decimals, exact_entry
-from vesper.kernels.entry import NOT_PLAIN, Inputs, NotPlain, read_inputs, read_value, undecorated
+from vesper.kernels.entry import (
+    NOT_PLAIN,
+    Inputs,
+    NotPlain,
+    new_objects,
+    read_inputs,
+    read_value,
+    undecorated,
+)
 from vesper.kernels.float import (
     abs as float_abs,
     avg as float_avg,
@@ -162,14 +170,14 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
     except NOT_PLAIN:
         values, width = read_inputs(INPUTS, inputs)
-    return RUN(values, width)
+    return new_objects(RUN(values, width))
 
 
 SOURCE: Final = Source(
     "nodes/data/statistics_v1.vsp",
     lines={
-        51: 7, 55: 7, 59: 24, 64: 25, 70: 35, 79: 38, 89: 41, 92: 42, 95: 43, 99: 44, 100: 44,
-        101: 44, 111: 59, 115: 27, 121: 28, 125: 29,
+        59: 7, 63: 7, 67: 24, 72: 25, 78: 35, 87: 38, 97: 41, 100: 42, 103: 43, 107: 44, 108: 44,
+        109: 44, 119: 59, 123: 27, 129: 28, 133: 29,
     },
     clauses={
         "constraint": [

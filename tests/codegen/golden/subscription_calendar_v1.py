@@ -37,6 +37,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -298,15 +299,15 @@ def call(inputs: dict[str, Any]) -> Success:
         number, contact, started, paid_at, grace, months, holidays, pauses = read_inputs(
             INPUTS, inputs
         )
-    return RUN(number, contact, started, paid_at, grace, months, holidays, pauses)
+    return new_objects(RUN(number, contact, started, paid_at, grace, months, holidays, pauses))
 
 
 SOURCE: Final = Source(
     "tests/differential/nodes/subscription_calendar_v1.vsp",
     lines={
-        102: 6, 106: 11, 110: 11, 114: 36, 118: 37, 122: 38, 125: 39, 126: 39, 130: 40, 131: 40,
-        144: 50, 147: 51, 150: 52, 151: 52, 152: 52, 156: 53, 162: 54, 163: 54, 171: 56, 180: 59,
-        183: 60, 184: 60, 185: 60, 186: 60, 187: 60, 200: 62, 206: 64, 210: 42, 217: 43,
+        103: 6, 107: 11, 111: 11, 115: 36, 119: 37, 123: 38, 126: 39, 127: 39, 131: 40, 132: 40,
+        145: 50, 148: 51, 151: 52, 152: 52, 153: 52, 157: 53, 163: 54, 164: 54, 172: 56, 181: 59,
+        184: 60, 185: 60, 186: 60, 187: 60, 188: 60, 201: 62, 207: 64, 211: 42, 218: 43,
     },
     clauses={
         "constraint": [

@@ -37,6 +37,7 @@ from vesper.kernels.entry import (
     Inputs,
     NotPlain,
     is_finite,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -265,7 +266,7 @@ RUN: Final = undecorated(timesheet_v1)
 
 
 def read_shift(given: Any) -> Shift:
-    """A Shift whose fields are values already."""
+    """What is a Shift already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
@@ -306,17 +307,17 @@ def call(inputs: dict[str, Any]) -> Success:
         hourly_rate = hourly_rate + D_0
     except NOT_PLAIN:
         shifts, agreed, hourly_rate = read_inputs(INPUTS, inputs)
-    return RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate)
+    return new_objects(RUN(shifts=shifts, agreed=agreed, hourly_rate=hourly_rate))
 
 
 SOURCE: Final = Source(
     "nodes/calendar/timesheet_v1.vsp",
     lines={
-        97: 12, 102: 13, 107: 14, 111: 19, 115: 19, 119: 43, 123: 44, 124: 44, 125: 44, 128: 45,
-        129: 45, 132: 55, 136: 56, 137: 56, 143: 57, 146: 58, 149: 59, 153: 60, 154: 60, 155: 60,
-        159: 61, 162: 62, 165: 64, 166: 64, 171: 65, 172: 65, 180: 75, 185: 76, 188: 77, 192: 78,
-        200: 80, 201: 80, 202: 80, 203: 80, 204: 80, 206: 80, 216: 47, 217: 47, 223: 48, 226: 48,
-        229: 49, 230: 49, 236: 50,
+        98: 12, 103: 13, 108: 14, 112: 19, 116: 19, 120: 43, 124: 44, 125: 44, 126: 44, 129: 45,
+        130: 45, 133: 55, 137: 56, 138: 56, 144: 57, 147: 58, 150: 59, 154: 60, 155: 60, 156: 60,
+        160: 61, 163: 62, 166: 64, 167: 64, 172: 65, 173: 65, 181: 75, 186: 76, 189: 77, 193: 78,
+        201: 80, 202: 80, 203: 80, 204: 80, 205: 80, 207: 80, 217: 47, 218: 47, 224: 48, 227: 48,
+        230: 49, 231: 49, 237: 50,
     },
     clauses={
         "constraint": [

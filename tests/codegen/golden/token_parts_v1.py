@@ -16,6 +16,7 @@ from vesper.kernels.entry import (
     NotPlain,
     is_ascii,
     is_text,
+    new_objects,
     read_inputs,
     read_value,
     undecorated,
@@ -190,14 +191,14 @@ def call(inputs: dict[str, Any]) -> Success:
         at = read_value("timestamp", at)
     except NOT_PLAIN:
         token, at = read_inputs(INPUTS, inputs)
-    return RUN(token, at)
+    return new_objects(RUN(token, at))
 
 
 SOURCE: Final = Source(
     "nodes/security/token_parts_v1.vsp",
     lines={
-        74: 14, 78: 14, 81: 34, 82: 34, 83: 34, 87: 44, 91: 45, 94: 46, 97: 47, 100: 48, 103: 49,
-        109: 50, 115: 52, 116: 52, 122: 60, 128: 62, 131: 63, 140: 36, 148: 37, 152: 38,
+        75: 14, 79: 14, 82: 34, 83: 34, 84: 34, 88: 44, 92: 45, 95: 46, 98: 47, 101: 48, 104: 49,
+        110: 50, 116: 52, 117: 52, 123: 60, 129: 62, 132: 63, 141: 36, 149: 37, 153: 38,
     },
     clauses={
         "constraint": [

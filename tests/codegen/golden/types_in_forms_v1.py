@@ -262,7 +262,7 @@ RUN: Final = undecorated(types_in_forms_v1)
 
 
 def read_reading(given: Any) -> Reading:
-    """A Reading whose fields are values already."""
+    """What is a Reading already, field by field."""
     if type(given) is not dict:
         raise NotPlain
     for name in given:
