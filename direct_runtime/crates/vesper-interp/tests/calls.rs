@@ -365,7 +365,10 @@ fn a_call_costs_a_unit_and_no_handler_takes_its_lack() {
     assert_eq!(done(&program, start(0).advance(None)).0, "limit fuel");
     let mut execution = start(1);
     blocked(execution.advance(None));
-    assert_eq!(done(&program, execution.advance(value(0, 4))).0, "returned result=21");
+    assert_eq!(
+        done(&program, execution.advance(value(0, 4))).0,
+        "returned result=21"
+    );
 }
 
 /// What a handler gives instead of the outputs of a call.
