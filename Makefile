@@ -22,7 +22,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes check check-python check-generated check-rust \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
         bench bench-check proof-sample proof-mutated-documents generate update fmt lock clean
 
 help: ## list the targets
@@ -38,7 +38,7 @@ run: build ## run the example node on both engines
 # Every part runs, also after one has failed: a wrong kernel should be shown by the verifier's smallest input too,
 # not only by the first test that trips over it.
 test: build ## all tests: Rust, Python, and both engines compared on every node
-	@failed=; for part in test-rust test-python test-nodes; do \
+	@failed=; for part in test-rust test-python test-nodes decimal-cases; do \
 	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; \
 	echo; \
@@ -46,7 +46,8 @@ test: build ## all tests: Rust, Python, and both engines compared on every node
 	echo "make test: passed"; \
 	echo "  Rust     cargo test of the workspace"; \
 	echo "  Python   pytest"; \
-	echo "  nodes    vesper verify: the two engines agree on every node"
+	echo "  nodes    vesper verify: the two engines agree on every node"; \
+	echo "  decimals the General Decimal Arithmetic cases that come with CPython, on both engines"
 
 # vesper-py is left out: it is an extension module, which only Python can load, and Python tests it.
 test-rust:
@@ -58,6 +59,14 @@ test-python: build
 
 test-nodes: build
 	$(BIN)/vesper verify nodes --max-examples 500 --seed 1
+
+# The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
+decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
+	$(BIN)/python -m tests.decimal_cases.run
+
+# Makes .venv-3.X for each Python from 3.11 on that is here; needs no Rust. `ONLY=3.12` takes one.
+test-pythons: ## the reference path on every Python here, and under odd settings of the host; minutes
+	$(PYTHON) tests/versions/run.py $(if $(ONLY),--only $(ONLY))
 
 check: check-python check-generated check-rust ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@echo
@@ -108,7 +117,7 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +

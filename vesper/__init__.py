@@ -1,3 +1,41 @@
-"""Vesper: business logic written once, run on two engines that are shown to agree."""
+"""Vesper: business logic written once, run on two engines that are shown to agree.
+
+`vesper.load("payment_decision")` gives a node that is called like a function. Names are loaded when they are first
+used, so that importing the package costs nothing.
+"""
 
 __version__ = "0.2.0"
+
+_PLACES = {
+    "BadInput": "vesper.kernels.raised",
+    "ContractBroken": "vesper.kernels.raised",
+    "DeclaredError": "vesper.kernels.raised",
+    "ErrorInfo": "vesper.api.outcome",
+    "Execution": "vesper.api.execution",
+    "Field": "vesper.api.node",
+    "HostMissing": "vesper.api.errors",
+    "InputProblem": "vesper.api.outcome",
+    "Limits": "vesper.engines.engine",
+    "Node": "vesper.api.node",
+    "NodeError": "vesper.api.errors",
+    "Outcome": "vesper.api.outcome",
+    "Raised": "vesper.kernels.raised",
+    "Stopped": "vesper.api.errors",
+    "UnknownNode": "vesper.api.errors",
+    "VesperError": "vesper.spec.vesper_error",
+    "load": "vesper.api.load",
+}
+"""Where each public name is; `__init__.pyi` lists the same for type checkers."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

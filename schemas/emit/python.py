@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     return {
         package / "spec" / "operations.py": _operations(declarations),
         package / "spec" / "errors.py": _errors(declarations),
+        package / "spec" / "error_meanings.py": _error_meanings(declarations),
         package / "spec" / "operators.py": _operators(declarations),
         package / "diagnostics" / "codes.py": _diagnostics(declarations),
         **_explanations(declarations),
@@ -79,6 +81,26 @@ def _errors(declarations: Declarations) -> str:
         + 'class ErrorCode(StrEnum):\n    """What an execution may fail with."""\n\n'
         + members
     )
+
+
+def _error_meanings(declarations: Declarations) -> str:
+    return (
+        HEAD.format(source="schemas/errors.toml")
+        + '"""What each run-time error code means, for the person who meets it."""\n\n'
+        + "from typing import Final\n\n"
+        + "ERROR_MEANINGS: Final[dict[str, str]] = {\n"
+        + "".join(_meaning(error.name, error.doc) for error in declarations.errors)
+        + "}\n"
+    )
+
+
+def _meaning(name: str, doc: str) -> str:
+    line = f"    {_quoted(name)}: {_quoted(doc)},\n"
+    if len(line) <= WIDTH + 1:
+        return line
+    *parts, last = textwrap.wrap(doc, WIDTH - 12)
+    lines = "".join(f"        {_quoted(part)}\n" for part in [*(f"{part} " for part in parts), last])
+    return f"    {_quoted(name)}: (\n{lines}    ),\n"
 
 
 def _operators(declarations: Declarations) -> str:

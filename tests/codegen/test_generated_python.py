@@ -117,6 +117,8 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
         "x = lambda: 1",
         "x = f'{y}'",
         "with x: pass",
+        "class X(dict): pass\nx = X()",
+        "x = y | z\nx = y ^ z",
     ],
 )
 def test_the_vocabulary_refuses_what_no_writer_writes(text: str) -> None:

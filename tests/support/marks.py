@@ -33,7 +33,9 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
-            case ast.Call(func=ast.Name("spend")):
+            case (
+                ast.Call(func=ast.Name("spend")) | ast.Call(func=ast.Name("mark"), args=[_, ast.Constant(True | False)])
+            ):
                 return None
             case _:
                 return self.generic_visit(node)

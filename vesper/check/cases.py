@@ -36,6 +36,8 @@ class Case:
     now: Value | None = None
     """When the execution starts."""
     effects: tuple[ExpectedRequest, ...] = ()
+    line: int = 0
+    """Where it stands in its file."""
 
 
 _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
@@ -57,20 +59,22 @@ def check_cases(
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
         now, effects = _now(case, asks_time, bag), reader.read(case)
+        line = bag.source.position(case.name.span.start)[0]
         if case.error is not None:
             errors = {each.name: each.type for each in node.errors}
             error = _values(case.error, errors, "no field of the errors", bag)
-            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects))
+            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects, line=line))
             continue
         if case.fails is not None:
             of_called = (interface.codes for interface in called.values())
             if not is_code(case.fails.text) and not any(case.fails.text in codes for codes in of_called):
                 bag.error(Code.CODE_CANNOT_HAPPEN, case.fails.span, failure=case.fails.text)
-            found.append(Case(case.name.text, given, None, None, fails=case.fails.text, now=now, effects=effects))
+            failure = case.fails.text
+            found.append(Case(case.name.text, given, None, None, None, failure, now, effects, line))
             continue
         if case.breaks is None:
             expect = _values(case.expect, outputs, "no output", bag)
-            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects))
+            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects, line=line))
             continue
         found_clause = clauses.get(_words(case.breaks.text))
         if found_clause is None:
@@ -78,7 +82,7 @@ def check_cases(
             help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
             bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
             continue
-        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects))
+        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects, line=line))
     return tuple(found)
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_node, nodes_option
-from vesper.codegen.module import HEADER, generate_module
+from vesper.cli.writing import create_text, replace_text
 from vesper.compiler import Compiled
+from vesper.compiler.generated import State, is_generated, module_text, read_text, refresh_command, state_of
+
+DEFAULT_PACKAGE = Path("generated")
 
 
 @click.command("compile")
-@click.argument("node")
+@click.argument("node", metavar="NODE|DIR", required=False)
 @nodes_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of to standard output; with --all, to this folder, `generated` unless said.",
+)
 @click.option(
     "--emit",
     type=click.Choice(["python", "python-traced", "ir"]),
@@ -22,31 +32,94 @@ from vesper.compiler import Compiled
     show_default=True,
     help="Python as it runs, Python with the marks that the verifier reads, or the canonical IR.",
 )
-def command(node: str, root: Path, output: Path | None, emit: str) -> None:
-    """Write a node as Python that people can read and trust, or as IR."""
+@click.option("--all", "is_all", is_flag=True, help="Write every node under DIR, or under --nodes, as one package.")
+@click.option("--check", "is_check", is_flag=True, help="Write nothing; exit with 1 where a file would be written.")
+@click.option("--prune", is_flag=True, help="With --all: remove generated files whose node is gone.")
+def command(
+    node: str | None, root: Path, output: Path | None, emit: str, is_all: bool, is_check: bool, prune: bool
+) -> None:
+    """Write a node as Python that people can read and trust, or as IR; or a folder of nodes as a package.
+
+    The Python needs nothing but vesper.kernels, and no compiler. A file that is up to date is not touched, and a file
+    that Vesper did not generate is never overwritten.
+
+    Exit codes: 0 fine, 1 the node has errors, or --check found files that are missing, stale, edited or orphaned,
+    2 usage, 3 a bug in Vesper.
+    """
+    if is_all:
+        from vesper.cli.compile_all import compile_all
+
+        if emit != "python":
+            raise click.UsageError(f"--all writes a package of Python; leave --emit {emit} away")
+        if is_check and prune:
+            raise click.UsageError("--check writes and removes nothing; leave --prune away, or --check")
+        sys.exit(compile_all(root if node is None else Path(node), output or DEFAULT_PACKAGE, is_check, prune))
+    if prune:
+        raise click.UsageError("--prune goes with --all")
+    if node is None:
+        raise click.UsageError("name a node, or give --all")
+    if is_check and output is None:
+        raise click.UsageError("--check compares a file: name it with -o")
     compiled = compile_or_exit(find_node(node, root))
-    data = _emitted(compiled, emit)
+    text = _emitted(compiled, emit)
     if output is None:
-        click.echo(data, nl=not data.endswith(b"\n"))
+        click.echo(text, nl=not text.endswith("\n"))
         return
     try:
-        _refuse_to_overwrite(output)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_bytes(data)
+        if is_check:
+            sys.exit(_check(output, compiled, text, root, emit))
+        _write(output, compiled, text)
     except OSError as error:
         raise click.UsageError(f"cannot write {output}: {error.strerror}") from None
-    click.echo(f"wrote {output} ({compiled.node.node_id}, semantic hash {compiled.semantic_hash[:12]})", err=True)
 
 
-def _emitted(compiled: Compiled, emit: str) -> bytes:
+def _emitted(compiled: Compiled, emit: str) -> str:
     if emit == "ir":
-        return compiled.ir
-    return generate_module(compiled.node, traced=emit == "python-traced").text.encode("utf-8")
+        return compiled.ir.decode("utf-8")
+    return module_text(compiled, traced=emit == "python-traced")
 
 
-def _refuse_to_overwrite(output: Path) -> None:
-    """A generated file may be replaced; a file that somebody wrote may not."""
+def _state(output: Path, text: str) -> State:
+    """How the file stands to what it should hold. IR has no header and no hash: there, only what is equal is fresh."""
     if output.is_dir():
-        raise click.UsageError(f"{output} is a folder")
-    if output.exists() and not output.read_bytes().startswith((HEADER.encode(), b'{"ir_version":')):
+        raise click.UsageError(f"{output} is a folder; --all writes a folder of nodes")
+    found = read_text(output)
+    if found is None or not text.startswith(_IR_START):
+        state = state_of(found, text)
+        return State.STALE if state is State.FOREIGN and found is not None and found.startswith(_IR_START) else state
+    if found == text:
+        return State.FRESH
+    return State.STALE if found.startswith(_IR_START) or is_generated(found) else State.FOREIGN
+
+
+_IR_START = '{"ir_version":'
+
+
+def _check(output: Path, compiled: Compiled, text: str, root: Path, emit: str) -> int:
+    state = _state(output, text)
+    if state is State.FRESH:
+        click.echo(f"{output} is up to date")
+        return FINE
+    more = "" if emit == "python" else f" --emit {emit}"
+    click.echo(f"{state.value:<8}  {output}", err=True)
+    if state is State.FOREIGN:
+        click.echo("it was not generated by Vesper; move it away, or write to another file", err=True)
+    else:
+        click.echo(f"refresh it: {refresh_command(compiled.node.node_id, output, root)}{more}", err=True)
+    return WRONG_INPUT
+
+
+def _write(output: Path, compiled: Compiled, text: str) -> None:
+    state = _state(output, text)
+    about = f"{compiled.node.node_id}, semantic hash {compiled.semantic_hash[:12]}"
+    if state is State.FOREIGN:
         raise click.UsageError(f"{output} was not generated by Vesper; it is left as it is")
+    if state is State.FRESH:
+        click.echo(f"{output} is up to date ({about})", err=True)
+        return
+    if state is State.MISSING:
+        create_text(output, text)
+    else:
+        replace_text(output, text)
+    edited = "; it was edited, and what was edited is gone" if state is State.EDITED else ""
+    click.echo(f"wrote {output} ({about}){edited}", err=True)

@@ -14,7 +14,7 @@ from vesper.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.diagnostics.render_concise import render_concise
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
-from vesper.repository.locate import NodeNotFound, locate, node_files
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate, node_files
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
@@ -24,9 +24,9 @@ nodes_option = click.option(
     "--nodes",
     "root",
     type=click.Path(path_type=Path),
-    default=Path("nodes"),
+    default=Path(FOLDER),
     show_default=True,
-    envvar="VESPER_NODES",
+    envvar=FOLDER_VARIABLE,
     show_envvar=True,
     help="The folder in which NODE is looked for.",
 )

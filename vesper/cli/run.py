@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import sys
 import time
@@ -22,13 +23,15 @@ from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
-from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
+from vesper.engines.outcome import EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.spec.errors import ErrorCode
+from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import input_of_json
 from vesper.spec.json_value import parse_json
 from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.types import TIMESTAMP, Enum, Primitive, Type, without_null
-from vesper.spec.values import ProblemKind, ValueProblem, plain, printable, show
+from vesper.spec.values import Problem, ProblemKind, ValueProblem, plain, show
 
 _TIMED_CALLS = 200
 
@@ -69,7 +72,15 @@ def command(
     seconds: float | None,
     case_name: str | None,
 ) -> None:
-    """Run a node and print its outcome."""
+    """Run a node and print its outcome.
+
+    A scalar is written after its name as a node would write it (`-i amount=9.99`), a list, map or record as JSON
+    (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
+    prints under `value` is in the same form, so that outputs can be the inputs of another run.
+
+    Exit codes: 0 the node returned (or met its --case), 1 it ended in any other way, or its inputs do not fit, 2 usage,
+    3 a bug in Vesper (an engine is at fault, or two engines disagree).
+    """
     compiled = compile_or_exit(find_node(node, root))
     limits = Limits(DEFAULT_FUEL if fuel is None else fuel, seconds)
     names = list(ENGINES) if engine == "both" else [engine]
@@ -80,7 +91,10 @@ def command(
         sys.exit(_run_case(compiled, programs, case_name, style, limits))
     if not compiled.node.is_pure():
         raise click.UsageError(_no_host(compiled))
-    inputs, now = _inputs(compiled, pairs, json_file), _start(start)
+    inputs, unread = _inputs(compiled, pairs, json_file)
+    now = _start(start)
+    if unread:
+        sys.exit(_print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
     outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if style == "json":
@@ -164,34 +178,51 @@ def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
 # -- inputs ---------------------------------------------------------------------------------------
 
 
-def _inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None) -> dict[str, object]:
-    """What the command line gives. Text that is no value of its type is wrong input: all of it is listed, exit 1."""
+def _inputs(
+    compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
+) -> tuple[dict[str, object], dict[str, ProblemKind]]:
+    """What the command line gives, and why the text of some `--input` is no value of its type.
+
+    A name that the node does not have is kept as it is: it is refused with all the rest that does not fit.
+    """
     types = {each.name: each.type for each in compiled.node.inputs}
     inputs: dict[str, object] = {} if json_file is None else _from_json(json_file, types)
-    problems: list[str] = []
+    unread: dict[str, ProblemKind] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise click.UsageError(f"--input {pair}: write NAME=VALUE")
         if name in inputs:
             raise click.UsageError(f"--input {pair}: `{name}` is given twice")
-        if name not in types:
-            hint = did_you_mean(name, types) or (f"the inputs are {', '.join(types)}" if types else "it has no inputs")
-            problems.append(f"{printable(name)}: no such input; {hint}")
-            continue
-        try:
-            inputs[name] = _from_text(types[name], text)
-        except ValueProblem as problem:
-            reason = problem.kind.value.replace("_", " ")
-            problems.append(f"{name}: expected {types[name]}, got {show(text)} ({reason})")
-    if problems:
-        lines = [
-            f"error: bad_input: the inputs do not fit {compiled.node.node_id}",
-            *(f"  {each}" for each in problems),
-        ]
-        click.echo("\n".join(lines), err=True)
-        sys.exit(WRONG_INPUT)
-    return inputs
+        inputs[name] = text
+        if name in types:
+            try:
+                inputs[name] = _from_text(types[name], text)
+            except ValueProblem as problem:
+                unread[name] = problem.kind
+    return inputs, unread
+
+
+def _print_refusal(
+    compiled: Compiled, names: list[str], inputs: dict[str, object], unread: dict[str, ProblemKind], style: str
+) -> int:
+    """Every problem in one list: the texts that are no values, and what any engine would say of the rest."""
+    declared = [(each.name, each.type, each.default) for each in compiled.node.inputs if each.name not in unread]
+    _, others = accept_inputs(declared, {name: each for name, each in inputs.items() if name not in unread})
+    order = [each.name for each in compiled.node.inputs]
+    found = [*(Problem(name, kind) for name, kind in unread.items()), *others]
+    found.sort(key=lambda each: order.index(name) if (name := _input_of(each)) in order else len(order))
+    outcomes: dict[str, Outcome] = {name: Failed(ErrorCode.BAD_INPUT, None, tuple(found)) for name in names}
+    if style == "json":
+        _print_json(compiled, outcomes)
+    else:
+        click.echo(outcome_lines(compiled, next(iter(outcomes.values())), inputs), err=True)
+    return WRONG_INPUT
+
+
+def _input_of(problem: Problem) -> str:
+    """The input that a path begins with."""
+    return re.split(r"[.\[]", problem.path, maxsplit=1)[0]
 
 
 def _from_text(type_: Type, text: str) -> object:

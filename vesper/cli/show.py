@@ -9,6 +9,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+from vesper.api.problems import described
+from vesper.cli.value_lines import value_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.diagnostic import Label
 from vesper.diagnostics.excerpt import render_excerpt
@@ -24,8 +26,9 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.ir.nodes import Node, Place
-from vesper.spec.types import DECIMAL, JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
-from vesper.spec.values import Problem, ProblemKind, decimal_text, printable, scalar_text, show
+from vesper.spec.error_meanings import ERROR_MEANINGS
+from vesper.spec.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
+from vesper.spec.values import decimal_text, printable, scalar_text, show
 
 
 def span_of(source: SourceFile, place: Place) -> Span:
@@ -36,8 +39,10 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
     """An outcome for a person, several lines."""
     node, source = compiled.node, compiled.source
     match outcome:
-        case Returned(value) | DeclaredError(value):
-            return "\n".join(table({name: _plain(each) for name, each in value.items()}))
+        case Returned(value):
+            return "\n".join(value_lines(value))
+        case DeclaredError(value):
+            return "\n".join([f"error: {node.node_id} ended with an error that it declares", *value_lines(value)])
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             footer = [f"{name} is {show(value)}" for name, value in values.items()]
@@ -45,11 +50,13 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
             lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
-            return "\n".join([*lines, *(f"  {line}" for line in problem_lines(node, problems, inputs))])
+            return "\n".join([*lines, *(f"  {line}" for line in described(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"))
+            # A code of an effect or of a called node has no meaning but its own name.
+            footer = [meaning] if (meaning := ERROR_MEANINGS.get(code)) else []
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
         case Denied(capability):
             return f"error: denied: `{capability}` is not granted"
         case LimitHit(limit):
@@ -77,46 +84,12 @@ def one_line(node: Node, outcome: Outcome) -> str:
             return f"engine fault: {message}"
 
 
-def problem_lines(node: Node, problems: tuple[Problem, ...], inputs: Mapping[str, object]) -> list[str]:
-    """Every offending input: what was expected and what came."""
-    types = {each.name: each.type for each in node.inputs}
-    lines = []
-    for problem in problems:
-        type_ = types.get(problem.path)
-        given = inputs.get(problem.path)
-        came = f"{type(given).__name__} {_short(given)}"
-        match problem.kind:
-            case ProblemKind.MISSING:
-                text = f"missing; expected {type_}"
-            case ProblemKind.UNKNOWN:
-                text = f"no such input; the inputs are {', '.join(types)}"
-            case ProblemKind.NOT_A_MEMBER:
-                members = type_.members if isinstance(type_, Enum) else ()
-                text = f"expected one of {', '.join(members)}, got {_short(given)}"
-            case _:
-                text = f"expected {type_}, got {came} ({problem.kind.value.replace('_', ' ')})"
-                if type_ == DECIMAL and isinstance(given, float):
-                    text += f'; give it as text, "{given!r}", because a float is not exact'
-        lines.append(f"{printable(problem.path)}: {text}")
-    return lines
-
-
-def _short(value: object) -> str:
-    shown = show(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
 def _mentioned(node: Node, name: str) -> Type | None:
     """The type of a value that a broken clause shows; an output goes before an input of the same name."""
     types: dict[str, Type] = {}
     for listed in (node.inputs, node.constants, node.outputs):
         types |= {each.name: each.type for each in listed}
     return types.get(name)
-
-
-def table(rows: Mapping[str, str]) -> list[str]:
-    width = max((len(name) for name in rows), default=0)
-    return [f"  {name:<{width}}  {text}" for name, text in rows.items()]
 
 
 def _plain(value: object) -> str:

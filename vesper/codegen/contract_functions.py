@@ -17,8 +17,10 @@ from vesper.spec.types import Type
 class ContractFunction:
     """`check_postconditions(*, …)` or `check_invariants(*, …)`: what the clauses mention goes in by name."""
 
-    def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], own: Mapping[str, str]) -> None:
-        """`own` are parameters that the form of the module needs, with their types."""
+    def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], own: Mapping[str, str], is_apart: bool) -> None:
+        """`own` are parameters that the form of the module needs, with their types; where it is apart, what takes
+        failures at an end does not take those of the clauses."""
+        self._is_apart = is_apart
         self.name = f"check_{phase}s"
         self._phase = phase
         self._clauses = clauses
@@ -36,13 +38,16 @@ class ContractFunction:
             if self._needs_now:
                 parameters.append(self._parameter("now", cst.Name("datetime")))
             parameters += [self._parameter(name, cst.Name(type_)) for name, type_ in self._own.items()]
-            body = [blocks.clause(self._phase, index, clause) for index, clause in enumerate(self._clauses)]
-        first = body[0].with_changes(leading_lines=body[0].leading_lines[1:])
+            body = [line for i, clause in enumerate(self._clauses) for line in blocks.clause(self._phase, i, clause)]
+        first = body[0]
+        assert isinstance(first, cst.If | cst.For)
+        first = first.with_changes(leading_lines=first.leading_lines[1:])
         star = cst.Parameters(kwonly_params=parameters) if parameters else cst.Parameters()
         return cst.FunctionDef(
             cst.Name(self.name),
             star,
             cst.IndentedBlock([first, *body[1:]]),
+            decorators=[cst.Decorator(cst.Name("outside_of_the_flow"))] if self._is_apart else [],
             returns=cst.Annotation(cst.Name("None")),
         )
 

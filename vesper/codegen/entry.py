@@ -353,9 +353,9 @@ def _read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
     if not targets:
         return [f"{indent}read_inputs(INPUTS, {inputs})"]
     names = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
-    line = f"{indent}{names} = read_inputs(INPUTS, {inputs})"
-    if len(line) <= WIDTH:
-        return [line]
+    head = f"{indent}{names} = read_inputs("
+    if len(head) <= WIDTH:
+        return [f"{head}INPUTS, {inputs})"]
     return [
         f"{indent}(",
         *(f"{indent}{_INDENT}{each}," for each in targets),

@@ -24,6 +24,7 @@ from vesper.codegen.spelling import (
     Function,
     Infix,
     IsNone,
+    Item,
     Itself,
     Prefix,
     Spelling,
@@ -263,6 +264,9 @@ class ExpressionWriter(LoopWriter):
                 written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
             case Itself():
                 return self.write(call.args[0])
+            case Item():
+                entries, key = self.inside(call.args[0], ATOM), self.stored(call.args[1]).node
+                written = Written(_item(entries, key), ATOM)
             case IsNone(is_negated):
                 operand = self.inside(call.args[0], SUM)
                 asks = cst.IsNot() if is_negated else cst.Is()

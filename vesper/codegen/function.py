@@ -17,9 +17,10 @@ from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
 from vesper.codegen.written import ATOM, Written, string_literal
 from vesper.ir import nodes as ir
-from vesper.ir.failures import members_that_fail
-from vesper.ir.statements import all_statements
+from vesper.ir.failures import codes_of_expression, members_that_fail
+from vesper.ir.statements import all_statements, handlers_of
 from vesper.spec.types import Enum, OptionalOf, Type
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import Value
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -46,10 +47,15 @@ class FunctionWriter:
         self._shared: dict[str, ContractFunction] = {}
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
-        if returns > 1 and node.postconditions:
-            self._shared["postcondition"] = ContractFunction("postcondition", node.postconditions, self.own)
-        if node.invariants and (returns > 1 or node.errors):
-            self._shared["invariant"] = ContractFunction("invariant", node.invariants, self.own)
+        has_handlers = bool(members_that_fail(node)) or any(map(handlers_of, all_statements(node.body)))
+        for phase, clauses, is_shared in (
+            ("postcondition", node.postconditions, returns > 1),
+            ("invariant", node.invariants, returns > 1 or bool(node.errors)),
+        ):
+            # What takes failures of the flow stands around its ends, and must not take those of these clauses.
+            is_apart = has_handlers and any(codes_of_expression(each.holds) for each in clauses)
+            if clauses and (is_shared or is_apart):
+                self._shared[phase] = ContractFunction(phase, clauses, self.own, is_apart)
 
     def contract_functions(self) -> list[cst.FunctionDef]:
         """The functions for clauses that several ends share."""
@@ -104,7 +110,7 @@ class FunctionWriter:
     # -- ends -------------------------------------------------------------------------------------
 
     def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
-        return [self._blocks.clause(phase, index, clause) for index, clause in enumerate(clauses)]
+        return [line for index, clause in enumerate(clauses) for line in self._blocks.clause(phase, index, clause)]
 
     def _checks(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
         """What must hold at an end: the clauses themselves, or a call of the function that has them."""
@@ -207,6 +213,6 @@ class FunctionWriter:
 def docstring(text: str) -> str:
     """A docstring that says this, as a sentence."""
     escaped = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c) if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        {"\\": "\\\\", '"': '\\"'}.get(c, c) if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'

@@ -24,10 +24,11 @@ from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.source import source_of
 from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
-from vesper.codegen.vocabulary import check_vocabulary
+from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.operations import IMPLEMENTED
+from vesper.spec.unicode import is_printable
 from vesper.spec.values import decimal_text
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
@@ -115,6 +116,7 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str], used: set[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = used | _names_in(body) | {"Source"}  # of the table that comes last
+    check_identifiers(used | {each.node for each in node.calls})
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = imports_of(shell.body[1:], used, kernels)
     imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
@@ -130,7 +132,10 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
 
 
 def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """A text on one line of a comment. In the first two lines of a file Python would take `coding: utf-7` for the
+    encoding of what follows, so that a node could be called what turns its prose into code."""
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
+    return shown.replace("coding:", "codin\\x67:").replace("coding=", "codin\\x67=")
 
 
 def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:

@@ -29,6 +29,10 @@ RESERVED = frozenset({
 })  # fmt: skip
 
 
+# Not `keyword.issoftkeyword`: 3.12 has `type` and 3.11 does not, and generated text is the same on every Python.
+_SOFT_KEYWORDS = frozenset({"_", "case", "match", "type"})
+
+
 def kernel_name(op: str) -> str:
     """What generated code calls a kernel: `text_length` for `text.length`."""
     return op.replace(".", "_")
@@ -124,7 +128,7 @@ class Naming:
 
     def _fresh(self, wanted: str) -> str:
         identifier = wanted
-        while identifier in self._taken or keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):
+        while identifier in self._taken or keyword.iskeyword(identifier) or identifier in _SOFT_KEYWORDS:
             identifier += "_"
         self._taken.add(identifier)
         return identifier

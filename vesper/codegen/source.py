@@ -93,6 +93,11 @@ class _SourceWriter:
 
     def _small(self, small: cst.BaseSmallStatement) -> list[Document]:
         match small:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(lpar=[_, *_]) as several)], value=value):
+                names: list[list[Document]] = [[code_of(element.value)] for element in several.elements]
+                if len(names) > 1:  # parentheses are there where the names do not fit on a line
+                    return ["(", *_one_a_line(names), ") = ", *self._assigned(value)]
+                return ["(", *names[0], ",) = ", *self._assigned(value)]
             case cst.Assign(targets=[target], value=value):
                 return [*self._layout.target(target.target), " = ", *self._assigned(value)]
             case cst.AnnAssign(value=None):

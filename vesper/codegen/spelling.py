@@ -34,11 +34,16 @@ class Itself:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """What a dict has under a key; a `KeyError` is the failure `missing_key`."""
+
+
+@dataclass(frozen=True, slots=True)
 class IsNone:
     is_negated: bool = False
 
 
-Spelling: TypeAlias = Infix | Prefix | Function | Itself | IsNone
+Spelling: TypeAlias = Infix | Prefix | Function | Itself | Item | IsNone
 
 _COMPARISONS = {
     "equal": "==",
@@ -78,6 +83,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     **{f"{family}.length": Function("len") for family in ("text", "bytes", "array", "set", "map")},
     **{op: Infix("in") for op in ("set.is_member", "array.is_item", "map.is_key")},
     "array.to_set": Function("frozenset"),
+    "map.at": Item(),
     "optional.some": Itself(),
     "optional.unwrap": Itself(),
     "optional.is_null": IsNone(),

@@ -18,6 +18,7 @@ from vesper.codegen.written import ATOM, EQUAL, OR, Written, negated, string_lit
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, leaves, value_type
 from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
+from vesper.spec.unicode import is_printable
 
 _BLANK = cst.EmptyLine(indent=False)
 _NO_BOUND = 1_000_000
@@ -30,7 +31,7 @@ End = Callable[[ir.Return | ir.Raise, bool], Lines]
 
 def comment(text: str) -> cst.EmptyLine:
     """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
     return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
 
 
@@ -59,6 +60,14 @@ class BlockWriter:
         read = [each for each in node.expressions() if isinstance(each, ir.Ref | ir.Local)]
         self._steps_read = {each.name for each in read if isinstance(each, ir.Ref) and each.kind == "step"}
         self._locals_read = {each.number for each in read if isinstance(each, ir.Local)}
+        self._names_outside = {
+            *(each.name for each in node.inputs),
+            *(each.name for each in (*node.outputs, *node.errors)),
+            *(name for each in all_statements(node.body) for name in _bound_by(each)),
+        }
+        """The names that are bound outside of expressions."""
+        self._loop_types: dict[str, Type] = {}
+        """The names that loops of clauses bind."""
         self._failures: list[str] = []
         """The names of the failures whose handlers are being written, outermost first."""
         self._skipped_values: dict[str, ir.Expression] = {}
@@ -90,7 +99,7 @@ class BlockWriter:
             case ir.Require(clause):
                 number = self._requires
                 self._requires += 1
-                return [self.clause("validation", number, clause)]
+                return self.clause("validation", number, clause)
             case ir.Branch():
                 if (skipped := _skipped_step(statement)) is not None:
                     return self._skipped(statement, skipped)
@@ -104,21 +113,61 @@ class BlockWriter:
 
     # -- clauses ----------------------------------------------------------------------------------
 
-    def clause(self, phase: str, index: int, clause: ir.Clause) -> cst.If:
+    def clause(self, phase: str, index: int, clause: ir.Clause) -> Lines:
         self._naming.begin_statement()
+        heading = [_BLANK, comment(f"{phase}, line {clause.holds.place.line}: {clause.text}")]
+        names = self._names_of_loop(clause.holds)
+        if names is not None:
+            assert isinstance(clause.holds, ir.For)
+            return self._clause_for_each(clause.holds, names, self._broken(phase, index, clause), heading)
         broken_if = self._expressions.opposite(self._expressions.condition(clause.holds)).node
+        broken = self._broken(phase, index, clause)
+        return [cst.If(broken_if, cst.IndentedBlock([broken]), leading_lines=heading)]
+
+    def _broken(self, phase: str, index: int, clause: ir.Clause) -> cst.SimpleStatementLine:
         shown = self._expressions.record(
             [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned(clause)]
         )
         arguments = [cst.SimpleString(string_literal(phase)), cst.Integer(str(index)), shown]
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
-        line = f"{phase}, line {clause.holds.place.line}: {clause.text}"
         self._expressions.ends[broken] = clause.holds.place.line
-        return cst.If(
-            broken_if,
-            cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])]),
-            leading_lines=[_BLANK, comment(line)],
-        )
+        return cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])
+
+    def _names_of_loop(self, holds: ir.Expression) -> list[str] | None:
+        """What a loop over all the items would call them; None where the clause is better an expression.
+
+        Python remembers the names of such a loop, so they must be nobody else's, and always of one type.
+        """
+        if not isinstance(holds, ir.For) or holds.kind != "forall" or holds.where is not None:
+            return None
+        if isinstance(holds.value, ir.Let):
+            return None
+        types = dict(zip(holds.names, ir.item_types(holds.over.type), strict=False))
+        if any(name in self._names_outside or self._loop_types.get(name, types[name]) != types[name] for name in types):
+            return None
+        names = [self._naming.local(number, name) for number, name in zip(holds.locals, holds.names, strict=True)]
+        if names != list(holds.names):
+            return None
+        self._loop_types |= types
+        return names
+
+    def _clause_for_each(
+        self, holds: ir.For, names: Sequence[str], broken: cst.SimpleStatementLine, heading: list[cst.EmptyLine]
+    ) -> Lines:
+        """A clause about every item, as a person writes it: a loop that ends with the first one that breaks it."""
+        over = self._expressions.items(holds.over, len(names))
+        broken_if = self._expressions.opposite(self._expressions.write(holds.value)).node
+        end = [*self._noted(holds, "False"), broken]
+        target = loop_target([cst.Name(name) for name in names], parentheses=False)
+        body = cst.IndentedBlock([cst.If(broken_if, cst.IndentedBlock(end))])
+        return [cst.For(target, over, body, leading_lines=heading), *self._noted(holds, "True")]
+
+    def _noted(self, clause: ir.Expression, came_to: str) -> list[cst.SimpleStatementLine]:
+        """In the traced form, the mark of a clause that has no expression of its own."""
+        if not self._expressions.traced:
+            return []
+        marked = self._expressions.marked(clause, Written(cst.Name(came_to), ATOM)).node
+        return [cst.SimpleStatementLine([cst.Expr(marked)])]
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -497,6 +546,16 @@ class BlockWriter:
 
 def mentions_name(node: cst.CSTNode, name: str) -> bool:
     return bool(matchers.findall(node, matchers.Name(name)))
+
+
+def _bound_by(statement: ir.Statement) -> tuple[str, ...]:
+    match statement:
+        case ir.Loop():
+            return statement.name, *statement.names, *(each.name for each in statement.state)
+        case ir.Return() | ir.Raise() | ir.Require():
+            return ()
+        case _:
+            return (statement.name,)
 
 
 def _starts_at_once(fold: ir.For) -> bool:

@@ -41,7 +41,8 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.flow import (
-    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep, one_of, path
+    FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep,
+    one_of, outside_of_the_flow, path
 )
 from vesper.kernels.forms import (
     counted_by,

@@ -37,6 +37,14 @@ class VocabularyError(Exception):
     """Generated code has a form that no writer should produce. This is a bug in Vesper."""
 
 
+def check_identifiers(names: Collection[str]) -> None:
+    """What stands as a name in the tree is one: IR that no checker made could say anything there."""
+    for name in names:
+        # Python takes other letters for ASCII ones, so that two names could be one.
+        if not (name.isascii() and name.isidentifier()):
+            raise VocabularyError(f"{name!a} is no identifier")
+
+
 def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
     everything = list(ast.walk(ast.parse(text)))

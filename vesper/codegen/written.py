@@ -7,6 +7,8 @@ from typing import Final
 
 import libcst as cst
 
+from vesper.spec.unicode import is_printable
+
 # How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, BITS, SUM, PRODUCT, SIGN, ATOM = range(10)
 
@@ -57,6 +59,6 @@ def string_literal(text: str) -> str:
     # The quotes that need fewer escapes inside, as a formatter would have them.
     quote = "'" if text.count('"') > text.count("'") else '"'
     quoted = "".join(
-        f"\\{c}" if c in (quote, "\\") else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        f"\\{c}" if c in (quote, "\\") else c if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f"{quote}{quoted}{quote}"

@@ -32,6 +32,7 @@ from vesper.ir.nodes import Node
 from vesper.ir.statements import all_statements
 from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
+from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
@@ -140,12 +141,13 @@ class PythonProgram:
         self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
         self._copies = self.has_json or bool(self.node.constants) or bool(self._callees)
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
-        self._is_always_plain = self.fuel_bound <= UNLESS_SAID.fuel
+        self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
+        """True where nothing has to be counted: no call could spend what there is, unless less is given."""
         self._plain = self._load("plain")
         self._forms = {"plain": self._plain}
         self.function: Callable[..., Any] = self._plain.function
         """The generated function itself: takes values, and makes no others of them."""
-        self.entry: Callable[..., Any] = self._plain.entry if self._is_always_plain else self._metered_entry
+        self.entry: Callable[..., Any] = self._plain.entry if self.is_always_plain else self._metered_entry
         """The generated `call` itself: takes a dict, returns the outputs or raises what vesper/kernels/raised.py has; a
         node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
         Of a node that could spend more than there is, the `call` of the metered form."""
@@ -190,7 +192,7 @@ class PythonProgram:
         return call
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        if limits is not None or not self._is_always_plain:
+        if limits is not None or not self.is_always_plain:
             return self._call_within(limits or UNLESS_SAID, inputs, now)
         if not self.is_plain:
             raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
@@ -274,11 +276,8 @@ class PythonProgram:
                 return ContractBroken(error.phase, error.index, self.outside(cast(dict[str, Value], error.values)))
             case raised.BadInput():
                 return Failed(ErrorCode.BAD_INPUT, None, error.problems)
-            case raised.Raised():
-                return self._failed(loaded, error.code, error)
-            case DecimalException():
-                # The exact context traps every lost digit; that is how a bare operator overflows.
-                return self._failed(loaded, ErrorCode.DECIMAL_OVERFLOW, error)
+            case raised.Raised() | raised.ClauseFailed() | DecimalException() | KeyError():
+                return self._failed(loaded, code_of(error), error)
             case LimitExceeded():
                 return LimitHit(error.limit)
             case _:  # generated code raises nothing else: whatever it is, it is our fault

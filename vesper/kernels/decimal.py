@@ -28,7 +28,7 @@ from decimal import (
 )
 from functools import wraps
 from inspect import signature
-from typing import ParamSpec, TypeVar, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
@@ -81,8 +81,8 @@ def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parame
     def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
             return _copy().run(function, *args, **kwargs)
-        except DecimalException as lost:
-            raise overflow(lost) from None
+        except UNSAID as failure:
+            raise said(failure) from None
 
     return under_exact_context
 
@@ -96,8 +96,8 @@ def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
     def under_exact_context(inputs: object) -> _Result:
         try:
             return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # that it takes one was asked above
-        except DecimalException as lost:
-            raise overflow(lost) from None
+        except UNSAID as failure:
+            raise said(failure) from None
 
     return cast(Callable[_Parameters, _Result], under_exact_context)
 
@@ -114,17 +114,22 @@ def _with_the_threads_context(function: Callable[_Parameters, _Result]) -> Calla
         setcontext(EXACT)
         try:
             return function(*args, **kwargs)
-        except DecimalException as lost:
-            raise overflow(lost) from None
+        except UNSAID as failure:
+            raise said(failure) from None
         finally:
             setcontext(callers)
 
     return under_exact_context
 
 
-def overflow(lost: DecimalException) -> Raised:
-    """The failure that it means when the exact context traps a digit lost by a bare operator; raised where that was."""
-    return Raised(ErrorCode.DECIMAL_OVERFLOW).with_traceback(lost.__traceback__)
+UNSAID: Final = (DecimalException, KeyError)
+"""How bare Python fails: the exact context traps a digit lost by an operator, a dict has no such key."""
+
+
+def said(failure: DecimalException | KeyError) -> Raised:
+    """The failure of the language that this is; raised where that was."""
+    code = ErrorCode.MISSING_KEY if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW
+    return Raised(code).with_traceback(failure.__traceback__)
 
 
 def unsigned_zero(number: Decimal) -> Decimal:

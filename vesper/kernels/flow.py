@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
-from decimal import DecimalException, getcontext, setcontext
-from functools import wraps
+from decimal import getcontext, setcontext
+from functools import cache, wraps
+from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from vesper.kernels.decimal import EXACT, overflow
-from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
+from vesper.kernels.decimal import EXACT, UNSAID, said
+from vesper.kernels.raised import ClauseFailed, ContractBroken, DeclaredError, Raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import MAX_ENTRIES
 
@@ -17,8 +18,8 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _Code = TypeVar("_Code", bound=str)
 
-FAILURES = (Raised, DecimalException)
-"""What `on_error` can take. The exact context traps every lost digit: that is how a bare operator overflows."""
+FAILURES = (Raised, *UNSAID)
+"""What `on_error` can take."""
 
 
 class Request(NamedTuple):
@@ -54,8 +55,8 @@ def exact_steps(
             except StopIteration as end:
                 result: _Result = end.value
                 return result
-            except DecimalException as lost:
-                raise overflow(lost) from None
+            except UNSAID as unsaid:
+                raise said(unsaid) from None
             finally:
                 setcontext(callers)
             try:
@@ -68,7 +69,23 @@ def exact_steps(
 
 def code_of(failure: BaseException) -> str:
     """The code of what was caught."""
-    return failure.code if isinstance(failure, Raised) else ErrorCode.DECIMAL_OVERFLOW.value
+    if isinstance(failure, Raised | ClauseFailed):
+        return failure.code
+    return ErrorCode.MISSING_KEY.value if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW.value
+
+
+def outside_of_the_flow(clauses: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
+    """Clauses that are checked at an end of the flow: a failure in one is no failure of the flow, so that no code in
+    the node's `error_code` makes it a declared error."""
+
+    @wraps(clauses)
+    def check(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        try:
+            clauses(*args, **kwargs)
+        except FAILURES as failure:
+            raise ClauseFailed(code_of(failure)).with_traceback(failure.__traceback__) from None
+
+    return check
 
 
 def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
@@ -103,20 +120,42 @@ def keep(collected: list[Any], value: object) -> None:
 def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
     """The outputs of another node; however else it ends is a failure here."""
     try:
-        return node(**inputs)
+        return node(**_arguments(node, inputs))
     except DeclaredError as error:
         raise Raised(str(error.values["error_code"])) from error
     except ContractBroken as broken:
         raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
-    except DecimalException as overflow:
-        raise Raised(ErrorCode.DECIMAL_OVERFLOW) from overflow
+    except (ClauseFailed, *UNSAID) as failure:
+        raise Raised(code_of(failure)) from failure
     except Raised as failure:
         raise Raised(failure.code) from failure
 
 
+def _takes_now(node: Callable[..., Any]) -> bool:
+    """Whether a node wants to know when the execution started. An engine says so; a plain generated function has the
+    parameter, and no input is called like it."""
+    said: bool | None = getattr(node, "takes_now", None)
+    return "now" in _parameters(node) if said is None else said
+
+
+def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str, object]:
+    """Inputs under the names of the parameters: an input called `len` is the parameter `len_` of a plain function."""
+    if hasattr(node, "takes_now") or inputs.keys() <= (names := _parameters(node)):
+        return inputs
+    found = {name if name in names else f"{name}_": value for name, value in inputs.items()}
+    if len(found) < len(inputs):
+        raise TypeError(f"inputs of {node.__name__} share a parameter: {', '.join(inputs)}")
+    return found
+
+
+@cache
+def _parameters(node: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(signature(node).parameters)
+
+
 def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
     """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
-    if getattr(node, "takes_now", False):
+    if _takes_now(node):
         inputs["now"] = now
     steps = called(node, **inputs)
     if not isinstance(steps, Generator):
@@ -141,7 +180,7 @@ def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Requ
         raise Raised(str(error.values["error_code"])) from error
     except ContractBroken as broken:
         raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
-    except DecimalException as overflow:
-        raise Raised(ErrorCode.DECIMAL_OVERFLOW) from overflow
+    except (ClauseFailed, *UNSAID) as failure:
+        raise Raised(code_of(failure)) from failure
     except Raised as inner:
         raise Raised(inner.code) from inner

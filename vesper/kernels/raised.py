@@ -15,12 +15,13 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import Refusal
 from vesper.spec.types import DECIMAL, Type
 from vesper.spec.values import Problem, ProblemKind, show
+from vesper.spec.vesper_error import VesperError
 
 _SHOWN = 8
 _LONGEST = 200
 
 
-class _Ending(Exception):
+class _Ending(VesperError):
     """An exception that knows its place in a node once it has been raised there."""
 
     _help: str = ""
@@ -64,6 +65,17 @@ class Raised(_Ending):
         return f"help: `on_error` of the step can take `{self.code}`" + (
             "; docs/spec/errors.md says when it is raised" if known else ""
         )
+
+
+class ClauseFailed(_Ending):
+    """A failure in a postcondition or an invariant: it ends the execution, and nothing in the flow can take it."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def _message(self, at: Origin | None) -> str:
+        return f"{self.code} in a clause that is checked at the end"
 
 
 class DeclaredError(_Ending):

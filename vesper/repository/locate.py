@@ -14,6 +14,10 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.spec.node_id import split_node_id
 
 SUFFIX = ".vsp"
+FOLDER = "nodes"
+"""Where nodes are looked for, unless somebody says otherwise."""
+FOLDER_VARIABLE = "VESPER_NODES"
+"""The variable of the environment that says otherwise."""
 _MAX_BYTES = 1024 * 1024
 """No node is longer; what is may be without end."""
 
@@ -65,7 +69,9 @@ def locate(wanted: str, root: Path) -> Path:
             raise NodeNotFound(f"there is no file `{wanted}`")
         return path
     if not root.is_dir():
-        raise NodeNotFound(f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder with --nodes")
+        raise NodeNotFound(
+            f"no node `{wanted}`: there is no folder `{root}`; name a file, or the folder (--nodes, in Python nodes=)"
+        )
     files = node_files([root])
     read = cache(id_of)
     # A file that is called so and declares something else counts only if nobody declares it.
@@ -80,7 +86,9 @@ def locate(wanted: str, root: Path) -> Path:
         raise NodeNotFound(f"`{wanted}` is in {' and in '.join(f'`{path}`' for path in matches)}; name one file")
     if not matches:
         ids = {path.stem for path in files} | {read(path) for path in files}
-        hint = did_you_mean(wanted, ids | {parts[0] for each in ids if (parts := split_node_id(each))})
+        names = ids | {parts[0] for each in ids if (parts := split_node_id(each))}
+        # Of many names not all are compared: those that begin alike come first, and the order is always the same.
+        hint = did_you_mean(wanted, sorted(names, key=lambda each: (each[:1] != wanted[:1], each)))
         raise NodeNotFound(f"no node `{wanted}` under `{root}`" + (f"; {hint}" if hint else ""))
     return matches[0]
 

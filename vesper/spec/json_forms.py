@@ -120,6 +120,8 @@ def input_of_json(type_: Type, form: object) -> object:
             types = dict(record.fields)
             return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
         case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
+            if isinstance(form, Decimal) and form.is_zero() and form.is_signed():
+                return -0.0  # a decimal has no such zero, a float has
             nearest = parse_float(scalar_text(form))
             return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
         case _:

@@ -44,6 +44,14 @@ def category(code_point: int) -> str:
     return name if code_point <= last else UNASSIGNED
 
 
+def is_printable(character: str) -> bool:
+    """What can be shown as it is: no control, format, private or unassigned character, no white space but U+0020."""
+    # SEMANTICS: `str.isprintable` asks the host's tables, and what is generated may not depend on the Python that does.
+    if character.isascii():
+        return character.isprintable()
+    return category(ord(character))[0] not in "CZ"
+
+
 def is_white_space(code_point: int) -> bool:
     """The property White_Space."""
     return any(first <= code_point <= last for first, last in _white_space())

@@ -99,7 +99,7 @@ class Verifier:
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed, seeks_boundaries)
         self._responses = GeneratedResponses(compiled)
-        self._conditions = _guards(compiled.node)
+        self._conditions = guards(compiled.node)
         self._places = _steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.guards_total = 2 * len(self._conditions)
@@ -227,7 +227,7 @@ def meets(case: Case, outcome: Outcome) -> bool:
     )
 
 
-def _guards(node: Node) -> set[int]:
+def guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
     for statement in all_statements(node.body):

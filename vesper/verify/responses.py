@@ -141,10 +141,15 @@ class GeneratedResponses:
                 return Completion(request.id, failure=chance.choice(_HTTP_CODES) if code == "http_error" else code)
             if request.effect == "state_transition":  # the Host moves an entity from these states and no others
                 return Completion(request.id, chance.choice(request.fixed["from"].split(",")))
-            type_ = self._types[_without_iterations(request.path)]
-            return Completion(request.id, self._values.draw_value(type_, f"{seed} {request.path} {request.id}"))
+            return Completion(
+                request.id, self._values.draw_value(self.type_of(request.path), f"{seed} {request.path} {request.id}")
+            )
 
         return respond
+
+    def type_of(self, path: str) -> Type:
+        """The type of what the request at this path is completed with."""
+        return self._types[_without_iterations(path)]
 
     def now(self, seed: str) -> datetime:
         chance = random.Random(f"{seed} now")

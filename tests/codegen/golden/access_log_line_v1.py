@@ -29,7 +29,7 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.integer import parse as integer_parse, text as integer_text
-from vesper.kernels.map import at as map_at, map_of
+from vesper.kernels.map import map_of
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.regex import groups as regex_groups, matches as regex_matches
@@ -113,7 +113,7 @@ def access_log_line_v1(line: str) -> Success:
     part = ["" if p is None else p for p in parts]
 
     # step month_number, line 42
-    month_number = text_pad_start(integer_text(map_at(MONTHS, array_at(part, 4))), 2, "0")
+    month_number = text_pad_start(integer_text(MONTHS[array_at(part, 4)]), 2, "0")
 
     # step at, line 43
     at = timestamp_parse(

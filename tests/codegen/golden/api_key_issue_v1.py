@@ -202,8 +202,7 @@ def api_key_issue_v1(
 
 
 INPUTS: Final = Inputs(
-    {"owner": "string", "scopes": "set<enum[read, write, admin]>", "label": "string"},
-    {"label": ""},
+    {"owner": "string", "scopes": "set<enum[read, write, admin]>", "label": "string"}, {"label": ""}
 )
 
 

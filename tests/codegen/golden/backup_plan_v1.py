@@ -123,8 +123,9 @@ def backup_plan_v1(
         raise ContractBroken("precondition", 1, {"delay": delay})
 
     # precondition, line 37: FORALL ms IN took_ms SATISFIES ms >= 0 AND ms <= 86400000
-    if not all(ms >= 0 and ms <= 86400000 for ms in took_ms):
-        raise ContractBroken("precondition", 2, {"took_ms": took_ms})
+    for ms in took_ms:
+        if not (ms >= 0 and ms <= 86400000):
+            raise ContractBroken("precondition", 2, {"took_ms": took_ms})
 
     # step wait, line 48
     wait = duration_add(duration_parse(every), delay)
@@ -318,7 +319,7 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
         took_ms = [read_integer(item) for item in took_ms]
         keep_months = inputs["keep_months"] if "keep_months" in inputs else 3
-        if type(keep_months) is not int or not MIN_INTEGER <= keep_months <= MAX_INTEGER:
+        if type(keep_months) is not int or keep_months < MIN_INTEGER or keep_months > MAX_INTEGER:
             raise NotPlain
         no_work_on = inputs["no_work_on"]
         no_work_on = read_value("array<date>", no_work_on)
@@ -359,9 +360,9 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/calendar/backup_plan_v1.vsp",
     lines={
-        107: 8, 111: 11, 115: 11, 119: 35, 123: 36, 127: 37, 130: 48, 133: 49, 139: 52, 143: 53,
-        145: 53, 146: 53, 150: 54, 166: 57, 167: 57, 168: 57, 172: 58, 175: 60, 192: 77, 195: 79,
-        210: 84, 211: 84, 216: 39, 222: 40, 226: 41, 238: 42, 243: 43, 244: 43,
+        107: 8, 111: 11, 115: 11, 119: 35, 123: 36, 128: 37, 131: 48, 134: 49, 140: 52, 144: 53,
+        146: 53, 147: 53, 151: 54, 167: 57, 168: 57, 169: 57, 173: 58, 176: 60, 193: 77, 196: 79,
+        211: 84, 212: 84, 217: 39, 223: 40, 227: 41, 239: 42, 244: 43, 245: 43,
     },
     clauses={
         "constraint": [

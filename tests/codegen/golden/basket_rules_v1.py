@@ -36,7 +36,6 @@ from vesper.kernels.entry import (
 )
 from vesper.kernels.integer import checked, sum as integer_sum, text as integer_text
 from vesper.kernels.map import (
-    at as map_at,
     contains as map_contains,
     entries_of,
     get as map_get,
@@ -117,8 +116,9 @@ def basket_rules_v1(
         raise ContractBroken("constraint", 2, {"change": change})
 
     # precondition, line 42: FORALL sku, qty IN basket SATISFIES qty > 0
-    if not all(qty > 0 for sku, qty in entries_of(basket)):
-        raise ContractBroken("precondition", 0, {"basket": basket})
+    for sku, qty in entries_of(basket):
+        if not qty > 0:
+            raise ContractBroken("precondition", 0, {"basket": basket})
 
     # precondition, line 43: length(basket) <= 200
     if not len(basket) <= 200:
@@ -169,7 +169,7 @@ def basket_rules_v1(
     wanted = frozenset(
         array_flatten(
             [
-                set_to_array(map_at(SETS_OF, sku))
+                set_to_array(SETS_OF[sku])
                 for sku in map_keys(SETS_OF)
                 if map_contains(new_basket, sku)
             ]
@@ -233,8 +233,9 @@ def basket_rules_v1(
         raise ContractBroken("postcondition", 0, {"basket": new_basket, "banned": banned})
 
     # postcondition, line 46: FORALL gift IN keys(gifts) SATISFIES contains(output.basket, gift)
-    if not all(map_contains(new_basket, gift) for gift in map_keys(gifts)):
-        raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
+    for gift in map_keys(gifts):
+        if not map_contains(new_basket, gift):
+            raise ContractBroken("postcondition", 1, {"gifts": gifts, "basket": new_basket})
 
     # postcondition, line 47: is_empty == (length(output.basket) == 0)
     if is_empty != (len(new_basket) == 0):
@@ -292,7 +293,7 @@ def read_change(given: Any) -> Change:
     if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     return {"action": action, "sku": sku, "qty": qty}
 
@@ -330,23 +331,25 @@ def call(inputs: dict[str, Any]) -> Success:
                 raise NotPlain
     except NOT_PLAIN:
         basket, change, gift_for, banned, customer, coupons, voucher = read_inputs(INPUTS, inputs)
-    return new_objects(RUN(
-        basket=basket,
-        change=change,
-        gift_for=gift_for,
-        banned=banned,
-        customer=customer,
-        coupons=coupons,
-        voucher=voucher,
-    ))
+    return new_objects(
+        RUN(
+            basket=basket,
+            change=change,
+            gift_for=gift_for,
+            banned=banned,
+            customer=customer,
+            coupons=coupons,
+            voucher=voucher,
+        )
+    )
 
 
 SOURCE: Final = Source(
     "nodes/shop/basket_rules_v1.vsp",
     lines={
-        109: 11, 113: 11, 117: 11, 121: 42, 125: 43, 131: 56, 134: 56, 142: 58, 148: 60, 158: 62,
+        108: 11, 112: 11, 116: 11, 121: 42, 125: 43, 131: 56, 134: 56, 142: 58, 148: 60, 158: 62,
         161: 64, 162: 64, 166: 65, 170: 66, 172: 66, 184: 68, 192: 70, 196: 71, 199: 72, 203: 73,
-        209: 82, 221: 86, 224: 87, 226: 87, 233: 45, 237: 46, 241: 47, 245: 48, 249: 49,
+        209: 82, 221: 86, 224: 87, 226: 87, 233: 45, 238: 46, 242: 47, 246: 48, 250: 49,
     },
     clauses={
         "constraint": [

@@ -24,7 +24,7 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.integer import checked
-from vesper.kernels.map import at as map_at, entries_of, map_of, map_of_members
+from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import members_in_order
 from vesper.kernels.source import Source
@@ -81,16 +81,19 @@ def basket_v1(
     """Use every form of collections, records and optionals at least once."""
 
     # constraint, line 8: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in lines):
-        raise ContractBroken("constraint", 0, {"lines": lines})
+    for item in lines:
+        if not all(item_["weight"] >= 0 for item_ in item["tags"]):
+            raise ContractBroken("constraint", 0, {"lines": lines})
 
     # constraint, line 17: qty > 0
-    if not all(item["qty"] > 0 for item in lines):
-        raise ContractBroken("constraint", 1, {"lines": lines})
+    for item in lines:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 1, {"lines": lines})
 
     # constraint, line 18: note IS NULL OR length(note) <= 5
-    if not all(item["note"] is None or len(item["note"]) <= 5 for item in lines):
-        raise ContractBroken("constraint", 2, {"lines": lines})
+    for item in lines:
+        if not (item["note"] is None or len(item["note"]) <= 5):
+            raise ContractBroken("constraint", 2, {"lines": lines})
 
     # step skus, line 50
     skus = [line["sku"] for line in lines if line["qty"] > 1]
@@ -150,7 +153,7 @@ def basket_v1(
 
     # step total_rate, line 63
     total_rate = sum((v * D_2 for k, v in entries_of(rates) if k != "skip"), D_0) + sum(
-        (map_at(rates, k_) for k_ in rates), D_0
+        (rates[k_] for k_ in rates), D_0
     )
 
     # step made, line 64
@@ -175,16 +178,19 @@ def basket_v1(
         raise ContractBroken("postcondition", 2, {"first": first})
 
     # postcondition, line 8: weight >= 0
-    if not all(all(item_["weight"] >= 0 for item_ in item["tags"]) for item in cheap):
-        raise ContractBroken("postcondition", 3, {"cheap": cheap})
+    for item in cheap:
+        if not all(item_["weight"] >= 0 for item_ in item["tags"]):
+            raise ContractBroken("postcondition", 3, {"cheap": cheap})
 
     # postcondition, line 17: qty > 0
-    if not all(item["qty"] > 0 for item in cheap):
-        raise ContractBroken("postcondition", 4, {"cheap": cheap})
+    for item in cheap:
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 4, {"cheap": cheap})
 
     # postcondition, line 18: note IS NULL OR length(note) <= 5
-    if not all(item["note"] is None or len(item["note"]) <= 5 for item in cheap):
-        raise ContractBroken("postcondition", 5, {"cheap": cheap})
+    for item in cheap:
+        if not (item["note"] is None or len(item["note"]) <= 5):
+            raise ContractBroken("postcondition", 5, {"cheap": cheap})
 
     # postcondition, line 8: weight >= 0
     if not made["weight"] >= 0:
@@ -241,7 +247,7 @@ def read_tag(given: Any) -> Tag:
     if type(name_) is not str or not (is_ascii(name_) or is_text(name_)) or len(name_) > MAX_TEXT:
         raise NotPlain
     weight = given["weight"]
-    if type(weight) is not int or not MIN_INTEGER <= weight <= MAX_INTEGER:
+    if type(weight) is not int or weight < MIN_INTEGER or weight > MAX_INTEGER:
         raise NotPlain
     return {"name": name_, "weight": weight}
 
@@ -259,7 +265,7 @@ def read_line(given: Any) -> Line:
     if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     price = given["price"]
     if type(price) is not Decimal or not is_finite(price):
@@ -300,7 +306,7 @@ def call(inputs: dict[str, Any]) -> Success:
         colours = inputs["colours"]
         colours = read_value("set<enum[red, green, blue]>", colours)
         pick = inputs["pick"]
-        if type(pick) is not int or not MIN_INTEGER <= pick <= MAX_INTEGER:
+        if type(pick) is not int or pick < MIN_INTEGER or pick > MAX_INTEGER:
             raise NotPlain
         cap = inputs["cap"] if "cap" in inputs else None
         if cap is not None and (type(cap) is not Decimal or not is_finite(cap)):
@@ -317,9 +323,9 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/basket_v1.vsp",
     lines={
-        85: 8, 89: 17, 93: 18, 99: 51, 103: 52, 107: 53, 111: 54, 123: 57, 126: 57, 127: 57,
-        136: 59, 137: 59, 138: 59, 144: 61, 152: 63, 153: 63, 157: 65, 167: 8, 171: 17, 175: 18,
-        179: 8, 183: 17, 187: 18, 191: 8, 195: 8,
+        86: 8, 91: 17, 96: 18, 102: 51, 106: 52, 110: 53, 114: 54, 126: 57, 129: 57, 130: 57,
+        139: 59, 140: 59, 141: 59, 147: 61, 155: 63, 156: 63, 160: 65, 170: 8, 174: 17, 178: 18,
+        183: 8, 188: 17, 193: 18, 197: 8, 201: 8,
     },
     clauses={
         "constraint": [

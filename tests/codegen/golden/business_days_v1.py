@@ -222,30 +222,26 @@ def call(inputs: dict[str, Any]) -> Success:
         ordered_at = inputs["ordered_at"]
         ordered_at = read_value("timestamp", ordered_at)
         handling = inputs["handling"] if "handling" in inputs else 1
-        if type(handling) is not int or not MIN_INTEGER <= handling <= MAX_INTEGER:
+        if type(handling) is not int or handling < MIN_INTEGER or handling > MAX_INTEGER:
             raise NotPlain
         transit = inputs["transit"]
-        if type(transit) is not int or not MIN_INTEGER <= transit <= MAX_INTEGER:
+        if type(transit) is not int or transit < MIN_INTEGER or transit > MAX_INTEGER:
             raise NotPlain
         cutoff_hour = inputs["cutoff_hour"] if "cutoff_hour" in inputs else 14
-        if type(cutoff_hour) is not int or not MIN_INTEGER <= cutoff_hour <= MAX_INTEGER:
+        if type(cutoff_hour) is not int or cutoff_hour < MIN_INTEGER or cutoff_hour > MAX_INTEGER:
             raise NotPlain
         holidays = inputs["holidays"]
         holidays = read_value("set<date>", holidays)
         weekend = inputs["weekend"] if "weekend" in inputs else frozenset({"saturday", "sunday"})
-        weekend = read_value("set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend)
+        weekend = read_value(
+            "set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>", weekend
+        )
         wanted_by = inputs["wanted_by"] if "wanted_by" in inputs else None
         wanted_by = None if wanted_by is None else read_value("date", wanted_by)
     except NOT_PLAIN:
-        (
-            ordered_at,
-            handling,
-            transit,
-            cutoff_hour,
-            holidays,
-            weekend,
-            wanted_by,
-        ) = read_inputs(INPUTS, inputs)
+        ordered_at, handling, transit, cutoff_hour, holidays, weekend, wanted_by = read_inputs(
+            INPUTS, inputs
+        )
     return RUN(
         ordered_at=ordered_at,
         handling=handling,

@@ -113,16 +113,19 @@ def checkout_v1(
         raise ContractBroken("constraint", 2, {"user_id": user_id})
 
     # constraint, line 14: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in basket):
-        raise ContractBroken("constraint", 3, {"basket": basket})
+    for item in basket:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 3, {"basket": basket})
 
     # constraint, line 14: qty > 0
-    if not all(item["qty"] > 0 for item in basket):
-        raise ContractBroken("constraint", 4, {"basket": basket})
+    for item in basket:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 4, {"basket": basket})
 
     # constraint, line 14: unit_price >= 0
-    if not all(item["unit_price"] >= D_0 for item in basket):
-        raise ContractBroken("constraint", 5, {"basket": basket})
+    for item in basket:
+        if not item["unit_price"] >= D_0:
+            raise ContractBroken("constraint", 5, {"basket": basket})
 
     # constraint, line 21: length(country) == 2
     if len(country) != 2:
@@ -330,10 +333,10 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
 SOURCE: Final = Source(
     "nodes/orders/checkout_v1.vsp",
     lines={
-        84: 36, 105: 17, 109: 17, 113: 18, 117: 14, 121: 14, 125: 14, 129: 21, 133: 22, 137: 44,
-        143: 46, 155: 53, 160: 57, 164: 59, 181: 68, 191: 68, 198: 72, 201: 76, 209: 80, 212: 80,
-        221: 84, 225: 87, 228: 88, 233: 91, 237: 94, 258: 100, 270: 107, 274: 107, 277: 108,
-        284: 110, 286: 110,
+        84: 36, 105: 17, 109: 17, 113: 18, 118: 14, 123: 14, 128: 14, 132: 21, 136: 22, 140: 44,
+        146: 46, 158: 53, 163: 57, 167: 59, 184: 68, 194: 68, 201: 72, 204: 76, 212: 80, 215: 80,
+        224: 84, 228: 87, 231: 88, 236: 91, 240: 94, 261: 100, 273: 107, 277: 107, 280: 108,
+        287: 110, 289: 110,
     },
     clauses={
         "constraint": [

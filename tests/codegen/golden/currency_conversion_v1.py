@@ -26,7 +26,7 @@ from vesper.kernels.entry import (
     read_value,
     undecorated,
 )
-from vesper.kernels.map import at as map_at, entries_of, get as map_get, keys as map_keys
+from vesper.kernels.map import entries_of, get as map_get, keys as map_keys
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max, min as value_min
@@ -87,11 +87,11 @@ def currency_conversion_v1(
     paid_in = value_max(amount - fee_paid, D_0)
 
     # step rate, line 34
-    rate = decimal_divide(map_at(rates, to), map_at(rates, from_))
+    rate = decimal_divide(rates[to], rates[from_])
 
     # step converted, line 35
     converted = decimal_round(
-        decimal_divide(unsigned_zero(paid_in * map_at(rates, to)), map_at(rates, from_)),
+        decimal_divide(unsigned_zero(paid_in * rates[to]), rates[from_]),
         [2 if value is None else value for value in [map_get(PLACES, to)]][0],
         "down",
     )

@@ -9,7 +9,16 @@ from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.decimal import round as decimal_round, text as decimal_text
 from vesper.kernels.entry import Inputs, read_inputs
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, counted, exact_steps, one_of
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    counted,
+    exact_steps,
+    one_of,
+    outside_of_the_flow,
+)
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.json import Json, from_value as json_from_value, parse as json_parse
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -44,6 +53,7 @@ DAYS_PER_LEVEL: Final[int] = 14
 FIRST_FEE: Final[Decimal] = D_5_00
 
 
+@outside_of_the_flow
 def check_postconditions(
     *,
     due: Decimal,
@@ -283,9 +293,9 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
 SOURCE: Final = Source(
     "nodes/payments/dunning_v1.vsp",
     lines={
-        57: 32, 58: 32, 62: 33, 66: 34, 83: 8, 87: 9, 91: 9, 95: 10, 99: 11, 103: 11, 112: 39,
-        114: 47, 115: 48, 116: 49, 117: 50, 136: 59, 139: 61, 146: 70, 149: 70, 154: 71, 162: 76,
-        165: 76, 188: 87, 194: 91, 197: 91, 199: 91, 203: 92, 205: 92, 225: 97, 232: 102, 241: 106,
+        67: 32, 68: 32, 72: 33, 76: 34, 93: 8, 97: 9, 101: 9, 105: 10, 109: 11, 113: 11, 122: 39,
+        124: 47, 125: 48, 126: 49, 127: 50, 146: 59, 149: 61, 156: 70, 159: 70, 164: 71, 172: 76,
+        175: 76, 198: 87, 204: 91, 207: 91, 209: 91, 213: 92, 215: 92, 235: 97, 242: 102, 251: 106,
     },
     clauses={
         "constraint": [

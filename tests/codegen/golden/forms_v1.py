@@ -131,36 +131,44 @@ def forms_v1(
     types."""
 
     # constraint, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for item in lines):
-        raise ContractBroken("constraint", 0, {"lines": lines})
+    for item in lines:
+        if not len(item["code"]) > 0:
+            raise ContractBroken("constraint", 0, {"lines": lines})
 
     # constraint, line 7: value != 'none'
-    if not all(item["code"] != "none" for item in lines):
-        raise ContractBroken("constraint", 1, {"lines": lines})
+    for item in lines:
+        if item["code"] == "none":
+            raise ContractBroken("constraint", 1, {"lines": lines})
 
     # constraint, line 6: qty > 0
-    if not all(item["qty"] > 0 for item in lines):
-        raise ContractBroken("constraint", 2, {"lines": lines})
+    for item in lines:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 2, {"lines": lines})
 
     # constraint, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in lines):
-        raise ContractBroken("constraint", 3, {"lines": lines})
+    for item in lines:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("constraint", 3, {"lines": lines})
 
     # constraint, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for item in lines):
-        raise ContractBroken("constraint", 4, {"lines": lines})
+    for item in lines:
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("constraint", 4, {"lines": lines})
 
     # constraint, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for item in lines):
-        raise ContractBroken("constraint", 5, {"lines": lines})
+    for item in lines:
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("constraint", 5, {"lines": lines})
 
     # constraint, line 17: price >= 0
-    if not all(item["price"] >= D_0 for item in lines):
-        raise ContractBroken("constraint", 6, {"lines": lines})
+    for item in lines:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 6, {"lines": lines})
 
     # constraint, line 18: line_total(qty, price) <= 1000000
-    if not all(item["qty"] * item["price"] <= D_1000000 for item in lines):
-        raise ContractBroken("constraint", 7, {"lines": lines})
+    for item in lines:
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("constraint", 7, {"lines": lines})
 
     # constraint, line 6: item > 0
     if not all(item > 0 for item in counts):
@@ -171,12 +179,14 @@ def forms_v1(
         raise ContractBroken("constraint", 9, {"counts": counts})
 
     # constraint, line 7: length(key) > 0
-    if not all(len(key) > 0 for key in stock):
-        raise ContractBroken("constraint", 10, {"stock": stock})
+    for key in stock:
+        if not len(key) > 0:
+            raise ContractBroken("constraint", 10, {"stock": stock})
 
     # constraint, line 7: value != 'none'
-    if not all(key != "none" for key in stock):
-        raise ContractBroken("constraint", 11, {"stock": stock})
+    for key in stock:
+        if key == "none":
+            raise ContractBroken("constraint", 11, {"stock": stock})
 
     # constraint, line 6: item > 0
     if not all(item > 0 for key, item in entries_of(stock)):
@@ -344,36 +354,44 @@ def forms_v1(
     empty = {} if len(codes) > 1 else {"a": 1, "b": 2}
 
     # postcondition, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for item in by_price):
-        raise ContractBroken("postcondition", 0, {"by_price": by_price})
+    for item in by_price:
+        if not len(item["code"]) > 0:
+            raise ContractBroken("postcondition", 0, {"by_price": by_price})
 
     # postcondition, line 7: value != 'none'
-    if not all(item["code"] != "none" for item in by_price):
-        raise ContractBroken("postcondition", 1, {"by_price": by_price})
+    for item in by_price:
+        if item["code"] == "none":
+            raise ContractBroken("postcondition", 1, {"by_price": by_price})
 
     # postcondition, line 6: qty > 0
-    if not all(item["qty"] > 0 for item in by_price):
-        raise ContractBroken("postcondition", 2, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 2, {"by_price": by_price})
 
     # postcondition, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in by_price):
-        raise ContractBroken("postcondition", 3, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("postcondition", 3, {"by_price": by_price})
 
     # postcondition, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for item in by_price):
-        raise ContractBroken("postcondition", 4, {"by_price": by_price})
+    for item in by_price:
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("postcondition", 4, {"by_price": by_price})
 
     # postcondition, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for item in by_price):
-        raise ContractBroken("postcondition", 5, {"by_price": by_price})
+    for item in by_price:
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("postcondition", 5, {"by_price": by_price})
 
     # postcondition, line 17: price >= 0
-    if not all(item["price"] >= D_0 for item in by_price):
-        raise ContractBroken("postcondition", 6, {"by_price": by_price})
+    for item in by_price:
+        if not item["price"] >= D_0:
+            raise ContractBroken("postcondition", 6, {"by_price": by_price})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(item["qty"] * item["price"] <= D_1000000 for item in by_price):
-        raise ContractBroken("postcondition", 7, {"by_price": by_price})
+    for item in by_price:
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("postcondition", 7, {"by_price": by_price})
 
     # postcondition, line 7: length(code) > 0
     if not (cheapest is None or len(cheapest["code"]) > 0):
@@ -449,36 +467,44 @@ def forms_v1(
         raise ContractBroken("postcondition", 23, {"groups": groups})
 
     # postcondition, line 7: length(code) > 0
-    if not all(len(item["code"]) > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 24, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not len(item["code"]) > 0:
+            raise ContractBroken("postcondition", 24, {"by_code": by_code})
 
     # postcondition, line 7: value != 'none'
-    if not all(item["code"] != "none" for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 25, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if item["code"] == "none":
+            raise ContractBroken("postcondition", 25, {"by_code": by_code})
 
     # postcondition, line 6: qty > 0
-    if not all(item["qty"] > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 26, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] > 0:
+            raise ContractBroken("postcondition", 26, {"by_code": by_code})
 
     # postcondition, line 6: qty <= 1000
-    if not all(item["qty"] <= 1000 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 27, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] <= 1000:
+            raise ContractBroken("postcondition", 27, {"by_code": by_code})
 
     # postcondition, line 6: spare > 0
-    if not all(item["spare"] is None or item["spare"] > 0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 28, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not (item["spare"] is None or item["spare"] > 0):
+            raise ContractBroken("postcondition", 28, {"by_code": by_code})
 
     # postcondition, line 6: spare <= 1000
-    if not all(item["spare"] is None or item["spare"] <= 1000 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 29, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not (item["spare"] is None or item["spare"] <= 1000):
+            raise ContractBroken("postcondition", 29, {"by_code": by_code})
 
     # postcondition, line 17: price >= 0
-    if not all(item["price"] >= D_0 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 30, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["price"] >= D_0:
+            raise ContractBroken("postcondition", 30, {"by_code": by_code})
 
     # postcondition, line 18: line_total(qty, price) <= 1000000
-    if not all(item["qty"] * item["price"] <= D_1000000 for key, item in entries_of(by_code)):
-        raise ContractBroken("postcondition", 31, {"by_code": by_code})
+    for key, item in entries_of(by_code):
+        if not item["qty"] * item["price"] <= D_1000000:
+            raise ContractBroken("postcondition", 31, {"by_code": by_code})
 
     return {
         "by_price": by_price,
@@ -535,14 +561,14 @@ def read_line(given: Any) -> Line:
     if type(code) is not str or not (is_ascii(code) or is_text(code)) or len(code) > MAX_TEXT:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     price = given["price"]
     if type(price) is not Decimal or not is_finite(price):
         raise NotPlain
     grade = read_member(given["grade"], ("low", "mid", "high"))
     spare = given["spare"] if "spare" in given else None
-    if spare is not None and (type(spare) is not int or not MIN_INTEGER <= spare <= MAX_INTEGER):
+    if spare is not None and (type(spare) is not int or spare < MIN_INTEGER or spare > MAX_INTEGER):
         raise NotPlain
     return {"code": code, "qty": qty, "price": price + D_0, "grade": grade, "spare": spare}
 
@@ -574,7 +600,7 @@ def call(inputs: dict[str, Any]) -> Success:
         if type(order) is not str or order not in {"ascending", "descending"}:
             raise NotPlain
         most = inputs["most"] if "most" in inputs else None
-        if most is not None and (type(most) is not int or not MIN_INTEGER <= most <= MAX_INTEGER):
+        if most is not None and (type(most) is not int or most < MIN_INTEGER or most > MAX_INTEGER):
             raise NotPlain
     except NOT_PLAIN:
         lines, counts, stock, codes, order, most = read_inputs(INPUTS, inputs)
@@ -584,14 +610,14 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/forms_v1.vsp",
     lines={
-        135: 7, 139: 7, 143: 6, 147: 6, 151: 6, 155: 6, 159: 17, 162: 62, 163: 18, 167: 6, 171: 6,
-        175: 7, 179: 7, 183: 6, 187: 6, 191: 7, 195: 7, 199: 6, 203: 6, 225: 81, 250: 86, 253: 87,
-        256: 88, 260: 74, 268: 90, 274: 91, 279: 70, 281: 66, 283: 62, 288: 70, 290: 66, 292: 62,
-        301: 93, 304: 94, 305: 94, 309: 95, 314: 96, 318: 97, 319: 97, 323: 98, 341: 101, 348: 7,
-        352: 7, 356: 6, 360: 6, 364: 6, 368: 6, 372: 17, 375: 62, 376: 18, 380: 7, 384: 7, 388: 6,
-        392: 6, 396: 6, 400: 6, 404: 17, 407: 62, 408: 18, 412: 7, 416: 7, 420: 6, 424: 6, 431: 6,
-        438: 6, 442: 17, 446: 62, 449: 18, 453: 7, 457: 7, 461: 6, 465: 6, 469: 6, 473: 6, 477: 17,
-        480: 62, 481: 18,
+        136: 7, 141: 7, 146: 6, 151: 6, 156: 6, 161: 6, 166: 17, 170: 62, 171: 18, 175: 6, 179: 6,
+        184: 7, 189: 7, 193: 6, 197: 6, 201: 7, 205: 7, 209: 6, 213: 6, 235: 81, 260: 86, 263: 87,
+        266: 88, 270: 74, 278: 90, 284: 91, 289: 70, 291: 66, 293: 62, 298: 70, 300: 66, 302: 62,
+        311: 93, 314: 94, 315: 94, 319: 95, 324: 96, 328: 97, 329: 97, 333: 98, 351: 101, 359: 7,
+        364: 7, 369: 6, 374: 6, 379: 6, 384: 6, 389: 17, 393: 62, 394: 18, 398: 7, 402: 7, 406: 6,
+        410: 6, 414: 6, 418: 6, 422: 17, 425: 62, 426: 18, 430: 7, 434: 7, 438: 6, 442: 6, 449: 6,
+        456: 6, 460: 17, 464: 62, 467: 18, 472: 7, 477: 7, 482: 6, 487: 6, 492: 6, 497: 6, 502: 17,
+        506: 62, 507: 18,
     },
     clauses={
         "constraint": [

@@ -28,7 +28,6 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.integer import checked, checked_sum
-from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 from vesper.kernels.value import clamp as value_clamp
@@ -86,16 +85,19 @@ def fraud_score_v1(
         raise ContractBroken("constraint", 2, {"purchase": purchase})
 
     # constraint, line 11: amount > 0
-    if not all(item["amount"] > D_0 for item in history):
-        raise ContractBroken("constraint", 3, {"history": history})
+    for item in history:
+        if not item["amount"] > D_0:
+            raise ContractBroken("constraint", 3, {"history": history})
 
     # constraint, line 11: hour >= 0
-    if not all(item["hour"] >= 0 for item in history):
-        raise ContractBroken("constraint", 4, {"history": history})
+    for item in history:
+        if not item["hour"] >= 0:
+            raise ContractBroken("constraint", 4, {"history": history})
 
     # constraint, line 11: hour <= 23
-    if not all(item["hour"] <= 23 for item in history):
-        raise ContractBroken("constraint", 5, {"history": history})
+    for item in history:
+        if not item["hour"] <= 23:
+            raise ContractBroken("constraint", 5, {"history": history})
 
     # constraint, line 16: length(home) == 2
     if len(home) != 2:
@@ -140,7 +142,7 @@ def fraud_score_v1(
     reasons = [signal["name"] for signal in signals if signal["found"]]
 
     # step score, line 40
-    score = value_clamp(checked_sum(map_at(WEIGHTS, reason) for reason in reasons), 0, 100)
+    score = value_clamp(checked_sum(WEIGHTS[reason] for reason in reasons), 0, 100)
 
     # step decision, line 42
     decision: Literal["accept", "challenge", "refuse"]
@@ -194,7 +196,7 @@ def read_purchase(given: Any) -> Purchase:
     ):
         raise NotPlain
     hour = given["hour"]
-    if type(hour) is not int or not MIN_INTEGER <= hour <= MAX_INTEGER:
+    if type(hour) is not int or hour < MIN_INTEGER or hour > MAX_INTEGER:
         raise NotPlain
     return {"amount": amount + D_0, "country": country, "hour": hour}
 
@@ -220,7 +222,7 @@ def call(inputs: dict[str, Any]) -> Success:
         if type(home) is not str or not (is_ascii(home) or is_text(home)) or len(home) > MAX_TEXT:
             raise NotPlain
         limit = inputs["limit"] if "limit" in inputs else 60
-        if type(limit) is not int or not MIN_INTEGER <= limit <= MAX_INTEGER:
+        if type(limit) is not int or limit < MIN_INTEGER or limit > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         purchase, history, home, limit = read_inputs(INPUTS, inputs)
@@ -230,8 +232,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/checks/fraud_score_v1.vsp",
     lines={
-        78: 11, 82: 11, 86: 11, 90: 11, 94: 11, 98: 11, 102: 16, 106: 17, 110: 17, 116: 36, 128: 38,
-        134: 38, 143: 40, 149: 46, 156: 30, 160: 31,
+        77: 11, 81: 11, 85: 11, 90: 11, 95: 11, 100: 11, 104: 16, 108: 17, 112: 17, 118: 36,
+        130: 38, 136: 38, 145: 40, 151: 46, 158: 30, 162: 31,
     },
     clauses={
         "constraint": [

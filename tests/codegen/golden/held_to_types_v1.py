@@ -64,16 +64,19 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
     list_: list[Offer] = [read, Offer(name=read["name"], off=raised)]
 
     # validation, line 6: off >= 0
-    if not all(item["off"] >= D_0 for item in list_):
-        raise ContractBroken("validation", 2, {"list": list_})
+    for item in list_:
+        if not item["off"] >= D_0:
+            raise ContractBroken("validation", 2, {"list": list_})
 
     # validation, line 6: off <= 100
-    if not all(item["off"] <= D_100 for item in list_):
-        raise ContractBroken("validation", 3, {"list": list_})
+    for item in list_:
+        if not item["off"] <= D_100:
+            raise ContractBroken("validation", 3, {"list": list_})
 
     # validation, line 9: length(name) > 0
-    if not all(len(item["name"]) > 0 for item in list_):
-        raise ContractBroken("validation", 4, {"list": list_})
+    for item in list_:
+        if not len(item["name"]) > 0:
+            raise ContractBroken("validation", 4, {"list": list_})
 
     # postcondition, line 6: off >= 0
     if not read["off"] >= D_0:
@@ -88,16 +91,19 @@ def held_to_types_v1(given: str, more: Decimal) -> Success:
         raise ContractBroken("postcondition", 2, {"best": read})
 
     # postcondition, line 6: off >= 0
-    if not all(item["off"] >= D_0 for item in list_):
-        raise ContractBroken("postcondition", 3, {"all": list_})
+    for item in list_:
+        if not item["off"] >= D_0:
+            raise ContractBroken("postcondition", 3, {"all": list_})
 
     # postcondition, line 6: off <= 100
-    if not all(item["off"] <= D_100 for item in list_):
-        raise ContractBroken("postcondition", 4, {"all": list_})
+    for item in list_:
+        if not item["off"] <= D_100:
+            raise ContractBroken("postcondition", 4, {"all": list_})
 
     # postcondition, line 9: length(name) > 0
-    if not all(len(item["name"]) > 0 for item in list_):
-        raise ContractBroken("postcondition", 5, {"all": list_})
+    for item in list_:
+        if not len(item["name"]) > 0:
+            raise ContractBroken("postcondition", 5, {"all": list_})
 
     # postcondition, line 6: off >= 0
     if not raised >= D_0:
@@ -144,8 +150,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/held_to_types_v1.vsp",
     lines={
-        45: 24, 49: 24, 53: 28, 57: 6, 61: 6, 68: 6, 72: 6, 76: 9, 80: 6, 84: 6, 88: 9, 92: 6,
-        96: 6, 100: 9, 104: 6, 108: 6,
+        45: 24, 49: 24, 53: 28, 57: 6, 61: 6, 69: 6, 74: 6, 79: 9, 83: 6, 87: 6, 91: 9, 96: 6,
+        101: 6, 106: 9, 110: 6, 114: 6,
     },
     clauses={
         "validation": [

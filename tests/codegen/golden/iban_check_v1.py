@@ -24,7 +24,6 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.integer import checked, text as integer_text
-from vesper.kernels.map import at as map_at
 from vesper.kernels.source import Source
 from vesper.kernels.text import (
     at as text_at,
@@ -114,7 +113,7 @@ def iban_check_v1(iban: str) -> Success:
         reason = "bad_character"
     elif country not in LENGTHS:
         reason = "unknown_country"
-    elif map_at(LENGTHS, country) != len(compact):
+    elif LENGTHS[country] != len(compact):
         reason = "wrong_length"
     elif decimal_parse(digits) - decimal_div(decimal_parse(digits), D_97, 0, "floor") * D_97 != D_1:
         reason = "wrong_digits"
@@ -162,6 +161,6 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/checks/iban_check_v1.vsp",
     lines={
-        77: 22, 80: 23, 86: 24, 92: 25, 93: 25, 97: 27, 117: 36, 119: 37, 128: 41, 130: 41, 131: 41,
+        76: 22, 79: 23, 85: 24, 91: 25, 92: 25, 96: 27, 116: 36, 118: 37, 127: 41, 129: 41, 130: 41,
     },
 )  # fmt: skip

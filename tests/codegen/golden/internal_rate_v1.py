@@ -32,7 +32,7 @@ from vesper.kernels.entry import (
     read_inputs,
     undecorated,
 )
-from vesper.kernels.flow import FAILURES, code_of, counted, one_of
+from vesper.kernels.flow import FAILURES, code_of, counted, one_of, outside_of_the_flow
 from vesper.kernels.forms import fold, taken_while
 from vesper.kernels.integer import checked, text as integer_text
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -67,6 +67,53 @@ LOWEST: Final[Decimal] = D_MINUS_0_9
 HIGHEST: Final[Decimal] = D_10
 
 
+@outside_of_the_flow
+def check_postconditions(
+    *,
+    rate: Decimal,
+    left_over: Decimal,
+    precision: Decimal,
+    flows: list[Decimal],
+    paid_back: int | None,
+) -> None:
+    # postcondition, line 37: rate >= lowest AND rate <= highest
+    if not (rate >= LOWEST and rate <= HIGHEST):
+        raise ContractBroken(
+            "postcondition", 0, {"rate": rate, "lowest": LOWEST, "highest": HIGHEST}
+        )
+
+    # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) +
+    #   abs(present_value(rate + precision, flows))
+    if not decimal_abs(left_over) <= decimal_abs(
+        [
+            fold(
+                lambda worth, flow: decimal_divide(worth, D_1 + rate_) + flow,
+                array_reverse(flows),
+                D_0,
+            )
+            for rate_ in [rate - precision]
+        ][0]
+    ) + decimal_abs(
+        [
+            fold(
+                lambda worth_, flow_: decimal_divide(worth_, D_1 + rate__) + flow_,
+                array_reverse(flows),
+                D_0,
+            )
+            for rate__ in [rate + precision]
+        ][0]
+    ):
+        raise ContractBroken(
+            "postcondition",
+            1,
+            {"left_over": left_over, "rate": rate, "precision": precision, "flows": flows},
+        )
+
+    # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
+    if not (paid_back is None or paid_back < len(flows)):
+        raise ContractBroken("postcondition", 2, {"paid_back": paid_back, "flows": flows})
+
+
 @exact_decimals
 def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> Success:
     """Find the rate at which an investment neither gains nor loses, by halving an interval until it
@@ -89,8 +136,9 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
         raise ContractBroken("precondition", 1, {"flows": flows})
 
     # precondition, line 35: FORALL flow IN flows SATISFIES abs(flow) <= 1000000000
-    if not all(decimal_abs(flow) <= D_1000000000 for flow in flows):
-        raise ContractBroken("precondition", 2, {"flows": flows})
+    for flow in flows:
+        if not decimal_abs(flow) <= D_1000000000:
+            raise ContractBroken("precondition", 2, {"flows": flows})
 
     try:
         if not (
@@ -185,43 +233,9 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
 
         # output total, line 83
         total = decimal_sum(flows)
-
-        # postcondition, line 37: rate >= lowest AND rate <= highest
-        if not (rate >= LOWEST and rate <= HIGHEST):
-            raise ContractBroken(
-                "postcondition", 0, {"rate": rate, "lowest": LOWEST, "highest": HIGHEST}
-            )
-
-        # postcondition, line 38: abs(left_over) <= abs(present_value(rate - precision, flows)) +
-        #   abs(present_value(rate + precision, flows))
-        if not decimal_abs(left_over) <= decimal_abs(
-            [
-                fold(
-                    lambda worth__, flow__: decimal_divide(worth__, D_1 + rate_) + flow__,
-                    array_reverse(flows),
-                    D_0,
-                )
-                for rate_ in [rate - precision]
-            ][0]
-        ) + decimal_abs(
-            [
-                fold(
-                    lambda worth___, flow___: decimal_divide(worth___, D_1 + rate__) + flow___,
-                    array_reverse(flows),
-                    D_0,
-                )
-                for rate__ in [rate + precision]
-            ][0]
-        ):
-            raise ContractBroken(
-                "postcondition",
-                1,
-                {"left_over": left_over, "rate": rate, "precision": precision, "flows": flows},
-            )
-
-        # postcondition, line 39: paid_back IS NULL OR paid_back < length(flows)
-        if not (paid_back is None or paid_back < len(flows)):
-            raise ContractBroken("postcondition", 2, {"paid_back": paid_back, "flows": flows})
+        check_postconditions(
+            rate=rate, left_over=left_over, precision=precision, flows=flows, paid_back=paid_back
+        )
 
         return {
             "rate": rate,
@@ -238,8 +252,7 @@ def internal_rate_v1(flows: list[Decimal], precision: Decimal = D_0_000001) -> S
 
 
 INPUTS: Final = Inputs(
-    {"flows": "array<decimal>", "precision": "decimal"},
-    {"precision": D_0_000001},
+    {"flows": "array<decimal>", "precision": "decimal"}, {"precision": D_0_000001}
 )
 RUN: Final = undecorated(internal_rate_v1)
 
@@ -271,9 +284,9 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/finance/internal_rate_v1.vsp",
     lines={
-        77: 7, 81: 7, 85: 33, 88: 34, 89: 34, 93: 35, 98: 29, 104: 29, 110: 45, 123: 45, 131: 49,
-        132: 49, 135: 56, 140: 29, 145: 61, 151: 64, 153: 64, 158: 70, 159: 70, 164: 74, 173: 81,
-        175: 29, 187: 83, 191: 37, 197: 38, 200: 29, 204: 38, 209: 29, 213: 38, 216: 38, 224: 39,
+        81: 37, 87: 38, 90: 29, 94: 38, 99: 29, 103: 38, 106: 38, 114: 39, 124: 7, 128: 7, 132: 33,
+        135: 34, 136: 34, 141: 35, 146: 29, 152: 29, 158: 45, 171: 45, 179: 49, 180: 49, 183: 56,
+        188: 29, 193: 61, 199: 64, 201: 64, 206: 70, 207: 70, 212: 74, 221: 81, 223: 29, 235: 83,
     },
     clauses={
         "constraint": [

@@ -45,20 +45,24 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
     """Reserve what is in stock for an order and say what must wait."""
 
     # constraint, line 10: qty > 0
-    if not all(item["qty"] > 0 for item in order):
-        raise ContractBroken("constraint", 0, {"order": order})
+    for item in order:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 0, {"order": order})
 
     # constraint, line 10: qty <= 1000
-    if not all(item["qty"] <= 1000 for item in order):
-        raise ContractBroken("constraint", 1, {"order": order})
+    for item in order:
+        if not item["qty"] <= 1000:
+            raise ContractBroken("constraint", 1, {"order": order})
 
     # constraint, line 10: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in order):
-        raise ContractBroken("constraint", 2, {"order": order})
+    for item in order:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 2, {"order": order})
 
     # precondition, line 25: FORALL sku, qty IN stock SATISFIES qty >= 0
-    if not all(qty >= 0 for sku, qty in entries_of(stock)):
-        raise ContractBroken("precondition", 0, {"stock": stock})
+    for sku, qty in entries_of(stock):
+        if not qty >= 0:
+            raise ContractBroken("precondition", 0, {"stock": stock})
 
     # precondition, line 26: length(distinct([line.sku FOR line IN order])) == length(order)
     if len(array_distinct([line["sku"] for line in order])) != len(order):
@@ -106,8 +110,9 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
     is_complete = len(back_order) == 0
 
     # postcondition, line 28: FORALL sku, qty IN left SATISFIES qty >= 0
-    if not all(qty >= 0 for sku, qty in entries_of(left)):
-        raise ContractBroken("postcondition", 0, {"left": left})
+    for sku, qty in entries_of(left):
+        if not qty >= 0:
+            raise ContractBroken("postcondition", 0, {"left": left})
 
     # postcondition, line 29: is_complete => length(back_order) == 0
     if not (not is_complete or len(back_order) == 0):
@@ -124,8 +129,7 @@ def inventory_reservation_v1(order: list[Wanted], stock: dict[str, int]) -> Succ
 
 
 INPUTS: Final = Inputs(
-    {"order": "array<{sku: string, qty: integer}>", "stock": "map<string, integer>"},
-    {},
+    {"order": "array<{sku: string, qty: integer}>", "stock": "map<string, integer>"}, {}
 )
 RUN: Final = undecorated(inventory_reservation_v1)
 
@@ -143,7 +147,7 @@ def read_wanted(given: Any) -> Wanted:
     if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     return {"sku": sku, "qty": qty}
 
@@ -173,8 +177,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/shop/inventory_reservation_v1.vsp",
     lines={
-        49: 10, 53: 10, 57: 10, 61: 25, 65: 26, 68: 34, 81: 35, 84: 35, 97: 36, 100: 36, 110: 28,
-        114: 29,
+        50: 10, 55: 10, 60: 10, 65: 25, 69: 26, 72: 34, 85: 35, 88: 35, 101: 36, 104: 36, 115: 28,
+        119: 29,
     },
     clauses={
         "constraint": [

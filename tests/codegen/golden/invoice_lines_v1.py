@@ -38,7 +38,7 @@ from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import keep
 from vesper.kernels.forms import distinct_by
 from vesper.kernels.integer import checked, text as integer_text
-from vesper.kernels.map import at as map_at, contains as map_contains, keys as map_keys, map_of
+from vesper.kernels.map import contains as map_contains, keys as map_keys, map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.set import difference as set_difference
 from vesper.kernels.source import Source
@@ -94,36 +94,44 @@ def invoice_lines_v1(
     """Compare what was ordered with what was delivered and invoice only that, line by line."""
 
     # constraint, line 6: qty >= 0
-    if not all(item["qty"] >= 0 for item in ordered):
-        raise ContractBroken("constraint", 0, {"ordered": ordered})
+    for item in ordered:
+        if not item["qty"] >= 0:
+            raise ContractBroken("constraint", 0, {"ordered": ordered})
 
     # constraint, line 6: qty <= 10000
-    if not all(item["qty"] <= 10000 for item in ordered):
-        raise ContractBroken("constraint", 1, {"ordered": ordered})
+    for item in ordered:
+        if not item["qty"] <= 10000:
+            raise ContractBroken("constraint", 1, {"ordered": ordered})
 
     # constraint, line 12: price >= 0
-    if not all(item["price"] >= D_0 for item in ordered):
-        raise ContractBroken("constraint", 2, {"ordered": ordered})
+    for item in ordered:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 2, {"ordered": ordered})
 
     # constraint, line 12: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in ordered):
-        raise ContractBroken("constraint", 3, {"ordered": ordered})
+    for item in ordered:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 3, {"ordered": ordered})
 
     # constraint, line 6: qty >= 0
-    if not all(item["qty"] >= 0 for item in delivered):
-        raise ContractBroken("constraint", 4, {"delivered": delivered})
+    for item in delivered:
+        if not item["qty"] >= 0:
+            raise ContractBroken("constraint", 4, {"delivered": delivered})
 
     # constraint, line 6: qty <= 10000
-    if not all(item["qty"] <= 10000 for item in delivered):
-        raise ContractBroken("constraint", 5, {"delivered": delivered})
+    for item in delivered:
+        if not item["qty"] <= 10000:
+            raise ContractBroken("constraint", 5, {"delivered": delivered})
 
     # constraint, line 12: price >= 0
-    if not all(item["price"] >= D_0 for item in delivered):
-        raise ContractBroken("constraint", 6, {"delivered": delivered})
+    for item in delivered:
+        if not item["price"] >= D_0:
+            raise ContractBroken("constraint", 6, {"delivered": delivered})
 
     # constraint, line 12: length(sku) > 0
-    if not all(len(item["sku"]) > 0 for item in delivered):
-        raise ContractBroken("constraint", 7, {"delivered": delivered})
+    for item in delivered:
+        if not len(item["sku"]) > 0:
+            raise ContractBroken("constraint", 7, {"delivered": delivered})
 
     # constraint, line 25: length(customer) <= 80
     if not len(customer) <= 80:
@@ -163,8 +171,7 @@ def invoice_lines_v1(
         [
             line["sku"]
             for line in ordered
-            if map_contains(arrived, line["sku"])
-            and map_at(arrived, line["sku"])["price"] != line["price"]
+            if map_contains(arrived, line["sku"]) and arrived[line["sku"]]["price"] != line["price"]
         ]
     )
 
@@ -182,7 +189,7 @@ def invoice_lines_v1(
     for place in items:
         # step here, line 80
         here: Line = (
-            map_at(arrived, place["value"]["sku"])
+            arrived[place["value"]["sku"]]
             if map_contains(arrived, place["value"]["sku"])
             else Line(sku=place["value"]["sku"], qty=0, price=place["value"]["price"])
         )
@@ -292,12 +299,12 @@ def invoice_lines_v1(
 
     # postcondition, line 55: FORALL pair IN zip(ordered, lines) SATISFIES pair.first.sku ==
     #   pair.second.sku AND pair.second.qty <= pair.first.qty
-    if not all(
-        pair["first"]["sku"] == pair["second"]["sku"]
-        and pair["second"]["qty"] <= pair["first"]["qty"]
-        for pair in array_zip(ordered, lines)
-    ):
-        raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
+    for pair in array_zip(ordered, lines):
+        if not (
+            pair["first"]["sku"] == pair["second"]["sku"]
+            and pair["second"]["qty"] <= pair["first"]["qty"]
+        ):
+            raise ContractBroken("postcondition", 3, {"ordered": ordered, "lines": lines})
 
     return {
         "lines": lines,
@@ -339,7 +346,7 @@ def read_line(given: Any) -> Line:
     if type(sku) is not str or not (is_ascii(sku) or is_text(sku)) or len(sku) > MAX_TEXT:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     price = given["price"]
     if type(price) is not Decimal or not is_finite(price):
@@ -400,10 +407,10 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/orders/invoice_lines_v1.vsp",
     lines={
-        98: 6, 102: 6, 106: 12, 110: 12, 114: 6, 118: 6, 122: 12, 126: 12, 130: 25, 134: 47,
-        141: 48, 145: 49, 150: 50, 153: 60, 157: 64, 159: 64, 167: 68, 173: 72, 176: 72, 185: 82,
-        207: 94, 208: 96, 211: 96, 218: 102, 234: 116, 237: 117, 240: 118, 244: 123, 248: 127,
-        251: 131, 282: 52, 283: 52, 287: 53, 291: 54, 298: 55, 300: 55,
+        99: 6, 104: 6, 109: 12, 114: 12, 119: 6, 124: 6, 129: 12, 134: 12, 138: 25, 142: 47,
+        149: 48, 153: 49, 158: 50, 161: 60, 165: 64, 167: 64, 174: 68, 180: 72, 183: 72, 192: 82,
+        214: 94, 215: 96, 218: 96, 225: 102, 241: 116, 244: 117, 247: 118, 251: 123, 255: 127,
+        258: 131, 289: 52, 290: 52, 294: 53, 298: 54, 302: 55, 307: 55,
     },
     clauses={
         "constraint": [

@@ -54,8 +54,9 @@ def invoice_rounding_v1(net_amounts: list[Decimal], vat_rate: Decimal) -> Succes
         raise ContractBroken("precondition", 0, {"net_amounts": net_amounts})
 
     # precondition, line 19: FORALL amount IN net_amounts SATISFIES amount >= 0
-    if not all(amount >= D_0 for amount in net_amounts):
-        raise ContractBroken("precondition", 1, {"net_amounts": net_amounts})
+    for amount in net_amounts:
+        if not amount >= D_0:
+            raise ContractBroken("precondition", 1, {"net_amounts": net_amounts})
 
     # precondition, line 20: SUM(net_amounts) > 0
     if not sum(net_amounts, D_0) > D_0:
@@ -127,8 +128,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/finance/invoice_rounding_v1.vsp",
     lines={
-        46: 7, 50: 7, 54: 18, 58: 19, 61: 20, 62: 20, 65: 28, 68: 29, 71: 30, 74: 31, 77: 32,
-        80: 22, 81: 22, 84: 23, 85: 23,
+        46: 7, 50: 7, 54: 18, 59: 19, 62: 20, 63: 20, 66: 28, 69: 29, 72: 30, 75: 31, 78: 32,
+        81: 22, 82: 22, 85: 23, 86: 23,
     },
     clauses={
         "constraint": [

@@ -140,7 +140,7 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
         annual_rate = annual_rate + D_0
         months = inputs["months"]
-        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         principal, annual_rate, months = read_inputs(INPUTS, inputs)

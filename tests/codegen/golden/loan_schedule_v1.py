@@ -28,7 +28,7 @@ from vesper.kernels.entry import (
     read_value,
     undecorated,
 )
-from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of
+from vesper.kernels.flow import FAILURES, called, code_of, keep, one_of, outside_of_the_flow
 from vesper.kernels.integer import checked
 from vesper.kernels.optional import require as optional_require
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -73,6 +73,59 @@ class Success(TypedDict):
     last_payment: Decimal
     ends_on: date
     months_saved: int
+
+
+@outside_of_the_flow
+def check_postconditions(
+    *,
+    rows: list[Row],
+    principal: Decimal,
+    interest_paid: Decimal,
+    ends_on: date,
+    months_saved: int,
+    months: int,
+    first_due: date,
+) -> None:
+    # postcondition, line 18: number >= 1
+    for item in rows:
+        if not item["number"] >= 1:
+            raise ContractBroken("postcondition", 0, {"rows": rows})
+
+    # postcondition, line 18: balance >= 0
+    for item in rows:
+        if not item["balance"] >= D_0:
+            raise ContractBroken("postcondition", 1, {"rows": rows})
+
+    # postcondition, line 18: paid == interest + repaid
+    for item in rows:
+        if item["paid"] != item["interest"] + item["repaid"]:
+            raise ContractBroken("postcondition", 2, {"rows": rows})
+
+    # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
+    if sum((row["repaid"] for row in rows), D_0) != principal:
+        raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
+
+    # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
+    if sum((row["interest"] for row in rows), D_0) != interest_paid:
+        raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
+
+    # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
+    #   ends_on
+    if not (
+        optional_require(array_last(rows))["balance"] == D_0
+        and optional_require(array_last(rows))["due"] == ends_on
+    ):
+        raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
+
+    # postcondition, line 52: length(rows) + months_saved == months
+    if checked(len(rows) + months_saved) != months:
+        raise ContractBroken(
+            "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
+        )
+
+    # postcondition, line 53: old(first_due) <= ends_on
+    if not first_due <= ends_on:
+        raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
 
 
 def check_invariants(
@@ -212,44 +265,15 @@ def loan_schedule_v1(
 
         # output months_saved, line 108
         months_saved = checked(months - len(plan["collected"]))
-
-        # postcondition, line 18: number >= 1
-        if not all(item["number"] >= 1 for item in rows):
-            raise ContractBroken("postcondition", 0, {"rows": rows})
-
-        # postcondition, line 18: balance >= 0
-        if not all(item["balance"] >= D_0 for item in rows):
-            raise ContractBroken("postcondition", 1, {"rows": rows})
-
-        # postcondition, line 18: paid == interest + repaid
-        if not all(item["paid"] == item["interest"] + item["repaid"] for item in rows):
-            raise ContractBroken("postcondition", 2, {"rows": rows})
-
-        # postcondition, line 49: SUM(row.repaid FOR row IN rows) == principal
-        if sum((row["repaid"] for row in rows), D_0) != principal:
-            raise ContractBroken("postcondition", 3, {"rows": rows, "principal": principal})
-
-        # postcondition, line 50: SUM(row.interest FOR row IN rows) == interest_paid
-        if sum((row["interest"] for row in rows), D_0) != interest_paid:
-            raise ContractBroken("postcondition", 4, {"rows": rows, "interest_paid": interest_paid})
-
-        # postcondition, line 51: require(last(rows)).balance == 0 AND require(last(rows)).due ==
-        #   ends_on
-        if not (
-            optional_require(array_last(rows))["balance"] == D_0
-            and optional_require(array_last(rows))["due"] == ends_on
-        ):
-            raise ContractBroken("postcondition", 5, {"rows": rows, "ends_on": ends_on})
-
-        # postcondition, line 52: length(rows) + months_saved == months
-        if checked(len(rows) + months_saved) != months:
-            raise ContractBroken(
-                "postcondition", 6, {"rows": rows, "months_saved": months_saved, "months": months}
-            )
-
-        # postcondition, line 53: old(first_due) <= ends_on
-        if not first_due <= ends_on:
-            raise ContractBroken("postcondition", 7, {"first_due": first_due, "ends_on": ends_on})
+        check_postconditions(
+            rows=rows,
+            principal=principal,
+            interest_paid=interest_paid,
+            ends_on=ends_on,
+            months_saved=months_saved,
+            months=months,
+            first_due=first_due,
+        )
         check_invariants(error_code=None, payment=payment)
 
         return {
@@ -301,7 +325,7 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
         annual_rate = annual_rate + D_0
         months = inputs["months"]
-        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
             raise NotPlain
         first_due = inputs["first_due"]
         first_due = read_value("date", first_due)
@@ -317,11 +341,11 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/finance/loan_schedule_v1.vsp",
     lines={
-        85: 55, 100: 8, 104: 8, 108: 9, 112: 9, 116: 23, 120: 23, 124: 25, 128: 25, 132: 47,
-        133: 47, 135: 47, 143: 62, 148: 64, 153: 64, 156: 66, 161: 73, 167: 43, 168: 43, 172: 82,
-        175: 83, 178: 84, 179: 86, 183: 87, 186: 90, 190: 94, 196: 99, 214: 108, 218: 18, 222: 18,
-        225: 18, 226: 18, 229: 49, 230: 49, 233: 50, 234: 50, 239: 51, 240: 51, 242: 51, 245: 52,
-        246: 52, 252: 53,
+        92: 18, 97: 18, 101: 18, 102: 18, 105: 49, 106: 49, 109: 50, 110: 50, 115: 51, 116: 51,
+        118: 51, 121: 52, 122: 52, 128: 53, 138: 55, 153: 8, 157: 8, 161: 9, 165: 9, 169: 23,
+        173: 23, 177: 25, 181: 25, 185: 47, 186: 47, 188: 47, 196: 62, 201: 64, 206: 64, 209: 66,
+        214: 73, 220: 43, 221: 43, 225: 82, 228: 83, 231: 84, 232: 86, 236: 87, 239: 90, 243: 94,
+        249: 99, 267: 108,
     },
     clauses={
         "constraint": [

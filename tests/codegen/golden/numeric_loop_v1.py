@@ -109,10 +109,10 @@ def call(inputs: dict[str, Any]) -> Success:
         if len(inputs) != 0 + ("seed" in inputs) + ("n" in inputs):
             raise NotPlain
         seed = inputs["seed"] if "seed" in inputs else 42
-        if type(seed) is not int or not MIN_INTEGER <= seed <= MAX_INTEGER:
+        if type(seed) is not int or seed < MIN_INTEGER or seed > MAX_INTEGER:
             raise NotPlain
         n = inputs["n"] if "n" in inputs else 10000
-        if type(n) is not int or not MIN_INTEGER <= n <= MAX_INTEGER:
+        if type(n) is not int or n < MIN_INTEGER or n > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         seed, n = read_inputs(INPUTS, inputs)

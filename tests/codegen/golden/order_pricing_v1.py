@@ -22,7 +22,6 @@ from vesper.kernels.entry import (
     undecorated,
 )
 from vesper.kernels.integer import checked_sum
-from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 
@@ -64,16 +63,19 @@ def order_pricing_v1(items: list[Line]) -> Success:
     """Price an order with tax, volume discount and shipping."""
 
     # constraint, line 11: qty > 0
-    if not all(item["qty"] > 0 for item in items):
-        raise ContractBroken("constraint", 0, {"items": items})
+    for item in items:
+        if not item["qty"] > 0:
+            raise ContractBroken("constraint", 0, {"items": items})
 
     # constraint, line 11: unit_price >= 0
-    if not all(item["unit_price"] >= D_0 for item in items):
-        raise ContractBroken("constraint", 1, {"items": items})
+    for item in items:
+        if not item["unit_price"] >= D_0:
+            raise ContractBroken("constraint", 1, {"items": items})
 
     # precondition, line 29: FORALL line IN items SATISFIES line.category IN tax_rate
-    if not all(line["category"] in TAX_RATE for line in items):
-        raise ContractBroken("precondition", 0, {"items": items})
+    for line in items:
+        if line["category"] not in TAX_RATE:
+            raise ContractBroken("precondition", 0, {"items": items})
 
     # step pieces, line 37
     pieces = checked_sum(line["qty"] for line in items)
@@ -83,8 +85,7 @@ def order_pricing_v1(items: list[Line]) -> Success:
 
     # step tax, line 39
     tax = sum(
-        (line["qty"] * line["unit_price"] * map_at(TAX_RATE, line["category"]) for line in items),
-        D_0,
+        (line["qty"] * line["unit_price"] * TAX_RATE[line["category"]] for line in items), D_0
     )
 
     # step shipping_base, line 40
@@ -132,8 +133,7 @@ def order_pricing_v1(items: list[Line]) -> Success:
 
 
 INPUTS: Final = Inputs(
-    {"items": "array<{qty: integer, unit_price: decimal, category: string}>"},
-    {},
+    {"items": "array<{qty: integer, unit_price: decimal, category: string}>"}, {}
 )
 RUN: Final = undecorated(order_pricing_v1)
 
@@ -148,7 +148,7 @@ def read_line(given: Any) -> Line:
     if len(given) != 3:
         raise NotPlain
     qty = given["qty"]
-    if type(qty) is not int or not MIN_INTEGER <= qty <= MAX_INTEGER:
+    if type(qty) is not int or qty < MIN_INTEGER or qty > MAX_INTEGER:
         raise NotPlain
     unit_price = given["unit_price"]
     if type(unit_price) is not Decimal or not is_finite(unit_price):
@@ -186,8 +186,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/orders/order_pricing_v1.vsp",
     lines={
-        68: 11, 72: 11, 76: 29, 79: 37, 82: 38, 85: 39, 86: 39, 91: 40, 95: 45, 97: 46, 102: 51,
-        105: 52, 108: 31, 109: 31, 123: 32,
+        68: 11, 73: 11, 78: 29, 81: 37, 84: 38, 87: 39, 88: 39, 92: 40, 96: 45, 98: 46, 103: 51,
+        106: 52, 109: 31, 110: 31, 124: 32,
     },
     clauses={
         "constraint": [

@@ -152,7 +152,11 @@ def call(inputs: dict[str, Any]) -> Success:
         ):
             raise NotPlain
         user_age_days = inputs["user_age_days"]
-        if type(user_age_days) is not int or not MIN_INTEGER <= user_age_days <= MAX_INTEGER:
+        if (
+            type(user_age_days) is not int
+            or user_age_days < MIN_INTEGER
+            or user_age_days > MAX_INTEGER
+        ):
             raise NotPlain
         flagged = inputs["flagged"] if "flagged" in inputs else False
         if type(flagged) is not bool:

@@ -35,7 +35,7 @@ from vesper.kernels.integer import (
     sign as integer_sign,
     text as integer_text,
 )
-from vesper.kernels.map import at as map_at, entries_of
+from vesper.kernels.map import entries_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.set import is_subset as set_is_subset, members_in_order
 from vesper.kernels.source import Source
@@ -113,7 +113,7 @@ def permissions_bits_v1(
     # step granted, line 42
     granted = integer_shift_left(
         checked_sum(
-            map_at(BIT_OF, right) for right in members_in_order(("read", "write", "execute"), grant)
+            BIT_OF[right] for right in members_in_order(("read", "write", "execute"), grant)
         ),
         shift,
     )
@@ -232,10 +232,10 @@ def call(inputs: dict[str, Any]) -> Success:
         if len(inputs) != 3 + ("umask" in inputs) + ("toggle" in inputs):
             raise NotPlain
         mode = inputs["mode"]
-        if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
+        if type(mode) is not int or mode < MIN_INTEGER or mode > MAX_INTEGER:
             raise NotPlain
         umask = inputs["umask"] if "umask" in inputs else 18
-        if type(umask) is not int or not MIN_INTEGER <= umask <= MAX_INTEGER:
+        if type(umask) is not int or umask < MIN_INTEGER or umask > MAX_INTEGER:
             raise NotPlain
         role = inputs["role"]
         if type(role) is not str or role not in {"owner", "group", "others"}:
@@ -243,7 +243,7 @@ def call(inputs: dict[str, Any]) -> Success:
         grant = inputs["grant"]
         grant = read_value("set<enum[read, write, execute]>", grant)
         toggle = inputs["toggle"] if "toggle" in inputs else 0
-        if type(toggle) is not int or not MIN_INTEGER <= toggle <= MAX_INTEGER:
+        if type(toggle) is not int or toggle < MIN_INTEGER or toggle > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         mode, umask, role, grant, toggle = read_inputs(INPUTS, inputs)

@@ -40,7 +40,7 @@ from vesper.kernels.entry import (
     read_inputs,
     undecorated,
 )
-from vesper.kernels.map import at as map_at, map_of
+from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat
@@ -221,14 +221,11 @@ def price_ladder_v1(
 
     # postcondition, line 36: by_mode['down'] <= by_mode['up'] AND by_mode['floor'] <=
     #   by_mode['ceiling']
-    if not (
-        map_at(by_mode, "down") <= map_at(by_mode, "up")
-        and map_at(by_mode, "floor") <= map_at(by_mode, "ceiling")
-    ):
+    if not (by_mode["down"] <= by_mode["up"] and by_mode["floor"] <= by_mode["ceiling"]):
         raise ContractBroken("postcondition", 1, {"by_mode": by_mode})
 
     # postcondition, line 37: by_mode['up'] - by_mode['down'] <= pow(0.1, places)
-    if not map_at(by_mode, "up") - map_at(by_mode, "down") <= decimal_pow(D_0_1, places):
+    if not by_mode["up"] - by_mode["down"] <= decimal_pow(D_0_1, places):
         raise ContractBroken("postcondition", 2, {"by_mode": by_mode, "places": places})
 
     # postcondition, line 38: gross >= net AND charm > 0
@@ -307,10 +304,10 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
         growth = growth + D_0
         years = inputs["years"] if "years" in inputs else 1
-        if type(years) is not int or not MIN_INTEGER <= years <= MAX_INTEGER:
+        if type(years) is not int or years < MIN_INTEGER or years > MAX_INTEGER:
             raise NotPlain
         places = inputs["places"] if "places" in inputs else 2
-        if type(places) is not int or not MIN_INTEGER <= places <= MAX_INTEGER:
+        if type(places) is not int or places < MIN_INTEGER or places > MAX_INTEGER:
             raise NotPlain
         limits = inputs["limits"]
         if type(limits) is not list or len(limits) > MAX_ENTRIES:
@@ -319,13 +316,7 @@ def call(inputs: dict[str, Any]) -> Success:
     except NOT_PLAIN:
         cost, margin, tax, growth, years, places, limits = read_inputs(INPUTS, inputs)
     return RUN(
-        cost=cost,
-        margin=margin,
-        tax=tax,
-        growth=growth,
-        years=years,
-        places=places,
-        limits=limits,
+        cost=cost, margin=margin, tax=tax, growth=growth, years=years, places=places, limits=limits
     )
 
 
@@ -335,8 +326,8 @@ SOURCE: Final = Source(
         102: 6, 106: 6, 110: 7, 114: 7, 118: 8, 122: 8, 126: 9, 130: 9, 134: 10, 138: 10, 142: 11,
         146: 11, 149: 33, 150: 33, 153: 44, 156: 45, 159: 46, 162: 48, 165: 49, 166: 49, 170: 50,
         173: 52, 176: 53, 182: 56, 183: 56, 184: 57, 185: 57, 186: 58, 187: 58, 188: 59, 192: 70,
-        194: 70, 195: 70, 196: 70, 197: 70, 202: 71, 205: 73, 208: 74, 219: 35, 220: 35, 225: 36,
-        226: 36, 228: 36, 231: 37, 232: 37, 236: 38, 239: 39, 240: 39,
+        194: 70, 195: 70, 196: 70, 197: 70, 202: 71, 205: 73, 208: 74, 219: 35, 220: 35, 224: 36,
+        225: 36, 228: 37, 229: 37, 233: 38, 236: 39, 237: 39,
     },
     clauses={
         "constraint": [

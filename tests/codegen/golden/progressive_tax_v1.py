@@ -51,16 +51,19 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
         raise ContractBroken("constraint", 0, {"income": income})
 
     # constraint, line 10: from >= 0
-    if not all(item["from"] >= D_0 for item in brackets):
-        raise ContractBroken("constraint", 1, {"brackets": brackets})
+    for item in brackets:
+        if not item["from"] >= D_0:
+            raise ContractBroken("constraint", 1, {"brackets": brackets})
 
     # constraint, line 10: rate >= 0
-    if not all(item["rate"] >= D_0 for item in brackets):
-        raise ContractBroken("constraint", 2, {"brackets": brackets})
+    for item in brackets:
+        if not item["rate"] >= D_0:
+            raise ContractBroken("constraint", 2, {"brackets": brackets})
 
     # constraint, line 10: rate <= 1
-    if not all(item["rate"] <= D_1 for item in brackets):
-        raise ContractBroken("constraint", 3, {"brackets": brackets})
+    for item in brackets:
+        if not item["rate"] <= D_1:
+            raise ContractBroken("constraint", 3, {"brackets": brackets})
 
     # precondition, line 25: length(brackets) > 0
     if not len(brackets) > 0:
@@ -72,11 +75,9 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
 
     # precondition, line 27: FORALL i IN range(1, length(brackets)) SATISFIES brackets[i].from >
     #   brackets[i - 1].from
-    if not all(
-        array_at(brackets, i)["from"] > array_at(brackets, checked(i - 1))["from"]
-        for i in array_range(1, len(brackets), 1)
-    ):
-        raise ContractBroken("precondition", 2, {"brackets": brackets})
+    for i in array_range(1, len(brackets), 1):
+        if not array_at(brackets, i)["from"] > array_at(brackets, checked(i - 1))["from"]:
+            raise ContractBroken("precondition", 2, {"brackets": brackets})
 
     # step slices, line 36
     slices = [
@@ -123,8 +124,7 @@ def progressive_tax_v1(income: Decimal, brackets: list[Bracket]) -> Success:
 
 
 INPUTS: Final = Inputs(
-    {"income": "decimal", "brackets": "array<{from: decimal, rate: decimal}>"},
-    {},
+    {"income": "decimal", "brackets": "array<{from: decimal, rate: decimal}>"}, {}
 )
 RUN: Final = undecorated(progressive_tax_v1)
 
@@ -174,8 +174,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/finance/progressive_tax_v1.vsp",
     lines={
-        51: 13, 55: 10, 59: 10, 63: 10, 67: 25, 70: 26, 71: 26, 76: 27, 77: 27, 79: 27, 84: 36,
-        86: 36, 88: 36, 89: 36, 95: 37, 98: 38, 101: 39, 107: 41, 110: 29, 111: 29, 115: 30,
+        51: 13, 56: 10, 61: 10, 66: 10, 70: 25, 73: 26, 74: 26, 78: 27, 79: 27, 80: 27, 85: 36,
+        87: 36, 89: 36, 90: 36, 96: 37, 99: 38, 102: 39, 108: 41, 111: 29, 112: 29, 116: 30,
     },
     clauses={
         "constraint": [

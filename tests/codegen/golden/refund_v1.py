@@ -14,7 +14,16 @@ from vesper.kernels.decimal import (
 )
 from vesper.kernels.entry import Inputs, read_inputs
 from vesper.kernels.enum import text as enum_text
-from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps, http_class, one_of
+from vesper.kernels.flow import (
+    FAILURES,
+    Asking,
+    Request,
+    code_of,
+    exact_steps,
+    http_class,
+    one_of,
+    outside_of_the_flow,
+)
 from vesper.kernels.json import from_value as json_from_value
 from vesper.kernels.raised import ContractBroken, DeclaredError
 from vesper.kernels.source import Source
@@ -53,6 +62,7 @@ class Success(TypedDict):
 SMALLEST: Final[Decimal] = D_0_01
 
 
+@outside_of_the_flow
 def check_postconditions(*, refunded: Decimal, left: Decimal, amount: Decimal | None) -> None:
     # postcondition, line 52: refunded > 0 AND left >= 0
     if not (refunded > D_0 and left >= D_0):
@@ -317,21 +327,17 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Asking[Success]:
     """The same for a caller's own objects: each is checked and made a value first."""
     transaction_id, amount, reason, request_id = read_inputs(INPUTS, inputs)
     return refund_v1(
-        transaction_id=transaction_id,
-        amount=amount,
-        reason=reason,
-        request_id=request_id,
-        now=now,
+        transaction_id=transaction_id, amount=amount, reason=reason, request_id=request_id, now=now
     )
 
 
 SOURCE: Final = Source(
     "nodes/payments/refund_v1.vsp",
     lines={
-        59: 52, 63: 53, 76: 55, 92: 22, 96: 22, 100: 25, 104: 25, 108: 50, 111: 62, 125: 68,
-        147: 79, 150: 79, 153: 83, 170: 94, 175: 94, 180: 96, 186: 96, 191: 98, 202: 105, 205: 105,
-        209: 107, 216: 111, 217: 111, 221: 114, 223: 114, 224: 114, 240: 121, 243: 121, 247: 123,
-        274: 132, 292: 143,
+        69: 52, 73: 53, 86: 55, 102: 22, 106: 22, 110: 25, 114: 25, 118: 50, 121: 62, 135: 68,
+        157: 79, 160: 79, 163: 83, 180: 94, 185: 94, 190: 96, 196: 96, 201: 98, 212: 105, 215: 105,
+        219: 107, 226: 111, 227: 111, 231: 114, 233: 114, 234: 114, 250: 121, 253: 121, 257: 123,
+        284: 132, 302: 143,
     },
     clauses={
         "constraint": [

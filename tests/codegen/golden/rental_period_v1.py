@@ -260,7 +260,7 @@ def call(inputs: dict[str, Any]) -> Success:
         from_ = inputs["from"]
         from_ = read_value("date", from_)
         months = inputs["months"]
-        if type(months) is not int or not MIN_INTEGER <= months <= MAX_INTEGER:
+        if type(months) is not int or months < MIN_INTEGER or months > MAX_INTEGER:
             raise NotPlain
         returned = inputs["returned"] if "returned" in inputs else None
         returned = None if returned is None else read_value("date", returned)

@@ -19,6 +19,7 @@ from vesper.kernels.decimal import (
     avg as decimal_avg,
     div as decimal_div,
     exact_decimals,
+    exact_entry,
     round as decimal_round,
 )
 from vesper.kernels.entry import (
@@ -53,7 +54,6 @@ from vesper.kernels.integer import (
     text as integer_text,
 )
 from vesper.kernels.map import (
-    at as map_at,
     contains as map_contains,
     entries as map_entries,
     entries_of,
@@ -134,28 +134,34 @@ def sales_report_v1(
     """Report a quarter of sales by region and seller, with the best, the worst and what changed."""
 
     # constraint, line 6: length(id) > 0
-    if not all(len(item["id"]) > 0 for item in sales):
-        raise ContractBroken("constraint", 0, {"sales": sales})
+    for item in sales:
+        if not len(item["id"]) > 0:
+            raise ContractBroken("constraint", 0, {"sales": sales})
 
     # constraint, line 6: length(id) <= 12
-    if not all(len(item["id"]) <= 12 for item in sales):
-        raise ContractBroken("constraint", 1, {"sales": sales})
+    for item in sales:
+        if not len(item["id"]) <= 12:
+            raise ContractBroken("constraint", 1, {"sales": sales})
 
     # constraint, line 6: length(seller) > 0
-    if not all(len(item["seller"]) > 0 for item in sales):
-        raise ContractBroken("constraint", 2, {"sales": sales})
+    for item in sales:
+        if not len(item["seller"]) > 0:
+            raise ContractBroken("constraint", 2, {"sales": sales})
 
     # constraint, line 6: length(seller) <= 12
-    if not all(len(item["seller"]) <= 12 for item in sales):
-        raise ContractBroken("constraint", 3, {"sales": sales})
+    for item in sales:
+        if not len(item["seller"]) <= 12:
+            raise ContractBroken("constraint", 3, {"sales": sales})
 
     # constraint, line 14: amount > 0
-    if not all(item["amount"] > D_0 for item in sales):
-        raise ContractBroken("constraint", 4, {"sales": sales})
+    for item in sales:
+        if not item["amount"] > D_0:
+            raise ContractBroken("constraint", 4, {"sales": sales})
 
     # constraint, line 14: amount <= 10000000
-    if not all(item["amount"] <= D_10000000 for item in sales):
-        raise ContractBroken("constraint", 5, {"sales": sales})
+    for item in sales:
+        if not item["amount"] <= D_10000000:
+            raise ContractBroken("constraint", 5, {"sales": sales})
 
     # constraint, line 6: length(item) > 0
     if not all(len(item) > 0 for item in sellers):
@@ -170,8 +176,9 @@ def sales_report_v1(
         raise ContractBroken("precondition", 0, {"sales": sales})
 
     # precondition, line 57: FORALL sale IN sales SATISFIES sale.seller IN sellers
-    if not all(sale["seller"] in sellers for sale in sales):
-        raise ContractBroken("precondition", 1, {"sales": sales, "sellers": sellers})
+    for sale in sales:
+        if sale["seller"] not in sellers:
+            raise ContractBroken("precondition", 1, {"sales": sales, "sellers": sellers})
 
     # step groups, line 68
     groups: dict[Literal["north", "south", "east", "west"], list[Sale]] = grouped_by(
@@ -191,7 +198,7 @@ def sales_report_v1(
     unsorted: list[Line] = [
         Line(
             region=group["key"],
-            revenue=map_at(revenue, group["key"]),
+            revenue=revenue[group["key"]],
             sales=len(group["value"]),
             mean=decimal_round(
                 decimal_avg([sale["amount"] for sale in group["value"]]), 2, "half_even"
@@ -259,7 +266,7 @@ def sales_report_v1(
             key=region,
             value=[
                 D_0 if before == D_0 else decimal_div(part, before, 4, "half_up")
-                for part in [map_at(revenue, region) - before]
+                for part in [revenue[region] - before]
             ][0],
         )
         for region, before in entries_of(previous)
@@ -349,28 +356,34 @@ def sales_report_v1(
         raise ContractBroken("postcondition", 11, {"worst": worst})
 
     # postcondition, line 6: length(id) > 0
-    if not all(len(item["id"]) > 0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 12, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["id"]) > 0:
+            raise ContractBroken("postcondition", 12, {"by_id": by_id})
 
     # postcondition, line 6: length(id) <= 12
-    if not all(len(item["id"]) <= 12 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 13, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["id"]) <= 12:
+            raise ContractBroken("postcondition", 13, {"by_id": by_id})
 
     # postcondition, line 6: length(seller) > 0
-    if not all(len(item["seller"]) > 0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 14, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["seller"]) > 0:
+            raise ContractBroken("postcondition", 14, {"by_id": by_id})
 
     # postcondition, line 6: length(seller) <= 12
-    if not all(len(item["seller"]) <= 12 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 15, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not len(item["seller"]) <= 12:
+            raise ContractBroken("postcondition", 15, {"by_id": by_id})
 
     # postcondition, line 14: amount > 0
-    if not all(item["amount"] > D_0 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 16, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not item["amount"] > D_0:
+            raise ContractBroken("postcondition", 16, {"by_id": by_id})
 
     # postcondition, line 14: amount <= 10000000
-    if not all(item["amount"] <= D_10000000 for key, item in entries_of(by_id)):
-        raise ContractBroken("postcondition", 17, {"by_id": by_id})
+    for key, item in entries_of(by_id):
+        if not item["amount"] <= D_10000000:
+            raise ContractBroken("postcondition", 17, {"by_id": by_id})
 
     # postcondition, line 59: SUM(line.revenue FOR line IN lines) == SUM(sale.amount FOR sale IN
     #   sales)
@@ -461,7 +474,7 @@ def read_sale(given: Any) -> Sale:
     }
 
 
-@exact_decimals
+@exact_entry
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
     try:
@@ -492,12 +505,12 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
 SOURCE: Final = Source(
     "nodes/sales/sales_report_v1.vsp",
     lines={
-        138: 6, 142: 6, 146: 6, 150: 6, 154: 14, 158: 14, 162: 6, 166: 6, 170: 56, 174: 57, 182: 69,
-        185: 69, 194: 70, 196: 70, 197: 70, 216: 75, 217: 75, 223: 76, 234: 79, 236: 79, 241: 80,
-        247: 82, 261: 52, 262: 84, 270: 85, 278: 87, 283: 88, 295: 106, 301: 108, 305: 6, 309: 6,
-        313: 6, 317: 6, 321: 14, 325: 14, 329: 6, 333: 6, 337: 6, 341: 6, 345: 14, 349: 14, 353: 6,
-        357: 6, 361: 6, 365: 6, 369: 14, 373: 14, 377: 59, 380: 59, 383: 60, 384: 60, 388: 61,
-        392: 62, 396: 63,
+        139: 6, 144: 6, 149: 6, 154: 6, 159: 14, 164: 14, 168: 6, 172: 6, 176: 56, 181: 57, 189: 69,
+        192: 69, 201: 70, 203: 70, 204: 70, 223: 75, 224: 75, 230: 76, 241: 79, 243: 79, 248: 80,
+        254: 82, 268: 52, 269: 84, 277: 85, 285: 87, 290: 88, 302: 106, 308: 108, 312: 6, 316: 6,
+        320: 6, 324: 6, 328: 14, 332: 14, 336: 6, 340: 6, 344: 6, 348: 6, 352: 14, 356: 14, 361: 6,
+        366: 6, 371: 6, 376: 6, 381: 14, 386: 14, 390: 59, 393: 59, 396: 60, 397: 60, 401: 61,
+        405: 62, 409: 63,
     },
     clauses={
         "constraint": [

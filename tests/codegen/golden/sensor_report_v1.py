@@ -255,34 +255,30 @@ def call(inputs: dict[str, Any]) -> Success:
         )
         marks = read_value("map<date, float>", marks)
         taken = (
-            inputs["taken"] if "taken" in inputs else datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC)
+            inputs["taken"]
+            if "taken" in inputs
+            else datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC)
         )
         taken = read_value("timestamp", taken)
         wait = inputs["wait"] if "wait" in inputs else timedelta(seconds=5400)
         wait = read_value("duration", wait)
     except NOT_PLAIN:
-        (
-            reading,
-            altitude,
-            signature,
-            payload,
-            place,
-            history,
-            marks,
-            taken,
-            wait,
-        ) = read_inputs(INPUTS, inputs)
-    return new_objects(RUN(
-        reading=reading,
-        altitude=altitude,
-        signature=signature,
-        payload=payload,
-        place=place,
-        history=history,
-        marks=marks,
-        taken=taken,
-        wait=wait,
-    ))
+        reading, altitude, signature, payload, place, history, marks, taken, wait = read_inputs(
+            INPUTS, inputs
+        )
+    return new_objects(
+        RUN(
+            reading=reading,
+            altitude=altitude,
+            signature=signature,
+            payload=payload,
+            place=place,
+            history=history,
+            marks=marks,
+            taken=taken,
+            wait=wait,
+        )
+    )
 
 
 SOURCE: Final = Source(

@@ -102,10 +102,9 @@ def sensor_smoothing_v1(
 
     # precondition, line 31: FORALL line IN lines SATISFIES matches(line,
     #   '^(-?[0-9]{1,6}(\.[0-9]{1,6})?|NaN|-?Infinity)$')
-    if not all(
-        regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$") for line in lines
-    ):
-        raise ContractBroken("precondition", 0, {"lines": lines})
+    for line in lines:
+        if not regex_matches(line, "^(-?[0-9]{1,6}(\\.[0-9]{1,6})?|NaN|-?Infinity)$"):
+            raise ContractBroken("precondition", 0, {"lines": lines})
 
     # precondition, line 32: abs(range.low) <= 1e9 AND abs(range.high) <= 1e9
     if not (float_abs(range["low"]) <= 1000000000.0 and float_abs(range["high"]) <= 1000000000.0):
@@ -179,8 +178,9 @@ def sensor_smoothing_v1(
         )
 
     # postcondition, line 35: FORALL bar IN bars SATISFIES bar >= 0 AND bar <= steps
-    if not all(bar >= 0 and bar <= steps for bar in bars):
-        raise ContractBroken("postcondition", 1, {"bars": bars, "steps": steps})
+    for bar in bars:
+        if not (bar >= 0 and bar <= steps):
+            raise ContractBroken("postcondition", 1, {"bars": bars, "steps": steps})
 
     # postcondition, line 36: peak IS NULL => length(readings) == 0
     if not (peak is not None or len(readings) == 0):
@@ -246,10 +246,10 @@ def call(inputs: dict[str, Any]) -> Success:
         range = inputs["range"]
         range = read_range(range)
         window = inputs["window"] if "window" in inputs else 3
-        if type(window) is not int or not MIN_INTEGER <= window <= MAX_INTEGER:
+        if type(window) is not int or window < MIN_INTEGER or window > MAX_INTEGER:
             raise NotPlain
         steps = inputs["steps"] if "steps" in inputs else 10
-        if type(steps) is not int or not MIN_INTEGER <= steps <= MAX_INTEGER:
+        if type(steps) is not int or steps < MIN_INTEGER or steps > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         lines, range, window, steps = read_inputs(INPUTS, inputs)
@@ -259,9 +259,9 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/data/sensor_smoothing_v1.vsp",
     lines={
-        77: 10, 81: 10, 85: 10, 89: 15, 93: 15, 97: 16, 101: 16, 108: 31, 112: 32, 115: 41, 118: 43,
-        122: 44, 123: 44, 125: 44, 135: 47, 144: 50, 145: 50, 150: 51, 157: 59, 161: 61, 164: 62,
-        166: 62, 167: 62, 168: 62, 174: 34, 175: 34, 183: 35, 187: 36,
+        77: 10, 81: 10, 85: 10, 89: 15, 93: 15, 97: 16, 101: 16, 107: 31, 111: 32, 114: 41, 117: 43,
+        121: 44, 122: 44, 124: 44, 134: 47, 143: 50, 144: 50, 149: 51, 156: 59, 160: 61, 163: 62,
+        165: 62, 166: 62, 167: 62, 173: 34, 174: 34, 183: 35, 187: 36,
     },
     clauses={
         "constraint": [

@@ -17,7 +17,7 @@ from vesper.kernels.array import (
     replace_at as array_replace_at,
     take as array_take,
 )
-from vesper.kernels.decimal import exact_decimals
+from vesper.kernels.decimal import exact_decimals, exact_entry
 from vesper.kernels.duration import (
     add as duration_add,
     from_days as duration_from_days,
@@ -118,8 +118,9 @@ def session_windows_v1(
     """Cut the visits of a web site into sessions, each ended by half an hour of silence."""
 
     # constraint, line 11: length(user) > 0
-    if not all(len(item["user"]) > 0 for item in visits):
-        raise ContractBroken("constraint", 0, {"visits": visits})
+    for item in visits:
+        if not len(item["user"]) > 0:
+            raise ContractBroken("constraint", 0, {"visits": visits})
 
     # constraint, line 26: top >= 1
     if not top >= 1:
@@ -254,10 +255,9 @@ def session_windows_v1(
 
     # postcondition, line 44: FORALL session IN sessions SATISFIES session.begin <= session.end AND
     #   length(session.pages) > 0
-    if not all(
-        session["begin"] <= session["end"] and len(session["pages"]) > 0 for session in sessions_
-    ):
-        raise ContractBroken("postcondition", 0, {"sessions": sessions_})
+    for session in sessions_:
+        if not (session["begin"] <= session["end"] and len(session["pages"]) > 0):
+            raise ContractBroken("postcondition", 0, {"sessions": sessions_})
 
     # postcondition, line 45: SUM(length(session.pages) FOR session IN sessions) <= length(visits)
     if not checked_sum(len(session["pages"]) for session in sessions_) <= len(visits):
@@ -316,7 +316,7 @@ def read_visit(given: Any) -> Visit:
     return {"user": user, "at": read_value("timestamp", at), "page": page}
 
 
-@exact_decimals
+@exact_entry
 def call(inputs: dict[str, Any], *, now: datetime) -> Success:
     """The same for a caller's own objects: each is checked and made a value first."""
     try:
@@ -338,7 +338,7 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
         names = inputs["names"]
         names = read_value("map<string, string>", names)
         top = inputs["top"] if "top" in inputs else 3
-        if type(top) is not int or not MIN_INTEGER <= top <= MAX_INTEGER:
+        if type(top) is not int or top < MIN_INTEGER or top > MAX_INTEGER:
             raise NotPlain
     except NOT_PLAIN:
         visits, gap, ignored, names, top = read_inputs(INPUTS, inputs)
@@ -348,8 +348,8 @@ def call(inputs: dict[str, Any], *, now: datetime) -> Success:
 SOURCE: Final = Source(
     "nodes/logs/session_windows_v1.vsp",
     lines={
-        122: 11, 126: 26, 130: 26, 133: 42, 134: 42, 158: 71, 160: 71, 165: 71, 169: 72, 178: 75,
-        182: 84, 191: 79, 203: 94, 212: 101, 214: 101, 224: 110, 238: 116, 243: 119, 260: 44,
+        123: 11, 127: 26, 131: 26, 134: 42, 135: 42, 159: 71, 161: 71, 166: 71, 170: 72, 179: 75,
+        183: 84, 192: 79, 204: 94, 213: 101, 215: 101, 225: 110, 239: 116, 244: 119, 260: 44,
         263: 45, 264: 45, 268: 46, 272: 47,
     },
     clauses={

@@ -11,7 +11,7 @@ from vesper.kernels.enum import text as enum_text
 from vesper.kernels.flow import FAILURES, Asking, Request, code_of, exact_steps
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.json import from_value as json_from_value
-from vesper.kernels.map import at as map_at, get as map_get
+from vesper.kernels.map import get as map_get
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 from vesper.kernels.text import concat as text_concat, join as text_join
@@ -99,7 +99,7 @@ def shipment_notice_v1(
     letter = text_join(
         [
             [
-                map_at(SUBJECTS, "en") if value is None else value
+                SUBJECTS["en"] if value is None else value
                 for value in [map_get(SUBJECTS, contact["language"])]
             ][0],
             "\n\nOrder ",
@@ -130,7 +130,7 @@ def shipment_notice_v1(
                     {
                         "to": [contact["email"]],
                         "subject": [
-                            map_at(SUBJECTS, "en") if value is None else value
+                            SUBJECTS["en"] if value is None else value
                             for value in [map_get(SUBJECTS, contact["language"])]
                         ][0],
                         "text": letter,

@@ -17,7 +17,6 @@ from vesper.kernels.entry import (
     read_inputs,
     undecorated,
 )
-from vesper.kernels.map import at as map_at
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.source import Source
 from vesper.kernels.value import max as value_max
@@ -106,7 +105,7 @@ def shipping_v1(
     bulk = D_15_00 if is_bulky else D_0
 
     # step price, line 50
-    price = decimal_round(base + map_at(PER_KG, zone) * weight_kg + insurance + bulk, 2, "half_up")
+    price = decimal_round(base + PER_KG[zone] * weight_kg + insurance + bulk, 2, "half_up")
 
     # step days, line 51
     if zone == "domestic":
@@ -177,7 +176,7 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/shop/shipping_v1.vsp",
     lines={
-        69: 7, 73: 7, 77: 23, 103: 48, 109: 50, 120: 52, 126: 25, 130: 26,
+        68: 7, 72: 7, 76: 23, 102: 48, 108: 50, 119: 52, 125: 25, 129: 26,
     },
     clauses={
         "constraint": [

@@ -226,7 +226,7 @@ def call(inputs: dict[str, Any]) -> Success:
         taken = inputs["taken"]
         taken = read_value("set<string>", taken)
         max_length = inputs["max_length"] if "max_length" in inputs else 60
-        if type(max_length) is not int or not MIN_INTEGER <= max_length <= MAX_INTEGER:
+        if type(max_length) is not int or max_length < MIN_INTEGER or max_length > MAX_INTEGER:
             raise NotPlain
         prefix = inputs["prefix"] if "prefix" in inputs else ""
         if (

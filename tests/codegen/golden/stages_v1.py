@@ -267,7 +267,7 @@ def read_sale(given: Any) -> Sale:
         raise NotPlain
     day = given["day"]
     pieces = given["pieces"]
-    if type(pieces) is not int or not MIN_INTEGER <= pieces <= MAX_INTEGER:
+    if type(pieces) is not int or pieces < MIN_INTEGER or pieces > MAX_INTEGER:
         raise NotPlain
     price = given["price"]
     if type(price) is not Decimal or not is_finite(price):

@@ -59,8 +59,9 @@ def statistics_v1(values: list[float], width: float = 3.0) -> Success:
         raise ContractBroken("precondition", 0, {"values": values})
 
     # precondition, line 25: FORALL x IN values SATISFIES is_finite(x) AND abs(x) <= 1e150
-    if not all(float_is_finite(x) and float_abs(x) <= 1e150 for x in values):
-        raise ContractBroken("precondition", 1, {"values": values})
+    for x in values:
+        if not (float_is_finite(x) and float_abs(x) <= 1e150):
+            raise ContractBroken("precondition", 1, {"values": values})
 
     # step count, line 34
     count = len(values)
@@ -167,8 +168,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/data/statistics_v1.vsp",
     lines={
-        51: 7, 55: 7, 59: 24, 63: 25, 69: 35, 78: 38, 88: 41, 91: 42, 94: 43, 98: 44, 99: 44,
-        100: 44, 110: 59, 114: 27, 120: 28, 124: 29,
+        51: 7, 55: 7, 59: 24, 64: 25, 70: 35, 79: 38, 89: 41, 92: 42, 95: 43, 99: 44, 100: 44,
+        101: 44, 111: 59, 115: 27, 121: 28, 125: 29,
     },
     clauses={
         "constraint": [

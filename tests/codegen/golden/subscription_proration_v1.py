@@ -134,10 +134,14 @@ def call(inputs: dict[str, Any]) -> Success:
             raise NotPlain
         new_price = new_price + D_0
         days_in_period = inputs["days_in_period"]
-        if type(days_in_period) is not int or not MIN_INTEGER <= days_in_period <= MAX_INTEGER:
+        if (
+            type(days_in_period) is not int
+            or days_in_period < MIN_INTEGER
+            or days_in_period > MAX_INTEGER
+        ):
             raise NotPlain
         days_left = inputs["days_left"]
-        if type(days_left) is not int or not MIN_INTEGER <= days_left <= MAX_INTEGER:
+        if type(days_left) is not int or days_left < MIN_INTEGER or days_left > MAX_INTEGER:
             raise NotPlain
         credit = inputs["credit"] if "credit" in inputs else None
         if credit is not None and (type(credit) is not Decimal or not is_finite(credit)):

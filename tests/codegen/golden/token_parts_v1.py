@@ -78,8 +78,9 @@ def token_parts_v1(token: str, at: datetime) -> Success:
         raise ContractBroken("constraint", 1, {"token": token})
 
     # precondition, line 34: FORALL part IN split(token, '.') SATISFIES rem(length(part), 4) != 1
-    if not all(integer_rem(len(part), 4) != 1 for part in text_split(token, ".")):
-        raise ContractBroken("precondition", 0, {"token": token})
+    for part in text_split(token, "."):
+        if integer_rem(len(part), 4) == 1:
+            raise ContractBroken("precondition", 0, {"token": token})
 
     # step parts, line 44
     parts = [
@@ -195,8 +196,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/security/token_parts_v1.vsp",
     lines={
-        74: 14, 78: 14, 81: 34, 82: 34, 86: 44, 90: 45, 93: 46, 96: 47, 99: 48, 102: 49, 108: 50,
-        114: 52, 115: 52, 121: 60, 127: 62, 130: 63, 139: 36, 147: 37, 151: 38,
+        74: 14, 78: 14, 81: 34, 82: 34, 83: 34, 87: 44, 91: 45, 94: 46, 97: 47, 100: 48, 103: 49,
+        109: 50, 115: 52, 116: 52, 122: 60, 128: 62, 131: 63, 140: 36, 148: 37, 152: 38,
     },
     clauses={
         "constraint": [

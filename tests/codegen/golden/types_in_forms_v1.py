@@ -99,12 +99,14 @@ def types_in_forms_v1(
     json."""
 
     # constraint, line 6: score >= 0.0
-    if not all(item["score"] >= 0.0 for item in readings):
-        raise ContractBroken("constraint", 0, {"readings": readings})
+    for item in readings:
+        if not item["score"] >= 0.0:
+            raise ContractBroken("constraint", 0, {"readings": readings})
 
     # constraint, line 10: took >= duration('0s')
-    if not all(item["took"] >= timedelta(days=0) for item in readings):
-        raise ContractBroken("constraint", 1, {"readings": readings})
+    for item in readings:
+        if not item["took"] >= timedelta(days=0):
+            raise ContractBroken("constraint", 1, {"readings": readings})
 
     # constraint, line 18: matches(code, "^[a-z]{0,6}$")
     if not regex_matches(code, "^[a-z]{0,6}$"):
@@ -115,12 +117,14 @@ def types_in_forms_v1(
         raise ContractBroken("precondition", 0, {"readings": readings})
 
     # precondition, line 60: FORALL day IN days SATISFIES day < date('9999-12-31')
-    if not all(day < date(9999, 12, 31) for day in days):
-        raise ContractBroken("precondition", 1, {"days": days})
+    for day in days:
+        if not day < date(9999, 12, 31):
+            raise ContractBroken("precondition", 1, {"days": days})
 
     # precondition, line 61: FORALL reading IN readings SATISFIES reading.took < duration('36500d')
-    if not all(reading["took"] < timedelta(days=36500) for reading in readings):
-        raise ContractBroken("precondition", 2, {"readings": readings})
+    for reading in readings:
+        if not reading["took"] < timedelta(days=36500):
+            raise ContractBroken("precondition", 2, {"readings": readings})
 
     # step total, line 64
     total = duration_sum(
@@ -324,8 +328,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/differential/nodes/types_in_forms_v1.vsp",
     lines={
-        103: 6, 107: 10, 111: 18, 115: 59, 119: 60, 123: 61, 126: 66, 137: 72, 140: 73, 179: 51,
-        182: 86, 194: 90, 197: 91, 201: 6, 205: 10, 209: 6, 216: 10,
+        104: 6, 109: 10, 113: 18, 117: 59, 122: 60, 127: 61, 130: 66, 141: 72, 144: 73, 183: 51,
+        186: 86, 198: 90, 201: 91, 205: 6, 209: 10, 213: 6, 220: 10,
     },
     clauses={
         "constraint": [

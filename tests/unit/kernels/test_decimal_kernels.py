@@ -271,9 +271,9 @@ def test_the_longest_powers_take_a_moment(base: str, sign: int) -> None:
     ids=range(18),
 )
 def test_texts_of_any_length_are_read(text: str, expected: object) -> None:
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: others may keep the machine busy
     assert result(decimal.parse, text) == expected
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 @given(ANY, st.lists(st.builds(number, st.integers(0, 10**30) | st.integers(0, 3), st.integers(0, 20)), min_size=1))

@@ -1,0 +1,33 @@
+"""What the API raises besides what ends an execution (`vesper.kernels.raised`). All of it is a `VesperError`."""
+
+from __future__ import annotations
+
+from vesper.engines.outcome import Outcome
+from vesper.spec.vesper_error import VesperError
+
+
+class NodeError(VesperError):
+    """A node that cannot be used; the message is what `vesper check` prints about it."""
+
+
+class UnknownNode(NodeError):
+    """No node answers to this name, or several do; the message says where was looked and what is close."""
+
+
+class HostMissing(VesperError):
+    """The node asks for effects, and there is no Host yet that performs them."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(
+            f"{node_id} asks for effects, and this version has no Host that performs them; "
+            "`node.start(inputs)` gives an execution whose requests you answer yourself"
+        )
+
+
+class Stopped(VesperError):
+    """The execution did not come to its end: `kind` is `limit_hit`, `denied` or `engine_fault`."""
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.kind: str = outcome.kind
+        self.outcome = outcome

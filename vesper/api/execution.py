@@ -1,0 +1,61 @@
+"""An execution whose requests its caller answers: for nodes with effects while there is no Host, and for tests."""
+
+from __future__ import annotations
+
+from vesper.api.explain import outcome_of
+from vesper.api.outcome import AnyOutcome
+from vesper.api.plain import Plain
+from vesper.compiler import Compiled
+from vesper.engines.engine import Blocked, Completion, Done, Request
+from vesper.engines.engine import Execution as EngineExecution
+
+
+class Execution:
+    """Runs until it asks for something: `request` is what, `answer` and `fail` go on. Ended, it has an `outcome`.
+
+    One thread at a time may use it.
+    """
+
+    def __init__(self, compiled: Compiled, plain: Plain, execution: EngineExecution) -> None:
+        self._compiled = compiled
+        self._plain = plain
+        self._execution = execution
+        self._request: Request | None = None
+        self._outcome: AnyOutcome | None = None
+        self._take(execution.advance(()))
+
+    @property
+    def request(self) -> Request | None:
+        """What the execution waits for; None where it has ended."""
+        return self._request
+
+    @property
+    def outcome(self) -> AnyOutcome | None:
+        """What it came to; None where it waits."""
+        return self._outcome
+
+    def answer(self, result: object = None) -> Request | None:
+        """Go on with what came of the request; gives the next one."""
+        return self._go_on(result, None)
+
+    def fail(self, code: str) -> Request | None:
+        """Go on with the code of a failure, such as `timeout` or `http_503`; gives the next request."""
+        return self._go_on(None, code)
+
+    def _go_on(self, result: object, failure: str | None) -> Request | None:
+        if self._request is None:
+            raise ValueError("the execution has ended: there is nothing to answer")
+        self._take(self._execution.advance((Completion(self._request.id, result, failure),)))
+        return self._request
+
+    def _take(self, step: Blocked | Done) -> None:
+        if isinstance(step, Blocked):
+            (self._request,) = step.requests
+            return
+        self._request = None
+        self._outcome = outcome_of(self._compiled, step.outcome, self._plain.inputs, self._plain)
+
+    def __repr__(self) -> str:
+        if self._request is not None:
+            return f"<Execution of {self._compiled.node.node_id}: waits for {self._request.path}>"
+        return f"<Execution of {self._compiled.node.node_id}: ended, {self._outcome!r}>"

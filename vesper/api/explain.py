@@ -1,0 +1,73 @@
+"""An engine's outcome as a caller reads it: messages, places in the node, problems with the inputs one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vesper.api.outcome import AnyOutcome, ErrorInfo
+from vesper.api.plain import Plain
+from vesper.api.problems import described
+from vesper.compiler import Compiled
+from vesper.engines import outcome as ended
+from vesper.ir.nodes import Place
+from vesper.spec.values import show
+
+
+def outcome_of(
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
+) -> AnyOutcome:
+    """What an engine says, as a caller sees it. `inputs` are those that the engine was given."""
+    if isinstance(outcome, ended.Returned):
+        return AnyOutcome(dict(outcome.value))
+    if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
+        told = tuple(plain.told(each) for each in outcome.problems)
+        outcome = ended.Failed(outcome.code, outcome.at, told)
+    return AnyOutcome(None, error_info(compiled, outcome, inputs))
+
+
+def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object]) -> ErrorInfo:
+    """Why there are no outputs. `inputs` are those that the engine was given."""
+    node = compiled.node
+    match outcome:
+        case ended.DeclaredError(values):
+            code, text = str(values["error_code"]), values.get("message")
+            message = f"{code}: {text}" if isinstance(text, str) and text else code
+            return ErrorInfo(outcome.kind, code, message, dict(values), None, (), outcome)
+        case ended.ContractBroken(phase, index, values):
+            clause = dict(node.phases())[phase][index]
+            where = _where(compiled, clause.holds.place)
+            mentioned = ", ".join(f"{name} is {show(value)}" for name, value in values.items())
+            because = f": {mentioned}" if mentioned else ""
+            message = f"{where}: {phase} `{clause.text}` does not hold{because}"
+            return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
+        case ended.Failed(code, None, found):
+            problems = described(node, found, inputs)
+            lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
+            return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
+        case ended.Failed(code, int(at), _):
+            place = node.expressions()[at].place
+            where = _where(compiled, place)
+            message = f"{where}: {code} in `{_text_at(compiled, place)}`"
+            return ErrorInfo(outcome.kind, str(code), message, {}, where, (), outcome)
+        case ended.Denied(capability):
+            return ErrorInfo(outcome.kind, capability, f"`{capability}` is not granted", {}, None, (), outcome)
+        case ended.LimitHit(limit):
+            message = f"limit hit: {limit}; vesper.load(…, limits=vesper.Limits(…)) can give more"
+            return ErrorInfo(outcome.kind, limit, message, {}, None, (), outcome)
+        case ended.EngineFault(message):
+            text = f"engine fault: {message}; this is a bug in Vesper, not in your node"
+            return ErrorInfo(outcome.kind, outcome.kind, text, {}, None, (), outcome)
+        case ended.Returned() | ended.Failed():
+            raise ValueError(f"{outcome} is no error")
+
+
+def _where(compiled: Compiled, place: Place) -> str:
+    return f"{compiled.source.path}:{place.line}:{place.column}"
+
+
+def _text_at(compiled: Compiled, place: Place) -> str:
+    """What stands there in the node, on one line."""
+    source = compiled.source
+    text = source.text[source.offset(place.line, place.column) : source.offset(place.end_line, place.end_column)]
+    return " ".join(text.split())

@@ -1,0 +1,55 @@
+"""From a name to a node that can be called: finds the file, compiles it, loads it on an engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vesper.api.errors import NodeError, UnknownNode
+from vesper.api.node import Node
+from vesper.compiler import compile_file
+from vesper.diagnostics.render_full import render_full
+from vesper.engines.engine import EngineUnavailable, Limits
+from vesper.engines.registry import ENGINES
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
+
+
+def load(
+    node: str | os.PathLike[str],
+    *,
+    nodes: str | os.PathLike[str] | None = None,
+    engine: str = "python",
+    limits: Limits | None = None,
+) -> Node:
+    """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
+
+    Names are looked for under `nodes`: by default in the folder that the environment variable VESPER_NODES names, or
+    else in `nodes`. The file is read anew each time; what has been loaded does not change. `limits` are what one call
+    may use up; without them it has the default fuel, and time without end.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"no engine `{engine}`; the engines are {', '.join(ENGINES)}")
+    if not isinstance(limits, Limits | None):
+        raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
+    path = _path(node, nodes)
+    compiled, bag = compile_file(path)
+    said = tuple(render_full(bag.source, each) for each in bag.sorted())
+    if compiled is None:
+        raise NodeError("\n\n".join(said))
+    try:
+        return Node(compiled, ENGINES[engine].load(compiled), engine, limits, said)
+    except EngineUnavailable as problem:
+        raise NodeError(f"engine {engine}: {problem}") from None
+
+
+def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> Path:
+    if not isinstance(node, str):
+        node = Path(node)
+        if not node.is_file():
+            raise UnknownNode(f"there is no file `{node}`")
+        return node
+    folder = os.environ.get(FOLDER_VARIABLE) or FOLDER if nodes is None else nodes
+    try:
+        return locate(node, Path(folder))
+    except NodeNotFound as problem:
+        raise UnknownNode(str(problem)) from None

@@ -1,0 +1,330 @@
+"""A node as an object of Python: called like a function, it gives an outcome; it says what goes in and what comes out.
+
+A call first gives the engine what the caller gave. Only what the engine refuses is looked at again, for objects that
+it does not know: who gives plain dicts pays for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from inspect import Parameter, Signature
+from keyword import iskeyword
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from vesper.api.entry import entry
+from vesper.api.errors import HostMissing, Stopped
+from vesper.api.execution import Execution
+from vesper.api.explain import outcome_of
+from vesper.api.outcome import AnyOutcome
+from vesper.api.plain import Plain, fields_of, inputs_of_json, plain_inputs
+from vesper.compiler import Compiled
+from vesper.engines import outcome as ended
+from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
+from vesper.ir import nodes as ir
+from vesper.ir.statements import Loop, all_statements
+from vesper.kernels import raised
+from vesper.spec.base_types import is_a
+from vesper.spec.errors import ErrorCode
+from vesper.spec.node_id import split_node_id
+from vesper.spec.problem import Problem, ValueProblem
+from vesper.spec.types import JSON, TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import accept, plain, show
+
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An input, an output, or a field of the node's errors."""
+
+    name: str
+    type: str
+    """As the node writes it: `decimal`, `array<Line>`."""
+    required: bool = True
+    default: Any = None
+    """What an input is where it is not given; of one that is required None."""
+
+
+class Node:
+    """A loaded node. It never changes, and any number of threads may call it."""
+
+    id: str
+    name: str
+    version: int
+    type: str
+    intent: str
+    path: str
+    """The file, as messages name it."""
+    engine: str
+    limits: Limits
+    """What one execution may use up."""
+    semantic_hash: str
+    inputs: Mapping[str, Field]
+    outputs: Mapping[str, Field]
+    errors: Mapping[str, Field]
+    """The fields of the errors that the node declares."""
+    warnings: tuple[str, ...]
+    """What `vesper check` warns of."""
+    call: Callable[..., Any]
+    """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised.
+
+    A node that is no function has a second argument, the keyword `now`: no clock is read for it.
+    """
+
+    def __init__(
+        self, compiled: Compiled, program: Program, engine: str, limits: Limits | None, warnings: tuple[str, ...]
+    ) -> None:
+        node = compiled.node
+        parts = split_node_id(node.node_id)
+        assert parts is not None  # the checker refuses an id without a version
+        takes_now = node.type != "function"
+        is_pure = node.is_pure()
+        self.__dict__.update(
+            id=node.node_id,
+            name=parts[0],
+            version=parts[1],
+            type=node.type,
+            intent=node.source.intent,
+            path=compiled.source.path,
+            engine=engine,
+            limits=UNLESS_SAID if limits is None else limits,
+            semantic_hash=compiled.semantic_hash,
+            inputs=MappingProxyType({each.name: _input(each) for each in node.inputs}),
+            outputs=_fields(node.outputs),
+            errors=_fields(node.errors),
+            warnings=warnings,
+            call=entry(compiled, program, limits) if is_pure else _refusing(node.node_id),
+            _compiled=compiled,
+            _program=program,
+            _limits=limits,
+            _types={each.name: each.type for each in node.inputs},
+            _takes_now=takes_now,
+            _is_pure=is_pure,
+            _is_simple=is_pure and not takes_now,
+            _is_short=_is_short(compiled),
+        )
+        self.__dict__["__doc__"] = _documentation(self)
+        self.__dict__["__signature__"] = _signature(self, takes_now)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def __call__(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
+        """Run the node. Inputs are keywords, or one dict, dataclass instance, pydantic model or JSON text."""
+        if given is _NOTHING and self._is_simple:
+            try:
+                return AnyOutcome(self.call(inputs))
+            except Exception as error:  # noqa: BLE001  # whatever ends it: the engine is asked what that is
+                return self._ended(inputs, None, error)
+        return self._run(given, inputs)
+
+    async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
+        """The same for coroutines: at once where the node is short, in a thread where its work grows with its inputs.
+
+        Cancelling does not end what a thread has begun; its outcome is dropped.
+        """
+        arguments = () if given is _NOTHING else (given,)
+        if self._is_short:
+            return self(*arguments, **inputs)
+        import asyncio
+
+        return await asyncio.to_thread(self, *arguments, **inputs)
+
+    def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
+        """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
+        plain = self._plain(given)
+        if isinstance(plain, Problem):
+            return Execution(self._compiled, Plain({}), PureExecution(partial(Done, _refused(plain), ())))
+        return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
+
+    @property
+    def source(self) -> str:
+        """The Python that Vesper generates for this node."""
+        from vesper.codegen.module import generate_module
+
+        return generate_module(self._compiled.node, traced=False).text
+
+    # -- what a call comes to ---------------------------------------------------------------------
+
+    def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
+        """A call with everything that it may be given."""
+        if not self._is_pure:
+            raise HostMissing(self.id)
+        now = None
+        if self._takes_now:
+            # An input of this name goes before; the start is then given to `call`.
+            now = _moment(None if "now" in self._types else inputs.pop("now", None))
+        if given is _NOTHING:
+            given = inputs
+        elif inputs:
+            raise TypeError(f"{self.id} takes its inputs as keywords or as one object, not both: {', '.join(inputs)}")
+        if not is_a(given, dict):
+            plain = self._plain(given)
+            if isinstance(plain, Problem):
+                return outcome_of(self._compiled, _refused(plain), {})
+            return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
+        try:
+            return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
+        except Exception as error:  # noqa: BLE001  # as above
+            return self._ended(given, now, error)
+
+    def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
+        """The outcome of a call that raised. Where the exception does not say all, the engine runs the node again: it
+        is a function of its inputs and its start."""
+        if isinstance(error, raised.DeclaredError):
+            return outcome_of(self._compiled, ended.DeclaredError(error.values), inputs)  # type: ignore[arg-type]  # values
+        if isinstance(error, raised.ContractBroken):
+            broken = ended.ContractBroken(error.phase, error.index, error.values)  # type: ignore[arg-type]  # values
+            return outcome_of(self._compiled, broken, inputs)
+        if isinstance(error, Stopped):
+            return outcome_of(self._compiled, error.outcome, inputs)
+        found = self._plain(inputs)
+        assert isinstance(found, Plain)  # only a text can be a problem by itself
+        return outcome_of(
+            self._compiled,
+            self._program.call(found.inputs if found.changed else inputs, now, self._limits),
+            found.inputs,
+            found,
+        )
+
+    def _plain(self, given: object) -> Plain | Problem:
+        """The inputs as plain objects, whatever they are given as."""
+        if is_a(given, dict):
+            return plain_inputs(self._types, dict(dict.items(given)))
+        if is_a(given, str) or is_a(given, bytes) or is_a(given, bytearray):
+            return inputs_of_json(self._types, given)
+        found = fields_of(given)
+        if found is None:
+            raise TypeError(
+                f"{self.id} takes its inputs as keywords, a dict, a dataclass instance, a pydantic model or JSON text, "
+                f"not as {type(given).__name__}"
+            )
+        plain = plain_inputs(self._types, found)
+        plain.changed = True
+        return plain
+
+    # -- being an object --------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Node {self.id} on {self.engine}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}>"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a node does not change: cannot set `{name}`")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a node does not change: cannot delete `{name}`")
+
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.id} cannot be pickled: load it in the process that calls it")
+
+    _compiled: Compiled
+    _program: Program
+    _limits: Limits | None
+    _types: Mapping[str, Type]
+    _takes_now: bool
+    _is_pure: bool
+    _is_simple: bool
+    _is_short: bool
+
+
+def _input(declared: ir.Input) -> Field:
+    is_required = declared.default is None and not isinstance(declared.type, OptionalOf)
+    return Field(declared.name, str(declared.type), is_required, plain(declared.default))
+
+
+def _fields(declared: tuple[ir.Output, ...]) -> Mapping[str, Field]:
+    return MappingProxyType({each.name: Field(each.name, str(each.type)) for each in declared})
+
+
+def _refused(problem: Problem) -> ended.Failed:
+    return ended.Failed(ErrorCode.BAD_INPUT, None, (problem,))
+
+
+def _refusing(node_id: str) -> Callable[..., dict[str, Any]]:
+    def call(*_: object, **__: object) -> NoReturn:
+        raise HostMissing(node_id)
+
+    return call
+
+
+def _moment(now: object) -> datetime:
+    """The start of an execution: the time that is given, or else this one."""
+    if now is None:
+        return datetime.now(UTC)
+    try:
+        found = accept(TIMESTAMP, now)
+    except ValueProblem as problem:
+        raise ValueError(
+            f"now={show(now)}: {problem.kind.value.replace('_', ' ')}; give a datetime with a time zone"
+        ) from None
+    assert isinstance(found, datetime)
+    return found
+
+
+# -- what the node says of itself -----------------------------------------------------------------
+
+
+def _signature(node: Node, takes_now: bool) -> Signature:
+    """The keywords of a call. An input with the name of a Python keyword can only be given in a dict."""
+    parameters = [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.required else each.default,
+            annotation=each.type,
+        )
+        for each in node.inputs.values()
+        if not iskeyword(each.name)
+    ]
+    if takes_now and "now" not in node.inputs:
+        parameters.append(Parameter("now", Parameter.KEYWORD_ONLY, default=None, annotation="timestamp"))
+    if any(iskeyword(name) for name in node.inputs):
+        parameters.append(Parameter("_inputs", Parameter.VAR_KEYWORD))
+    return Signature(parameters, return_annotation="Outcome")
+
+
+def _documentation(node: Node) -> str:
+    lines = [node.intent, "", f"{node.id}, {node.type}, from {node.path}"]
+    for title, fields in (("Inputs", node.inputs), ("Outputs", node.outputs), ("Errors", node.errors)):
+        if fields:
+            width = max(map(len, fields))
+            lines += ["", f"{title}:"]
+            for each in fields.values():
+                default = "" if each.required else f" = {show(each.default)}"
+                lines.append(f"    {each.name:<{width}}  {each.type}{default}")
+    return "\n".join(lines)
+
+
+def _is_short(compiled: Compiled) -> bool:
+    """True where no input can make an execution long: nothing loops and nothing computes with a collection.
+
+    A constant does not grow, whatever its type.
+    """
+    node = compiled.node
+    values = [each.type for each in node.inputs]
+    for each in node.expressions():
+        if not (isinstance(each, ir.Literal) or (isinstance(each, ir.Ref) and each.kind == "constant")):
+            values.append(each.type)
+    loops = any(isinstance(each, Loop) for each in all_statements(node.body))
+    return not loops and not any(map(_grows, values)) and all(map(_is_short, compiled.callees))
+
+
+def _grows(type_: Type) -> bool:
+    match type_:
+        case ArrayOf() | MapOf() | SetOf():
+            return True
+        case OptionalOf(inner):
+            return _grows(inner)
+        case Record(fields):
+            return any(_grows(each) for _, each in fields)
+        case _:
+            return type_ == JSON

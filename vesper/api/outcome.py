@@ -1,0 +1,175 @@
+"""What a call of a node comes to, as its caller sees it: plain data, no exception, nothing of the engine's.
+
+An outcome is made on every call, so making one costs as little as Python allows: two fields and the time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from reprlib import Repr
+from time import time_ns
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+from vesper.api import told
+from vesper.api.errors import Stopped
+from vesper.api.trace_id import trace_id
+from vesper.engines import outcome as ended
+from vesper.spec.vesper_error import VesperError
+
+OutputsT = TypeVar("OutputsT", bound=Mapping[str, Any])
+
+_naming = threading.Lock()
+_shown = Repr()
+_shown.maxstring = _shown.maxother = 60
+
+
+@dataclass(frozen=True, slots=True)
+class InputProblem:
+    """One field of the inputs that does not fit."""
+
+    path: str
+    """`items[2].qty`; empty where the whole is no inputs at all."""
+    kind: str
+    """`missing`, `unknown`, `wrong_type`, `out_of_range`, `malformed`, `not_a_member`, `duplicate` or `too_deep`."""
+    expected: str
+    got: str | None
+    """What came, as text; None where nothing did."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """Why a call gave no outputs."""
+
+    kind: str
+    """`declared_error`, `failed`, `contract_broken`, `limit_hit`, `denied` or `engine_fault`."""
+    code: str
+    """The declared error's `error_code`, the code of a failure, the phase of a broken clause, the limit, the
+    capability."""
+    message: str
+    fields: Mapping[str, Any]
+    """The fields of a declared error, or the values that a broken clause mentions."""
+    where: str | None
+    """`file:line:column` in the node, where there is a place."""
+    problems: tuple[InputProblem, ...]
+    """Every field that does not fit, where the code is `bad_input`."""
+    outcome: ended.Outcome
+    """The same as the engine says it."""
+
+    def __str__(self) -> str:
+        return self.message
+
+    def exception(self) -> VesperError:
+        """What `node.call` raises for this."""
+        match self.outcome:
+            case ended.DeclaredError(values):
+                return told.DeclaredError(self.message, values)
+            case ended.ContractBroken(phase, index, values):
+                return told.ContractBroken(self.message, phase, index, values)
+            case ended.Failed(_, None, problems):
+                return told.BadInput(self.message, problems)
+            case ended.Failed(code):
+                return told.Raised(self.message, str(code))
+            case _:
+                return Stopped(self.message, self.outcome)
+
+
+class Outcome(Generic[OutputsT]):
+    """The outputs of a node, or why there are none. True where there are outputs.
+
+    An output is `outcome["fee"]`, and `outcome.fee` where no attribute of an outcome has its name.
+    """
+
+    __slots__ = ("_ended_at", "_error", "_trace_id", "_value")
+
+    def __init__(self, value: OutputsT | None, error: ErrorInfo | None = None) -> None:
+        self._value = value
+        self._error = error
+        self._trace_id: str | None = None
+        self._ended_at = time_ns()
+
+    @property
+    def ok(self) -> bool:
+        return self._error is None
+
+    @property
+    def value(self) -> OutputsT | None:
+        """The outputs by name; None where there are none."""
+        return self._value
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """Why there are no outputs; None where there are."""
+        return self._error
+
+    @property
+    def trace_id(self) -> str:
+        """The name of this execution, one of its own. Names sort as the executions ended."""
+        if self._trace_id is None:
+            with _naming:  # two threads that ask at once get the same
+                if self._trace_id is None:
+                    self._trace_id = trace_id(self._ended_at)
+        return self._trace_id
+
+    def unwrap(self) -> OutputsT:
+        """The outputs; where there are none, what `node.call` would have raised."""
+        if self._error is not None:
+            raise self._error.exception()
+        assert self._value is not None
+        return self._value
+
+    def __bool__(self) -> bool:
+        return self._error is None
+
+    def __getitem__(self, name: str) -> Any:
+        outputs = self.unwrap()
+        try:
+            return outputs[name]
+        except KeyError:
+            raise KeyError(_no_such_output(name, outputs)) from None
+
+    if not TYPE_CHECKING:  # a checker that knows the outputs (`vesper stubs`) is to find those that are misspelt
+
+        def __getattr__(self, name: str) -> Any:
+            # Only for what no slot and no property has. Python itself asks for names such as `__deepcopy__`.
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if self._value is None:
+                assert self._error is not None
+                raise AttributeError(f"no `{name}`: the outcome has no outputs ({self._error.kind}); look at `.error`")
+            try:
+                return self._value[name]
+            except KeyError:
+                raise AttributeError(_no_such_output(name, self._value)) from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(self._value or ())})
+
+    def __repr__(self) -> str:
+        if self._error is not None:
+            return f"<Outcome {self._error.kind}: {self._error.message}>"
+        shown = ", ".join(f"{name}={_shown.repr(each)}" for name, each in (self._value or {}).items())
+        return f"<Outcome ok: {shown}>"
+
+
+if TYPE_CHECKING:
+
+    class AnyOutcome(Outcome[dict[str, Any]]):
+        """An outcome of which nobody knows the outputs beforehand."""
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    AnyOutcome = Outcome
+
+
+def _no_such_output(name: str, outputs: Mapping[str, Any]) -> str:
+    from vesper.diagnostics.suggest import did_you_mean
+
+    hint = did_you_mean(name, outputs) or f"the outputs are {', '.join(outputs)}"
+    return f"no output `{name}`; {hint}"

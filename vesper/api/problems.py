@@ -1,0 +1,156 @@
+"""Problems with inputs, for the person who gave them: where, what was expected, and what came.
+
+In: the paths and kinds that an engine reports, and the inputs as they were given. Out: one line for each. Which inputs
+do not fit is not decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from math import isfinite
+
+from vesper.api.outcome import InputProblem
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir.nodes import Node
+from vesper.spec.json_value import json_string
+from vesper.spec.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
+from vesper.spec.values import Problem, ProblemKind, printable, scalar_text, show
+
+_LONGEST = 60
+_ABSENT = object()
+_REASONS = {
+    ProblemKind.WRONG_TYPE: "",
+    ProblemKind.OUT_OF_RANGE: ", which is out of range",
+    ProblemKind.MALFORMED: ", which is malformed",
+    ProblemKind.DUPLICATE: ", in which something stands twice",
+    ProblemKind.TOO_DEEP: ", which is nested too deep",
+}
+
+
+def described(node: Node, problems: Iterable[Problem], inputs: Mapping[str, object]) -> tuple[InputProblem, ...]:
+    """Every problem, with what was expected at its path and what came there."""
+    whole = Record(tuple((each.name, each.type) for each in node.inputs))
+    return tuple(_described(whole, problem, inputs) for problem in problems)
+
+
+def _described(whole: Record, problem: Problem, inputs: Mapping[str, object]) -> InputProblem:
+    path, kind = printable(problem.path), problem.kind.value
+    if not problem.path:
+        return InputProblem(path, kind, "a JSON object", None, "expected a JSON object with the inputs")
+    around, type_, given = _found(whole, problem.path, inputs)
+    if problem.kind is ProblemKind.UNKNOWN:
+        what = "input" if around is whole else "field"
+        names = [name for name, _ in around.fields] if isinstance(around, Record) else []
+        name = problem.path if around is whole else problem.path.rpartition(".")[2]
+        none = f"there are no {what}s" if not names else f"the {what}s are {', '.join(names)}"
+        return InputProblem(path, kind, "nothing", None, f"no such {what}; {did_you_mean(name, names) or none}")
+    expected = "something else" if type_ is None else _expected(type_)
+    if problem.kind is ProblemKind.MISSING:
+        return InputProblem(path, kind, expected, None, f"missing; expected {expected}")
+    if given is _ABSENT:
+        return InputProblem(path, kind, expected, None, f"expected {expected} ({kind.replace('_', ' ')})")
+    came = _came(given)
+    reason = _REASONS.get(problem.kind, "")
+    if problem.kind is ProblemKind.NOT_A_MEMBER and type_ is not None and type(given) is str:
+        inner = without_null(type_)
+        hint = did_you_mean(given, inner.members) if isinstance(inner, Enum) else None
+        reason = f"; {hint}" if hint else reason
+    return InputProblem(path, kind, expected, came, f"expected {expected}, got {came}{reason}{_advice(type_, given)}")
+
+
+def _expected(type_: Type) -> str:
+    inner = without_null(type_)
+    if isinstance(inner, Enum):
+        return f"one of {', '.join(inner.members)}" + (" or null" if inner is not type_ else "")
+    return str(type_)
+
+
+def _advice(type_: Type | None, given: object) -> str:
+    """What to do about the mistakes that everybody makes."""
+    inner = None if type_ is None else without_null(type_)
+    if inner == DECIMAL and type(given) is float and isfinite(given):
+        return f'; give it as text, "{given!r}", or as a Decimal: a float is not exact'
+    if inner == TIMESTAMP and isinstance(given, date) and getattr(given, "tzinfo", None) is None:
+        return "; say its time zone"
+    if inner == DATE and isinstance(given, date):
+        return "; take its `.date()`"
+    return ""
+
+
+def _came(given: object) -> str:
+    """The type and the value; only the type where showing the value could call a method of somebody's class."""
+    if given is None:
+        return "null"
+    if type(given) not in _SHOWN or (isinstance(given, date) and getattr(given, "tzinfo", None) is None):
+        text = str(given) if type(given) in _DATES else ""
+    else:
+        text = show(given)
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return f"{type(given).__name__} {text}".rstrip()
+
+
+_SHOWN = (bool, int, float, Decimal, str, bytes, timedelta)
+_DATES = tuple({date, *date.__subclasses__()})
+
+
+# -- paths ----------------------------------------------------------------------------------------
+
+_PLACE = re.compile(r'\[("(?:[^"\\]|\\.)*"|[^\]]*)\]')
+
+
+def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None, object]:
+    """The type around the path's end, the type at its end and what was given there, each as far as it is known."""
+    around: Type = whole
+    type_: Type | None = whole
+    given = inputs
+    rest = f".{path}"
+    while rest and type_ is not None:
+        around = without_null(type_)
+        step, rest = _step(around, rest)
+        type_ = _inner(around, step)
+        given = _member(around, given, step)
+    return around, type_, given if type_ is not None else _ABSENT
+
+
+def _step(around: Type, rest: str) -> tuple[str, str]:
+    """The next step of a path and what follows. A name in it may be anything: the declared ones tell where it ends."""
+    if isinstance(around, Record):
+        names = (name for name, _ in around.fields)
+        fitting = [name for name in names if re.match(rf"\.{re.escape(name)}(?=[.\[]|$)", rest)]
+        name = max(fitting, key=len, default=rest[1:])
+        return name, rest[len(name) + 1 :]
+    place = _PLACE.match(rest)
+    return (rest, "") if place is None else (place[1], rest[place.end() :])
+
+
+def _inner(around: Type, step: str) -> Type | None:
+    match around:
+        case Record():
+            return around.field(step)
+        case ArrayOf(element) | SetOf(element):
+            return element
+        case MapOf(key, value):
+            return key if step == "?" else value
+        case _:
+            return None
+
+
+def _member(around: Type, given: object, step: str) -> object:
+    """What stands there in what was given; `_ABSENT` where that cannot be told."""
+    if isinstance(around, Record) and type(given) is dict:
+        return given.get(step, _ABSENT)
+    if isinstance(around, ArrayOf | SetOf) and type(given) in (list, tuple) and step.isdecimal():
+        items: Sequence[object] = given  # type: ignore[assignment]  # mypy does not narrow by `type(…) in`
+        return items[int(step)] if int(step) < len(items) else _ABSENT
+    if isinstance(around, MapOf) and type(given) is dict:
+        return next((value for key, value in given.items() if _key_text(key) == step), _ABSENT)
+    return _ABSENT
+
+
+def _key_text(key: object) -> str | None:
+    if type(key) is str:
+        return json_string(key)
+    return scalar_text(key) if isinstance(key, bool | int | bytes | date) else None

@@ -1,0 +1,281 @@
+"""The pytest plugin: `.vsp` files that plain `pytest` comes across are tests, as `vesper test` runs them.
+
+Each case of a node is a test, and so are its properties. pytest loads this module in every project of an environment
+that has Vesper, so nothing of Vesper is imported before there is a node.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+    from vesper.check.cases import Case
+    from vesper.compiler import Compiled
+    from vesper.engines.engine import Engine, Program
+    from vesper.engines.outcome import Outcome
+    from vesper.verify.testing import NodeTester
+
+SUFFIX = ".vsp"
+PROPERTIES = "properties"
+ENGINE_CHOICES = ("python", "interp", "both")
+"""The engines of `vesper.engines.registry`, which is not asked: that would load them in projects without nodes."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("vesper", "nodes of Vesper (.vsp files)")
+    group.addoption("--vesper-engine", choices=ENGINE_CHOICES, help="engine that runs nodes (ini: vesper_engine)")
+    group.addoption(
+        "--vesper-max-examples",
+        type=int,
+        metavar="N",
+        help="generated inputs for each node; 0 runs cases only (ini: vesper_max_examples)",
+    )
+    group.addoption("--vesper-seed", type=int, metavar="N", help="what inputs are drawn from (ini: vesper_seed)")
+    parser.addini("vesper_collect", "collect .vsp files as tests", type="bool", default=True)
+    parser.addini("vesper_engine", "engine that runs nodes: python, interp or both", default="python")
+    parser.addini("vesper_max_examples", "generated inputs for each node", default="100")
+    parser.addini("vesper_seed", "what generated inputs are drawn from", default="0")
+    parser.addini("vesper_nodes", "folder in which the fixture vesper_node looks for nodes", default="nodes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A setting that cannot be meant ends the run at once, also where no node would have met it."""
+    _engine_name(config)
+    if _number(config, "max_examples") < 0:
+        raise pytest.UsageError("vesper_max_examples: it must be 0 or more")
+    _number(config, "seed")
+
+
+def _engine_name(config: pytest.Config) -> str:
+    name = str(config.getoption("vesper_engine") or config.getini("vesper_engine"))
+    if name not in ENGINE_CHOICES:
+        raise pytest.UsageError(f"vesper_engine: `{name}` is none of {', '.join(ENGINE_CHOICES)}")
+    return name
+
+
+def _number(config: pytest.Config, setting: str) -> int:
+    given = config.getoption(f"vesper_{setting}")
+    if given is not None:
+        return int(given)
+    text = str(config.getini(f"vesper_{setting}"))
+    try:
+        return int(text)
+    except ValueError:
+        raise pytest.UsageError(f"vesper_{setting}: `{text}` is no whole number") from None
+
+
+def _engines(config: pytest.Config) -> dict[str, Engine]:
+    from vesper.engines.registry import ENGINES
+
+    name = _engine_name(config)
+    return dict(ENGINES) if name == "both" else {name: ENGINES[name]}
+
+
+# -- collection -----------------------------------------------------------------------------------
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix != SUFFIX or not parent.config.getini("vesper_collect"):
+        return None
+    return NodeFile.from_parent(parent, path=file_path)
+
+
+class NodeTestFailed(Exception):
+    """A test of a node is not met; the message is all that a person needs."""
+
+
+class NodeFile(pytest.File):
+    """One file with a node: its cases, then its properties. A node with errors is one test, which fails."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        compiled, diagnostics = _compiled(self.path)
+        if compiled is None:
+            yield CheckItem.from_parent(self, name="check", diagnostics=diagnostics)
+            return
+        from vesper.spec.values import printable
+        from vesper.verify.testing import NodeTester
+
+        # Loaded into its engines when the first of its tests runs, so that `--collect-only` and `-k` cost little.
+        tester = NodeTester(compiled, _engines(self.config))
+        names: dict[str, int] = {}
+        for case in compiled.cases:
+            name = _unique(printable(case.name), names)
+            yield CaseItem.from_parent(self, name=name, compiled=compiled, tester=tester, case=case)
+        if _number(self.config, "max_examples"):
+            yield PropertiesItem.from_parent(self, name=_unique(PROPERTIES, names), compiled=compiled, tester=tester)
+
+
+def _compiled(path: Path) -> tuple[Compiled | None, str]:
+    """The node, or what is wrong with it. Messages show the path as it is from here, where that is shorter."""
+    from vesper.compiler import compile_file
+    from vesper.diagnostics.render_full import render_full
+
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    compiled, bag = compile_file(shown)
+    return compiled, "\n\n".join(render_full(bag.source, each) for each in bag.sorted())
+
+
+def _unique(name: str, names: dict[str, int]) -> str:
+    """Ids must tell tests apart, also on the other processes of xdist: `name`, `name#2`, …"""
+    names[name] = names.get(name, 0) + 1
+    return name if names[name] == 1 else f"{name}#{names[name]}"
+
+
+# -- tests ----------------------------------------------------------------------------------------
+
+
+class NodeItem(pytest.Item):
+    """A test of a node. What it says when it fails is about the node, and has no Python in it."""
+
+    line = 1
+
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+        if isinstance(excinfo.value, NodeTestFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        return self.path, self.line - 1, f"{self.path.stem}: {self.name}"
+
+
+class CheckItem(NodeItem):
+    def __init__(self, *, diagnostics: str, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._diagnostics = diagnostics
+
+    def runtest(self) -> None:
+        raise NodeTestFailed(f"the node has errors, so none of its tests ran\n\n{self._diagnostics}")
+
+
+class CaseItem(NodeItem):
+    def __init__(self, *, compiled: Compiled, tester: NodeTester, case: Case, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._compiled, self._tester, self._case = compiled, tester, case
+        self.line = case.line
+
+    def runtest(self) -> None:
+        from vesper.cli.testing_text import case_failure_text
+
+        with _unavailable_is_a_failure():
+            result = self._tester.run_case(self._case)
+        if not result.passed:
+            raise NodeTestFailed(case_failure_text(self._compiled, result))
+
+
+class PropertiesItem(NodeItem):
+    def __init__(self, *, compiled: Compiled, tester: NodeTester, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._compiled, self._tester = compiled, tester
+
+    def runtest(self) -> None:
+        from vesper.cli.testing_text import notes, property_failure_text
+
+        seed = _number(self.config, "seed")
+        with _unavailable_is_a_failure():
+            report = self._tester.run_properties(_number(self.config, "max_examples"), seed)
+        said = "\n".join(f"note: {note}" for note in notes(self._compiled, report))
+        if said:
+            self.add_report_section("call", "vesper", said)
+        if not report.passed:
+            texts = [property_failure_text(self._compiled, each, seed) for each in report.failures]
+            raise NodeTestFailed("\n\n".join(texts))
+
+
+@contextmanager
+def _unavailable_is_a_failure() -> Iterator[None]:
+    from vesper.engines.engine import EngineUnavailable
+
+    try:
+        yield
+    except EngineUnavailable as problem:
+        raise NodeTestFailed(f"error: the engine cannot work here: {problem}") from None
+
+
+# -- the fixture ----------------------------------------------------------------------------------
+
+
+class NodeUnderTest:
+    """A node as a test calls it: `node(amount="5.00")` gives its outputs, `node.outcome({...})` however it ends."""
+
+    def __init__(self, compiled: Compiled, programs: Mapping[str, Program]) -> None:
+        self._compiled = compiled
+        self._programs = programs
+
+    def __repr__(self) -> str:
+        return f"<node {self.node_id}>"
+
+    @property
+    def node_id(self) -> str:
+        return self._compiled.node.node_id
+
+    def outcome(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
+        """How the node ends on these inputs. `now` is when the execution starts: noon of 15 November 2026 UTC, unless
+        said, as in cases. On several engines they must agree."""
+        __tracebackhide__ = True
+        from vesper.cli.show import one_line
+        from vesper.engines.compare import same_outcome
+        from vesper.verify.responses import NOON
+
+        outcomes = {name: each.call(dict(inputs), now or NOON) for name, each in self._programs.items()}
+        first, *others = outcomes.values()
+        if not all(same_outcome(first, other) for other in others):
+            said = "\n".join(f"  {name}  {one_line(self._compiled.node, each)}" for name, each in outcomes.items())
+            raise NodeTestFailed(f"error: the engines disagree on {self.node_id}; this is a bug in Vesper\n{said}")
+        return first
+
+    def __call__(self, **inputs: object) -> dict[str, Any]:
+        """The outputs; a node that ends in any other way is a `NodeTestFailed`."""
+        __tracebackhide__ = True
+        from vesper.cli.show import outcome_lines
+        from vesper.engines.outcome import Returned
+
+        outcome = self.outcome(inputs)
+        if not isinstance(outcome, Returned):
+            said = outcome_lines(self._compiled, outcome, inputs)
+            raise NodeTestFailed(f"{self.node_id} did not return: {outcome.kind.replace('_', ' ')}\n{said}")
+        return dict(outcome.value)
+
+
+@pytest.fixture(scope="session")
+def vesper_node(pytestconfig: pytest.Config) -> Callable[[str], NodeUnderTest]:
+    """Load a node by id, by name (then the newest version) or by path: `vesper_node("payment_decision")`.
+
+    Nodes are looked for in the folder that the ini option `vesper_nodes` names, `nodes` unless said.
+    """
+    loaded: dict[str, NodeUnderTest] = {}
+
+    def load(wanted: str) -> NodeUnderTest:
+        if wanted not in loaded:
+            loaded[wanted] = _load(wanted, pytestconfig)
+        return loaded[wanted]
+
+    return load
+
+
+def _load(wanted: str, config: pytest.Config) -> NodeUnderTest:
+    from vesper.repository.locate import NodeNotFound, locate
+
+    try:
+        path = locate(wanted, config.rootpath / str(config.getini("vesper_nodes")))
+    except NodeNotFound as problem:
+        raise NodeTestFailed(f"vesper_node({wanted!r}): {problem}") from None
+    compiled, diagnostics = _compiled(path)
+    if compiled is None:
+        raise NodeTestFailed(f"vesper_node({wanted!r}): the node has errors\n\n{diagnostics}")
+    if not compiled.node.is_pure():
+        raise NodeTestFailed(
+            f"vesper_node({wanted!r}): it asks for effects, which nobody performs here; "
+            "cases say what effects answer (`testing: test_cases:`)"
+        )
+    with _unavailable_is_a_failure():
+        return NodeUnderTest(compiled, {name: each.load(compiled) for name, each in _engines(config).items()})
