@@ -23,7 +23,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-check proof-sample proof-mutated-documents generate update fmt lock clean
+        bench bench-check proof-sample proof-mutated-documents proof-mutants generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,8 @@ check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
+	  --features vesper-py/faults -- -D warnings
 
 bench: build ## measure generated Python and the engines beside hand-written Python
 	$(BIN)/python tests/bench/run.py
@@ -95,9 +97,14 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
+	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
 	$(BIN)/python tests/robustness/mutate.py
+
+proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
+	@$(call need_cargo)
+	$(BIN)/python tests/mutants/run.py
 
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py

@@ -104,7 +104,9 @@ def _operations() -> Iterator[Question]:
             args = [operations._typed(form) for form in case["args"]]
             node = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
             given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
-        yield Question(f"operation {case['id']}", node, _run({each.name: given[each.name] for each in node.node.inputs}))
+        yield Question(
+            f"operation {case['id']}", node, _run({each.name: given[each.name] for each in node.node.inputs})
+        )
 
 
 def _examples() -> Iterator[Question]:

@@ -154,7 +154,7 @@ impl ArrayKernels for Native {
                 "array.flatten_takes_first_only",
                 result.extend_from_slice(items),
                 result.extend(items.first().cloned())
-            )
+            );
         });
         Ok(Arc::from(result))
     }

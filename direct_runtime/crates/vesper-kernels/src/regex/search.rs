@@ -262,7 +262,7 @@ impl Work {
                             anchor.holds(here.after, here.before)
                         ) =>
                     {
-                        place += 1
+                        place += 1;
                     }
                     Some(Instruction::Save(slot)) => {
                         let slot = (*slot as usize).saturating_sub(WHOLE);
