@@ -7,11 +7,14 @@ Rust engine is noticed where the answer is another one.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -44,6 +47,15 @@ class Question:
     name: str
     compiled: Compiled
     ask: Callable[[Program], Answer]
+    given: object
+    """What it asks about: two questions of one name, one node and one of these are the same."""
+
+    def key(self) -> str:
+        text = _ADDRESS.sub("", f"{self.name}\n{self.compiled.semantic_hash}\n{self.given!r}")
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def questions() -> list[Question]:
@@ -90,6 +102,10 @@ def _run(inputs: Mapping[str, object]) -> Callable[[Program], Answer]:
     return ask
 
 
+def _running(name: str, node: Compiled, inputs: Mapping[str, object]) -> Question:
+    return Question(name, node, _run(inputs), inputs)
+
+
 def _nothing(*_: object) -> Any:
     raise UnexpectedRequest("it should ask for nothing")
 
@@ -104,23 +120,21 @@ def _operations() -> Iterator[Question]:
             args = [operations._typed(form) for form in case["args"]]
             node = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
             given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
-        yield Question(
-            f"operation {case['id']}", node, _run({each.name: given[each.name] for each in node.node.inputs})
-        )
+        yield _running(f"operation {case['id']}", node, {each.name: given[each.name] for each in node.node.inputs})
 
 
 def _examples() -> Iterator[Question]:
     for line in examples.LINES:
         expression = examples.typed(examples.parts(line)[0])
         if expression is not None and examples.can_run(line):
-            yield Question(f"example {line}", examples.node_of(expression), _run({}))
+            yield _running(f"example {line}", examples.node_of(expression), {})
 
 
 def _cases() -> Iterator[Question]:
     for path in [*worked_nodes(), *written_for_tests(), *sorted(NODES.glob("*.vsp"))]:
         node = compiled(path)
         for number, case in enumerate(node.cases):
-            yield Question(f"case {node.node.node_id} {number}", node, _case(case, node.node.is_pure()))
+            yield Question(f"case {node.node.node_id} {number}", node, _case(case, node.node.is_pure()), case)
 
 
 def _case(case: Case, is_pure: bool) -> Callable[[Program], Answer]:
@@ -138,12 +152,12 @@ def _regressions() -> Iterator[Question]:
         beside = sorted(regressions.FOLDER.glob("*.vsp"))
         path = next(path for path in [*worked_nodes(), *beside] if path.stem == case["node"])
         given = {name: regressions.read_value(form) for name, form in case["inputs"].items()}
-        yield Question(f"regression {case['node']} {number}", compiled(path), _run(given))
+        yield _running(f"regression {case['node']} {number}", compiled(path), given)
 
 
 def _edges() -> Iterator[Question]:
     for name, node, given in edge_questions():
-        yield Question(f"edge {name}", node, _run(given))
+        yield _running(f"edge {name}", node, given)
 
 
 # -- tables of inputs, fuel and JSON --------------------------------------------------------------
@@ -156,7 +170,7 @@ def _inputs() -> Iterator[Question]:
     ]
     for table, (echoes, rows) in enumerate(tables):
         for number, (type_, given, *_) in enumerate(rows):
-            yield Question(f"input {table} {number} {type_}", echoes[type_], _run({"x": given}))
+            yield _running(f"input {table} {number} {type_}", echoes[type_], {"x": given})
 
 
 def _within(inputs: Mapping[str, object], limits: Limits) -> Callable[[Program], Answer]:
@@ -173,21 +187,21 @@ def _fuel() -> Iterator[Question]:
         nodes.append(("called nodes", fuel.calling(Path(folder)), 11))
     for name, node, units in nodes:
         for given in range(units + 2):
-            yield Question(f"fuel {name} {given}", node, _within(fuel.XS, Limits(given)))
+            yield Question(f"fuel {name} {given}", node, _within(fuel.XS, Limits(given)), given)
     # More than an engine takes at a time.
     long = fuel.computed("integer", "sum(y FOR y IN range(0, 6000, 1))")
     for given in (4095, 4096, 4097, 5119, 5120, 5121, 5999, 6000):
         for seconds in (None, 1000.0):
             ask = _within(fuel.XS, Limits(given, seconds))
-            yield Question(f"fuel for long {given} {seconds}", long, ask)
+            yield Question(f"fuel for long {given} {seconds}", long, ask, given)
 
 
 def _json() -> Iterator[Question]:
     for text in JSON_TAKEN:
-        yield Question(f"json {text}", entry.RICH, _by_json(text.encode(), lambda text=text: _by_objects(text)))
+        yield Question(f"json {text}", entry.RICH, _by_json(text.encode(), partial(_by_objects, text)), text)
     for number, (raw, kind, path) in enumerate(JSON_REFUSED):
         expected = entry.REFUSED.format(kind=kind, path=path)
-        yield Question(f"json refused {number}", entry.RICH, _by_json(raw, lambda expected=expected: expected))
+        yield Question(f"json refused {number}", entry.RICH, _by_json(raw, partial(str, expected)), raw)
 
 
 def _by_json(text: bytes, reference: Callable[[], str]) -> Callable[[Program], Answer]:

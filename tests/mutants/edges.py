@@ -6,18 +6,68 @@ They are written as expressions or as nodes, and asked of both engines like ever
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
-from tests.support.nodes import expression_node
+from tests.support.nodes import compiled, expression_node
 from vesper.compiler import Compiled
 from vesper.spec.types import declared_type
 
 NODES = Path(__file__).parent / "nodes"
 """Nodes whose cases belong to the corpus."""
 
+TWO = {"a": "decimal", "b": "decimal"}
+TIE = 2 * 10**33 + 1
+"""Half of it has 35 digits, the last of which is a 5."""
+
 EXPRESSIONS: dict[str, tuple[dict[str, str], str, list[dict[str, object]]]] = {
     # The types of the inputs, the expression over them, and the inputs.
+    "long decimals compared": (
+        TWO,
+        "[a < b, a <= b, a > b, a >= b, a == b]",
+        [
+            {"a": Decimal(10) ** 40, "b": Decimal(10) ** 40},
+            {"a": -(Decimal(10) ** 60), "b": -(Decimal(10) ** 45)},
+            {"a": Decimal(10) ** 45, "b": -(Decimal(10) ** 60)},
+        ],
+    ),
+    "a product of one digit too many": (
+        TWO,
+        "a * b",
+        [{"a": Decimal("1E+500"), "b": Decimal("1E+500")}, {"a": Decimal("1E+499"), "b": Decimal("1E+500")}],
+    ),
+    "a quotient between two": (
+        TWO,
+        "a / b",
+        [{"a": sign * (TIE + more), "b": 2} for sign in (1, -1) for more in (0, 2)],
+    ),
+    "a float between two texts": ({"a": "float"}, "text(a)", [{"a": 1092419948044400.25}, {"a": 1092419948044400.75}]),
+    "the longest text": ({"n": "integer"}, "length(repeat('a', n))", [{"n": 10_000_000}, {"n": 10_000_001}]),
+    "the most items": ({"n": "integer"}, "length(range(0, n) + [1])", [{"n": 999_999}, {"n": 1_000_000}]),
+    "a long input in code points": ({"x": "string"}, "length(x)", [{"x": "é" * 6_000_000}, {"x": "a" * 10_000_001}]),
+    "the most entries": (
+        {"x": "map<integer, integer>"},
+        "length(x)",
+        [{"x": dict.fromkeys(range(1_000_000), 1)}, {"x": dict.fromkeys(range(1_000_001), 1)}],
+    ),
+    "two problems of one json": (
+        {"x": "json"},
+        "text(x)",
+        [{"x": [object(), float("nan")]}, {"x": [float("nan"), object()]}, {"x": [10**1001, {1: 2}]}],
+    ),
+    "sets given as lists": ({"x": "set<integer>"}, "length(x)", [{"x": [1, 1]}, {"x": [1, 2]}, {"x": [1, "a", 2]}]),
+    "items that do not fit": (
+        {"x": "array<integer>", "y": "map<string, decimal>"},
+        "length(x)",
+        [{"x": [1, "a", None, 2**63], "y": {"b": True, "a": "x", 1: 2}, "z": 1, "c": 2, "m": 3}],
+    ),
 }
+
+RECORDS: list[dict[str, object]] = [
+    {"xs": [], "amount": 1, "items": [{"count": 1, "zeta": 1, "alpha": 2}, {"note": None}, {"count": "x", "note": 5}]},
+    {"xs": [], "amount": 12, "items": [{"note": "n", "count": 3}]},
+]
+"""Inputs of `planted_failures_v1`, which takes records."""
 
 
 def edge_questions() -> Iterator[tuple[str, Compiled, dict[str, object]]]:
@@ -25,6 +75,9 @@ def edge_questions() -> Iterator[tuple[str, Compiled, dict[str, object]]]:
         node = expression_node(text, {each: declared_type(type_) for each, type_ in types.items()})
         for number, given in enumerate(rows):
             yield f"{name} {number}", node, given
+    failures = compiled(NODES / "planted_failures_v1.vsp")
+    for number, given in enumerate(RECORDS):
+        yield f"records {number}", failures, given
 
 
 JSON_TAKEN = [
@@ -32,7 +85,7 @@ JSON_TAKEN = [
     '{"price": "1E+2", "ratio": 1e-7, "flag": true, "name": "\\u00e9\\u0001\\n\\ud83d\\ude00"}',
     '{"price": 1, "ratio": "Infinity", "moment": "2026-11-15T02:21:30.000500+02:00", "span": "-P1DT2H"}',
     '{"price": 1, "ratio": 1e400}',
-    '{"price": 1, "ratio": -0.0, "blob": "aGk=", "day": "2024-02-29", "color": "a b"}',
+    '{"price": 1, "ratio": 0.5, "blob": "aGk=", "day": "2024-02-29", "color": "a b"}',
     '{"price": 1, "words": ["b", "a"], "numbers": [3, 1, 3]}',
     '{"price": 1, "rates": {"b": 1.10, "a": "2"}, "stairs": [[2, "x"], [-1, "y"]]}',
     '{"price": 1, "anything": {"b": [1.50, null, {"z": true, "a": 1e2}], "a": "x"}}',

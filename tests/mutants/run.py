@@ -14,6 +14,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -30,7 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))  # behind the copy of the package, which PYTHONPATH names
+if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package, and then this folder
+    sys.path.insert(0, str(ROOT))
 
 from tests.robustness.proof import PROOFS, STATE, read_json, write_json  # noqa: E402  # after the path is set
 
@@ -65,7 +67,7 @@ def main() -> None:
     if asked.inside:
         sys.exit(campaign(asked))
     build()
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{ROOT}", "PYTHONHASHSEED": "0"}
     command = [sys.executable, __file__, "--inside", *sys.argv[1:]]
     sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
@@ -90,18 +92,17 @@ def build() -> None:
 
 def source_hash() -> str:
     """Changes with every change of what is tested and of what it is tested with."""
+    rust = {"direct_runtime": "*.rs", "schemas": "*.toml"}
+    return hashed({"vesper": "*.py", "nodes": "*.vsp", **rust, "tests/mutants": "*", "tests/conformance": "*"})
+
+
+def hashed(folders: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
-    folders = {
-        "vesper": "*.py",
-        "nodes": "*.vsp",
-        "direct_runtime": "*.rs",
-        "tests/mutants": "*",
-        "tests/conformance": "*",
-    }
     for folder, pattern in folders.items():
         for path in sorted((ROOT / folder).rglob(pattern)):
             parts = path.relative_to(ROOT).parts
-            if path.is_file() and "target" not in parts and "__pycache__" not in parts:
+            # Not the explanations: they change nothing that is measured.
+            if path.is_file() and path != EXPLAINED and "target" not in parts and "__pycache__" not in parts:
                 digest.update(f"{'/'.join(parts)}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
 
@@ -113,7 +114,6 @@ def source_hash() -> str:
 class Task:
     questions: list[Question]
     reference: list[Answer]
-    python: Callable[[Compiled], Program]
     seconds: float
     seed: int
 
@@ -234,6 +234,7 @@ def start(fault: str | None, task: Task) -> Running:
 def campaign(asked: argparse.Namespace) -> int:
     from vesper import _direct
 
+    assert Path(_direct.__file__).is_relative_to(PACKAGE), "another build than that with the faults was loaded"
     known: dict[str, str] = dict(_direct.faults())  # type: ignore[attr-defined]  # of this build alone
     chosen = [name for name in known if not asked.faults or name.startswith(tuple(asked.faults))]
     if asked.sample is not None:
@@ -278,8 +279,29 @@ def prepared(asked: argparse.Namespace) -> Task:
 
     asking = [each for each in questions() if each.name.startswith(asked.questions)]
     load = kept(PythonEngine().load)
-    reference = [answer(each, load) for each in asking]
-    return Task(asking, reference, load, asked.seconds, asked.seed)
+    file = WORK / "reference.pickle"
+    known = read_answers(file)
+    keys = [each.key() for each in asking]
+    for number, (key, each) in enumerate(zip(keys, asking, strict=True)):
+        if key not in known:
+            known[key] = answer(each, load)
+        if sys.stderr.isatty():
+            print(f"\r{number + 1} of {len(asking)} answered by the python engine", end="", file=sys.stderr, flush=True)
+    file.write_bytes(pickle.dumps((python_hash(), known)))
+    reference = [known[key] for key in keys]
+    return Task(asking, reference, asked.seconds, asked.seed)
+
+
+def read_answers(file: Path) -> dict[str, Answer]:
+    """What the python engine of these sources has answered in an earlier run: it takes minutes, and does not change."""
+    if not file.exists():
+        return {}
+    made_from, known = pickle.loads(file.read_bytes())  # written by this program, in its own folder
+    return known if made_from == python_hash() else {}
+
+
+def python_hash() -> str:
+    return hashed({"vesper": "*.py"})
 
 
 def settled(

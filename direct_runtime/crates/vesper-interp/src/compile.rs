@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
                         false
                     ) =>
                 {
-                    *earlier = (mention, operand)
+                    *earlier = (mention, operand);
                 }
                 Some(_) => {}
             }

@@ -315,7 +315,7 @@ impl Execution {
         let key = match site.key {
             None => None,
             Some(key) => match self.frame.read(work, key)? {
-                Value::Text(key) => Some(Arc::clone(key)),
+                Value::Text(key) => planted!("request.key_is_lost", Some(Arc::clone(key)), None),
                 _ => return Err(NO_KEY),
             },
         };
@@ -336,7 +336,7 @@ impl Execution {
             path,
             effect: site.effect,
             class: site.class,
-            key: planted!("request.key_is_lost", key, None),
+            key,
             fixed: planted!("request.fixed_parts_are_lost", site.fixed.clone(), Vec::new()),
             arguments,
             result: site.ty.clone(),

@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn a_panic_is_a_message_and_the_next_run_is_as_before() {
         quiet_guarded_panics();
-        let message = guarded(|| -> i32 { panic!("planted {}", 7) }).unwrap_err();
+        let message =
+            guarded(|| -> i32 { panic!("planted {}", 7) }).map_or_else(|message| message, |_| String::new());
         assert!(
             message.starts_with("planted 7 (") && message.contains("guard.rs:"),
             "{message}"

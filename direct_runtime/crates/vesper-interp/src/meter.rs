@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn exactly_the_fuel_is_spent_with_and_without_a_clock() {
         for fuel in [0, 1, 1_023, 1_024, 1_025, 5_000] {
-            let hour = Some(Duration::from_secs(3_600));
+            let hour = Some(Duration::from_hours(1));
             for time in [None, hour] {
                 assert_eq!(
                     spent(Limits {

@@ -28,6 +28,7 @@ pub(crate) enum Quick {
     clippy::inline_always,
     reason = "one jump for the instruction and its operation"
 )]
+#[expect(clippy::too_many_lines, reason = "one arm an operation, as in `dispatch`")]
 pub(crate) fn quick(
     op: Op,
     first: Operand,

@@ -26,12 +26,15 @@ fn each_type_takes_its_forms_and_refuses_the_others() {
     assert_eq!(problem(integer, Given::Integer(i64::MIN)), None);
     assert_eq!(problem(integer, Given::WideInteger(None)), Some(OutOfRange));
     assert_eq!(problem(integer, Given::Boolean(true)), Some(WrongType));
-    assert_eq!(problem(integer, Given::DecimalText("1")), Some(WrongType));
+    assert_eq!(
+        problem(integer, Given::Decimal(Decimal::parse("1"))),
+        Some(WrongType)
+    );
     assert_eq!(problem(integer, Given::Text("1")), Some(WrongType));
     assert_eq!(problem(integer, Given::BrokenText), Some(WrongType));
 
     let decimal = "\"decimal\"";
-    assert_eq!(problem(decimal, Given::DecimalText("1E+3")), None);
+    assert_eq!(problem(decimal, Given::Decimal(Decimal::parse("1E+3"))), None);
     assert_eq!(problem(decimal, Given::Text("-0.0")), None);
     assert_eq!(problem(decimal, Given::Integer(7)), None);
     assert_eq!(
@@ -39,9 +42,18 @@ fn each_type_takes_its_forms_and_refuses_the_others() {
         None
     );
     assert_eq!(problem(decimal, Given::WideInteger(None)), Some(OutOfRange));
-    assert_eq!(problem(decimal, Given::DecimalText("1E+1000")), Some(OutOfRange));
-    assert_eq!(problem(decimal, Given::DecimalText("NaN")), Some(Malformed));
-    assert_eq!(problem(decimal, Given::DecimalText("-Infinity")), Some(Malformed));
+    assert_eq!(
+        problem(decimal, Given::Decimal(Decimal::parse("1E+1000"))),
+        Some(OutOfRange)
+    );
+    assert_eq!(
+        problem(decimal, Given::Decimal(Decimal::parse("NaN"))),
+        Some(Malformed)
+    );
+    assert_eq!(
+        problem(decimal, Given::Decimal(Decimal::parse("-Infinity"))),
+        Some(Malformed)
+    );
     assert_eq!(problem(decimal, Given::Text(" 1")), Some(Malformed));
     assert_eq!(problem(decimal, Given::BrokenText), Some(Malformed));
     assert_eq!(problem(decimal, Given::Boolean(false)), Some(WrongType));
@@ -69,7 +81,7 @@ fn each_type_takes_its_forms_and_refuses_the_others() {
 fn decimals_are_written_out() {
     let ty = decode_type("\"decimal\"").unwrap();
     for (text, expected) in [("1E+3", "1000"), ("-0.0", "0.0"), ("1.10", "1.10")] {
-        match convert(&ty, Given::DecimalText(text)) {
+        match convert(&ty, Given::Decimal(Decimal::parse(text))) {
             Ok(Value::Decimal(value)) => assert_eq!(value.to_string(), expected),
             other => panic!("{other:?}"),
         }
@@ -101,7 +113,10 @@ fn floats_bytes_and_times_take_their_forms() {
     assert_eq!(problem(float, Given::Text("1.0")), Some(Malformed));
     assert_eq!(problem(float, Given::BrokenText), Some(Malformed));
     assert_eq!(problem(float, Given::Boolean(true)), Some(WrongType));
-    assert_eq!(problem(float, Given::DecimalText("1")), Some(WrongType));
+    assert_eq!(
+        problem(float, Given::Decimal(Decimal::parse("1"))),
+        Some(WrongType)
+    );
     assert_eq!(problem("\"decimal\"", Given::Float(1.0)), Some(WrongType));
     assert_eq!(problem("\"integer\"", Given::Float(1.0)), Some(WrongType));
 

@@ -50,11 +50,9 @@ pub(crate) fn to_scalar(
                 return Ok(Ok(()));
             }
         }
-        (Type::Boolean, _) => {
-            if object.is_exact_instance_of::<PyBool>() {
-                out.set_boolean(object.cast::<PyBool>()?.is_true());
-                return Ok(Ok(()));
-            }
+        (Type::Boolean, _) if object.is_exact_instance_of::<PyBool>() => {
+            out.set_boolean(object.cast::<PyBool>()?.is_true());
+            return Ok(Ok(()));
         }
         (Type::Text, _) => {
             if object.is_exact_instance_of::<PyString>()

@@ -150,7 +150,7 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
         (_, Value::Float(value))
             if planted!("json_text.infinity_without_quotes", value.is_finite(), true) =>
         {
-            out.push_str(&float::text(*value))
+            out.push_str(&float::text(*value));
         }
         (_, Value::Float(value)) => quote(&float::text(*value), out),
         (_, Value::Text(value)) => quote(value, out),
@@ -171,9 +171,9 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
             if matches!(of.key, Type::Text | Type::Enum(_)) {
                 let named = |key: &Value| match (key, &of.key) {
                     (Value::Text(key), _) => key.to_string(),
-                    (Value::Member(member), Type::Enum(names)) => names
-                        .name(*member)
-                        .map_or_else(String::new, |name| name.to_string()),
+                    (Value::Member(member), Type::Enum(names)) => {
+                        names.name(*member).map_or_else(String::new, ToString::to_string)
+                    }
                     _ => String::new(),
                 };
                 let mut entries: Vec<(String, &Value)> =
