@@ -31,7 +31,7 @@ from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, compare, same_outcome
 from vesper.engines.direct_engine import DirectProgram
-from vesper.engines.engine import Done, Limits, Program
+from vesper.engines.engine import Completion, Done, Limits, Program
 from vesper.engines.outcome import Outcome
 from vesper.engines.python_engine import PythonEngine
 from vesper.ir.type_json import type_from_json
@@ -60,7 +60,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 def questions() -> list[Question]:
     """All of them; those that decide soonest come first."""
-    found = [*_operations(), *_examples(), *_cases(), *_inputs(), *_fuel(), *_json(), *_edges(), *_regressions()]
+    found = [
+        *_operations(),
+        *_examples(),
+        *_cases(),
+        *_inputs(),
+        *_fuel(),
+        *_json(),
+        *_edges(),
+        *_regressions(),
+        *_bad_responses(),
+    ]
     names = [each.name for each in found]
     assert len(names) == len(set(names)), "two questions have one name"
     return found
@@ -155,6 +165,21 @@ def _regressions() -> Iterator[Question]:
         yield _running(f"regression {case['node']} {number}", compiled(path), given)
 
 
+def _bad_responses() -> Iterator[Question]:
+    """Every case with effects once more, each request answered by something that is no value at all."""
+    for path in worked_nodes():
+        node = compiled(path)
+        for number, case in enumerate(each for each in node.cases if each.effects):
+            yield Question(f"bad response {node.node.node_id} {number}", node, _answered_badly(case), case)
+
+
+def _answered_badly(case: Case) -> Callable[[Program], Answer]:
+    def ask(program: Program) -> Answer:
+        return run_with(program, dict(case.inputs), NOON, lambda request: Completion(request.id, object()))
+
+    return ask
+
+
 def _edges() -> Iterator[Question]:
     for name, node, given in edge_questions():
         yield _running(f"edge {name}", node, given)
@@ -186,6 +211,9 @@ def _within(inputs: Mapping[str, object], limits: Limits) -> Callable[[Program],
 def _fuel() -> Iterator[Question]:
     nodes = [(name, fuel.computed(type_, text), units) for name, (type_, text, units) in fuel.COSTS.items()]
     nodes += [(f"loop {name}", fuel.looped(fields), units) for name, (fields, units) in fuel.LOOPS.items()]
+    nodes.append(("entries of a map", fuel.computed("integer", "sum(n FOR k, n IN {'a': 1, 'b': 2})"), 5))
+    both = "over: x IN xs\n  while: total < 99\n  max: 2\n  state: {total: 0}\n  next: {total: total + x}"
+    nodes.append(("loop over, while, too many", fuel.looped(both), 3))
     with tempfile.TemporaryDirectory() as folder:
         nodes.append(("called nodes", fuel.calling(Path(folder)), 11))
     for name, node, units in nodes:

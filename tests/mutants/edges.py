@@ -6,6 +6,7 @@ They are written as expressions or as nodes, and asked of both engines like ever
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from vesper.spec.types import declared_type
 NODES = Path(__file__).parent / "nodes"
 """Nodes whose cases belong to the corpus."""
 
+WEEKEND = "set<enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]>"
 TWO = {"a": "decimal", "b": "decimal"}
 TIE = 2 * 10**33 + 1
 """Half of it has 35 digits, the last of which is a 5."""
@@ -27,6 +29,7 @@ EXPRESSIONS: dict[str, tuple[dict[str, str], str, list[dict[str, object]]]] = {
         "[a < b, a <= b, a > b, a >= b, a == b]",
         [
             {"a": Decimal(10) ** 40, "b": Decimal(10) ** 40},
+            {"a": 2**72 - 1, "b": -(2**72)},
             {"a": -(Decimal(10) ** 60), "b": -(Decimal(10) ** 45)},
             {"a": Decimal(10) ** 45, "b": -(Decimal(10) ** 60)},
         ],
@@ -55,6 +58,33 @@ EXPRESSIONS: dict[str, tuple[dict[str, str], str, list[dict[str, object]]]] = {
         "text(x)",
         [{"x": [object(), float("nan")]}, {"x": [float("nan"), object()]}, {"x": [10**1001, {1: 2}]}],
     ),
+    "powers of a negative": (
+        {"a": "decimal", "n": "integer"},
+        "[pow(a, 2), pow(a, 3), pow(0 - 1, n) * 1.0]",
+        [{"a": Decimal("-2.5"), "n": 2**40}, {"a": Decimal("-2.5"), "n": 2**40 + 1}],
+    ),
+    "a quotient to places": (
+        TWO,
+        "[div(a, b, 0, floor), div(a, b, 2, half_up), div(a, b, 1000, down)]",
+        [{"a": sign, "b": other} for sign in (1, -1) for other in (3, -3)],
+    ),
+    "a slice that ends before the start": ({"x": "string", "n": "integer"}, "slice(x, 1, n)", [{"x": "abc", "n": -1}]),
+    "white space": ({"x": "string"}, "trim_end(x)", [{"x": "a\u3000\u2028"}, {"x": "a\x1c"}]),
+    "a width in code points": ({"x": "string"}, "pad_start(x, 4, '*')", [{"x": "éé"}]),
+    "a century": ({"x": "date"}, "days_in_month(x)", [{"x": date(2000, 2, 1)}, {"x": date(1900, 2, 1)}]),
+    "a holiday on a weekend": (
+        {"a": "date", "b": "date", "holidays": "set<date>", "weekend": WEEKEND},
+        "business_days_between(a, b, holidays, weekend)",
+        [{"a": date(2026, 11, 2), "b": date(2026, 11, 30), "holidays": [date(2026, 11, 15)], "weekend": ["sunday"]}],
+    ),
+    "an array that goes on": ({"a": "array<integer>", "b": "array<integer>"}, "a == b", [{"a": [1], "b": [1, 2]}]),
+    "parts of a pointer": (
+        {"x": "json"},
+        "[has(x, '/~0a'), has(x, '/~1a'), has(x, '/l/01'), has(x, '/l/1'), has(x, '/l/0')]",
+        [{"x": {"~a": 1, "l": [1, 2]}}, {"x": {"/a": 1}}],
+    ),
+    "an element twice": ({"x": "json"}, "length(CAST(x AS set<integer>))", [{"x": [1, 1]}, {"x": [1, 2]}]),
+    "a control character": ({"x": "json"}, "text(x)", [{"x": "\x1f\x0b"}]),
     "sets given as lists": ({"x": "set<integer>"}, "length(x)", [{"x": [1, 1]}, {"x": [1, 2]}, {"x": [1, "a", 2]}]),
     "items that do not fit": (
         {"x": "array<integer>", "y": "map<string, decimal>"},
