@@ -24,8 +24,8 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-check proof-sample proof-differential proof-mutated-documents proof-fuzz proof-memory proof-threads wheels \
-        generate update fmt lock clean
+        bench bench-check proof-sample proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,8 @@ check-rust: $(VENV_STAMP)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
+	  --features vesper-py/faults -- -D warnings
 
 bench: build ## measure generated Python and the engines beside hand-written Python
 	$(BIN)/python tests/bench/run.py
@@ -103,6 +105,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
+	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
 	$(BIN)/python tests/differential/campaign.py
@@ -123,6 +126,10 @@ proof-threads: build ## eight threads with a million calls each, asyncio, forks:
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+
+proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
+	@$(call need_cargo)
+	$(BIN)/python tests/mutants/run.py
 
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py

@@ -94,7 +94,8 @@ def state_of(found: str | None, expected: str) -> State:
 
 
 def _comparable(text: str) -> str:
-    """The text without the path, which the header and the table of lines show, and without the hash, which covers it."""
+    """The text without the path, which the header and the table of lines show, and without the hash, which covers
+    it."""
     lines = text.rpartition(_HASH_LINE)[0].split("\n")
     if len(lines) > 1 and (named := _NAMED.fullmatch(lines[1])):
         lines[1] = named[1]

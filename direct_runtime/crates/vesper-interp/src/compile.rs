@@ -4,6 +4,7 @@
 //! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
 
 use std::collections::HashMap;
+use vesper_ir::planted;
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;
@@ -140,7 +141,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn clauses(&mut self, phase: Phase, list: &[ExpressionIndex]) -> Compiled<()> {
-        for (number, holds) in (0..).zip(list) {
+        for (number, holds) in planted!("contracts.clauses_count_from_one", 0.., 1..).zip(list) {
             self.clause(phase, number, *holds)?;
         }
         Ok(())
@@ -201,7 +202,15 @@ impl<'a> Compiler<'a> {
                     by_name.insert(name, found.len());
                     found.push((mention, operand));
                 }
-                Some(earlier) if matches!(mention, Mention::Output(_)) => *earlier = (mention, operand),
+                Some(earlier)
+                    if planted!(
+                        "contracts.output_does_not_replace_input",
+                        matches!(mention, Mention::Output(_)),
+                        false
+                    ) =>
+                {
+                    *earlier = (mention, operand);
+                }
                 Some(_) => {}
             }
         }
@@ -251,7 +260,7 @@ impl<'a> Compiler<'a> {
         let operand = self.operand(index)?;
         // `operand` takes the register of the result, if there is one, before any temporary.
         self.top = if operand == Operand::register(Register(top)) {
-            top + 1
+            planted!("compile.kept_register_is_freed", top + 1, top)
         } else {
             top
         };
@@ -272,7 +281,11 @@ impl<'a> Compiler<'a> {
             ExpressionKind::And(left, right) => {
                 self.compute(*left, out)?;
                 let condition = Operand::register(out);
-                let to_end = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
+                let to_end = self.jump(planted!(
+                    "compile.and_is_or",
+                    Instruction::JumpIfFalse { condition, to: 0 },
+                    Instruction::JumpIfTrue { condition, to: 0 }
+                ));
                 self.compute(*right, out)?;
                 self.land(to_end)?;
             }
@@ -344,7 +357,7 @@ impl<'a> Compiler<'a> {
     ) -> Compiled<()> {
         let top = self.top;
         let decides = self.operand(condition)?;
-        self.mark(condition, decides);
+        planted!("marks.condition_is_not_marked", self.mark(condition, decides), ());
         self.top = top;
         let to_else = self.jump(Instruction::JumpIfFalse {
             condition: decides,

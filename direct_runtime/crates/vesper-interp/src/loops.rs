@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::value::first_of_equals;
@@ -45,7 +46,7 @@ impl LoopState {
     pub(crate) fn start(&mut self, over: &Value) {
         self.over = over.clone();
         self.next = 0;
-        self.items.clear();
+        planted!("loops.items_of_a_failed_round_stay", self.items.clear(), {});
         self.keys.clear();
         self.entries.clear();
         self.groups.clear();
@@ -115,7 +116,11 @@ impl LoopState {
     pub(crate) fn put(&mut self, key: OwnedKey, value: Value) -> Result<(), ErrorCode> {
         let length = self.entries.len();
         if self.entries.insert(key, value).is_some() {
-            return Err(ErrorCode::DuplicateKey);
+            return Err(planted!(
+                "loops.duplicate_key_has_another_code",
+                ErrorCode::DuplicateKey,
+                ErrorCode::MissingKey
+            ));
         }
         has_room(length)
     }
@@ -129,7 +134,10 @@ impl LoopState {
             return Ok(());
         }
         has_room(self.entries.len())?;
-        self.entries.insert(key, Value::Integer(1));
+        self.entries.insert(
+            key,
+            planted!("loops.count_by_from_zero", Value::Integer(1), Value::Integer(0)),
+        );
         Ok(())
     }
 
@@ -142,7 +150,10 @@ impl LoopState {
             return Ok(());
         }
         has_room(self.groups.len())?;
-        self.groups.insert(key, vec![item]);
+        self.groups.insert(
+            key,
+            planted!("loops.first_of_a_group_is_lost", vec![item], Vec::new()),
+        );
         Ok(())
     }
 
@@ -158,7 +169,14 @@ impl LoopState {
         // SEMANTICS: a sort that is turned round afterwards would turn equal items round too.
         match order {
             SortOrder::Ascending => keyed.sort_by(|(left, _), (right, _)| compare(left, right)),
-            SortOrder::Descending => keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
+            SortOrder::Descending => planted!(
+                "loops.sort_down_turns_equals_round",
+                keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
+                {
+                    keyed.sort_by(|(left, _), (right, _)| compare(left, right));
+                    keyed.reverse();
+                }
+            ),
         }
         Value::Array(keyed.into_iter().map(|(_, item)| item).collect())
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vesper_ir::planted;
 
 use vesper_ir::limits::FUEL;
 
@@ -100,7 +101,11 @@ impl Meter {
         };
         Self {
             at_hand,
-            rest: limits.fuel - at_hand,
+            rest: planted!(
+                "run.fuel_at_hand_counts_twice",
+                limits.fuel - at_hand,
+                limits.fuel
+            ),
             clock,
             watch: limits.watch,
             taken: at_hand,
@@ -135,7 +140,11 @@ impl Meter {
         let taken = self.rest.min(UNITS_A_LOOK);
         self.rest -= taken;
         self.taken += taken;
-        self.at_hand = taken - 1;
+        planted!(
+            "run.a_look_at_the_clock_costs_nothing",
+            self.at_hand = taken - 1,
+            self.at_hand = taken
+        );
         Ok(())
     }
 
@@ -176,7 +185,7 @@ mod tests {
     #[test]
     fn exactly_the_fuel_is_spent_with_and_without_a_clock() {
         for fuel in [0, 1, 1_023, 1_024, 1_025, 5_000] {
-            let hour = Some(Duration::from_secs(3_600));
+            let hour = Some(Duration::from_hours(1));
             for time in [None, hour] {
                 assert_eq!(
                     spent(Limits {

@@ -5,6 +5,7 @@
 //! Nothing is decided here: an operation that is not in the list, or whose arguments are of unusual size, is dispatched.
 
 use std::cmp::Ordering;
+use vesper_ir::planted;
 
 use vesper_ir::{BooleanKernels, Decimal, ErrorCode, FloatKernels, IntegerKernels, Op, Value};
 use vesper_kernels::Native;
@@ -144,7 +145,11 @@ pub(crate) fn quick(
         Op::DecimalEqual => order!(Ordering::is_eq),
         Op::DecimalNotEqual => order!(Ordering::is_ne),
         Op::DecimalLess => order!(Ordering::is_lt),
-        Op::DecimalLessOrEqual => order!(Ordering::is_le),
+        Op::DecimalLessOrEqual => order!(planted!(
+            "run.decimal_less_or_equal_misses_equal",
+            Ordering::is_le,
+            Ordering::is_lt
+        )),
         Op::DecimalGreater => order!(Ordering::is_gt),
         Op::DecimalGreaterOrEqual => order!(Ordering::is_ge),
         Op::BooleanNot => {

@@ -2,6 +2,7 @@
 //! from outside.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Value, dispatch};
@@ -97,7 +98,12 @@ pub(crate) fn execute(
                 code: FailureCode::from($code),
                 expression: $expression,
             };
-            match flow.take(code, registers, next - 1, failure)? {
+            match flow.take(
+                code,
+                registers,
+                planted!("handlers.failure_is_of_the_next_instruction", next - 1, next),
+                failure,
+            )? {
                 Ok(at) => next = at,
                 Err(failure) => return Ok(Stop::Ended(failure.into())),
             }
@@ -184,7 +190,7 @@ pub(crate) fn execute(
                 done,
             } => match state(loops, slot)?.next_entry() {
                 Some((of_key, of_value)) => {
-                    spend!();
+                    planted!("run.entries_of_maps_cost_nothing", spend!(), ());
                     write(registers, key, of_key)?;
                     write(registers, value, of_value)?;
                 }
@@ -292,7 +298,11 @@ pub(crate) fn execute(
                 let value = read(value, constants, registers)?;
                 let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
                     Value::Null => true,
-                    best => value.compare(best).ok_or(NO_ORDER)? == side,
+                    best => planted!(
+                        "loops.min_gives_last_of_equals",
+                        value.compare(best).ok_or(NO_ORDER)? == side,
+                        value.compare(best).ok_or(NO_ORDER)? != side.reverse()
+                    ),
                 };
                 if !is_better {
                     next = to as usize;
@@ -317,11 +327,15 @@ pub(crate) fn execute(
                 max,
                 expression,
             } => {
-                if rounds(registers, count)? >= i64::from(max) {
+                if planted!(
+                    "loops.one_round_too_many",
+                    rounds(registers, count)? >= i64::from(max),
+                    rounds(registers, count)? > i64::from(max)
+                ) {
                     fail!(ErrorCode::LoopLimit, expression);
                 }
             }
-            Instruction::Spend => spend!(),
+            Instruction::Spend => planted!("run.rounds_without_items_cost_nothing", spend!(), {}),
             Instruction::LoopRound { count } => {
                 let rounds = rounds(registers, count)?.saturating_add(1);
                 registers
@@ -341,7 +355,11 @@ pub(crate) fn execute(
                 let failure = flow.held(slot)?;
                 fail!(failure.code, failure.expression);
             }
-            Instruction::EndWithError => flow.is_error = true,
+            Instruction::EndWithError => planted!(
+                "run.raised_error_is_a_return",
+                flow.is_error = true,
+                flow.is_error = false
+            ),
             Instruction::Mark { expression, value } => {
                 let value = read(value, constants, registers)?.clone();
                 marks.push(Mark {

@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod decimal;
 pub mod decode;
 pub mod effect;
+pub mod fault;
 mod fit;
 pub mod float;
 pub mod flow;

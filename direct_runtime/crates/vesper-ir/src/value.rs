@@ -1,5 +1,6 @@
 //! Values as every engine crate passes them around: 32 bytes at most, cheap to clone, no heap for the small ones.
 
+use crate::planted;
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
@@ -448,7 +449,11 @@ pub fn are_equal(left: &[Value], right: &[Value]) -> bool {
 
 fn all_agree(left: &[Value], right: &[Value], by: &Agreement) -> bool {
     let mut pairs = left.iter().zip(right);
-    left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, by))
+    planted!(
+        "array.prefix_is_equal",
+        left.len() == right.len(),
+        left.len() <= right.len()
+    ) && pairs.all(|(left, right)| left.agrees(right, by))
 }
 
 impl Map {

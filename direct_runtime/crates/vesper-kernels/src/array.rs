@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::value::{are_equal, first_of_equals};
@@ -11,7 +12,7 @@ use crate::{Native, count, pair, within_items};
 
 /// A position or a number of items, where those past the end mean the end; negative ones are refused.
 fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
-    if position < 0 {
+    if planted!("array.take_takes_negative", position < 0, false) {
         return Err(ErrorCode::InvalidArgument);
     }
     Ok(usize::try_from(position).map_or(length, |position| position.min(length)))
@@ -27,7 +28,11 @@ fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     let first = items.next().ok_or(ErrorCode::EmptyCollection)?;
     // SEMANTICS: Rust's own `max` gives the last of equal ones; here an equal one never takes the place of another.
     let found = items.fold(first, |best, item| {
-        if item.compare(best) == Some(side) {
+        if planted!(
+            "array.max_gives_last_of_equals",
+            item.compare(best) == Some(side),
+            item.compare(best) != Some(side.reverse())
+        ) {
             item
         } else {
             best
@@ -58,7 +63,12 @@ impl ArrayKernels for Native {
     #[inline]
     fn array_at(&self, values: &[Value], index: i64) -> Result<Value, ErrorCode> {
         // SEMANTICS: Python counts negative indexes from the end; here they are out of range, like those past it.
-        let item = usize::try_from(index).ok().and_then(|index| values.get(index));
+        let item = planted!(
+            "array.at_ignores_sign",
+            usize::try_from(index).ok(),
+            usize::try_from(index.unsigned_abs()).ok()
+        )
+        .and_then(|index| values.get(index));
         item.cloned().ok_or(ErrorCode::IndexOutOfRange)
     }
 
@@ -139,7 +149,13 @@ impl ArrayKernels for Native {
         let length = parts().fold(0, |sum: usize, items| sum.saturating_add(items.len()));
         within_items(length)?;
         let mut result = Vec::with_capacity(length);
-        parts().for_each(|items| result.extend_from_slice(items));
+        parts().for_each(|items| {
+            planted!(
+                "array.flatten_takes_first_only",
+                result.extend_from_slice(items),
+                result.extend(items.first().cloned())
+            );
+        });
         Ok(Arc::from(result))
     }
 
@@ -149,7 +165,14 @@ impl ArrayKernels for Native {
         // SEMANTICS: stable both ways. A sort that is turned round afterwards would turn equal items round too.
         match order {
             SortOrder::Ascending => result.sort_by(compare),
-            SortOrder::Descending => result.sort_by(|left, right| compare(right, left)),
+            SortOrder::Descending => planted!(
+                "array.sort_down_turns_equals_round",
+                result.sort_by(|left, right| compare(right, left)),
+                {
+                    result.sort_by(compare);
+                    result.reverse();
+                }
+            ),
         }
         Arc::from(result)
     }
@@ -161,7 +184,7 @@ impl ArrayKernels for Native {
 
     fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
         // SEMANTICS: Rust's own `zip` ends with the shorter one.
-        if left.len() != right.len() {
+        if planted!("array.zip_ends_with_shorter", left.len() != right.len(), false) {
             return Err(ErrorCode::InvalidArgument);
         }
         let pairs = left.iter().zip(right);
@@ -171,7 +194,7 @@ impl ArrayKernels for Native {
     }
 
     fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]> {
-        let places = (0..).map(Value::Integer);
+        let places = planted!("array.enumerate_from_one", 0.., 1..).map(Value::Integer);
         places
             .zip(values)
             .map(|(index, value)| pair(index, value.clone()))
@@ -188,7 +211,11 @@ impl ArrayKernels for Native {
 
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {
         if step == 0 {
-            return Err(ErrorCode::InvalidArgument);
+            return Err(planted!(
+                "array.range_by_zero_has_another_code",
+                ErrorCode::InvalidArgument,
+                ErrorCode::DivisionByZero
+            ));
         }
         // In 128 bits, where nothing overflows.
         let (start, step) = (i128::from(start), i128::from(step));
@@ -196,7 +223,11 @@ impl ArrayKernels for Native {
         let length = if distance <= 0 {
             0
         } else {
-            (distance - 1) / step.abs() + 1
+            planted!(
+                "array.range_with_its_end",
+                (distance - 1) / step.abs() + 1,
+                distance / step.abs() + 1
+            )
         };
         let length = usize::try_from(length)
             .ok()
@@ -221,7 +252,11 @@ impl ArrayKernels for Native {
             return Err(ErrorCode::InvalidArgument);
         }
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let chunks = values.chunks(size);
+        let chunks = planted!(
+            "array.chunks_one_longer",
+            values.chunks(size),
+            values.chunks(size.saturating_add(1))
+        );
         Ok(chunks.map(|items| Value::Array(Arc::from(items))).collect())
     }
 

@@ -1,6 +1,7 @@
 //! The `boolean` family.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::BooleanKernels;
 
@@ -14,7 +15,7 @@ impl BooleanKernels for Native {
 
     #[inline]
     fn boolean_equal(&self, left: bool, right: bool) -> bool {
-        left == right
+        planted!("boolean.equal_only_if_true", left == right, left && right)
     }
 
     #[inline]

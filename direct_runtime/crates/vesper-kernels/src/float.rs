@@ -1,6 +1,7 @@
 //! The `float` family: IEEE 754 binary64, rounded to nearest even at each operation, as Rust does it.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::{Decimal, ErrorCode, FloatKernels, Value, float};
 
@@ -11,7 +12,11 @@ const INTEGER_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// A float without a fraction as an integer.
 fn whole(value: f64) -> Result<i64, ErrorCode> {
-    if !(-INTEGER_BOUND..INTEGER_BOUND).contains(&value) {
+    if !planted!(
+        "float.whole_takes_the_bound",
+        (-INTEGER_BOUND..INTEGER_BOUND).contains(&value),
+        (-INTEGER_BOUND..=INTEGER_BOUND).contains(&value)
+    ) {
         return Err(ErrorCode::IntegerOverflow);
     }
     #[expect(clippy::cast_possible_truncation, reason = "whole and within 64 bits")]
@@ -22,7 +27,11 @@ fn finite(value: f64) -> Result<f64, ErrorCode> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(ErrorCode::NotFinite)
+    planted!(
+        "float.not_finite_has_another_code",
+        Err(ErrorCode::NotFinite),
+        Err(ErrorCode::IntegerOverflow)
+    )
 }
 
 fn floats(values: &[Value]) -> impl Iterator<Item = f64> {
@@ -72,7 +81,11 @@ impl FloatKernels for Native {
 
     #[inline]
     fn float_less(&self, left: f64, right: f64) -> bool {
-        left < right
+        planted!(
+            "float.less_by_total_order",
+            left < right,
+            left.total_cmp(&right).is_lt()
+        )
     }
 
     #[inline]
@@ -107,12 +120,20 @@ impl FloatKernels for Native {
 
     #[inline]
     fn float_ceil(&self, value: f64) -> Result<i64, ErrorCode> {
-        whole(finite(value)?.ceil())
+        whole(planted!(
+            "float.ceil_rounds",
+            finite(value)?.ceil(),
+            finite(value)?.round()
+        ))
     }
 
     #[inline]
     fn float_trunc(&self, value: f64) -> Result<i64, ErrorCode> {
-        whole(finite(value)?.trunc())
+        whole(planted!(
+            "float.trunc_floors",
+            finite(value)?.trunc(),
+            finite(value)?.floor()
+        ))
     }
 
     #[inline]
@@ -149,11 +170,13 @@ impl FloatKernels for Native {
 
     fn float_sum(&self, values: &[Value]) -> f64 {
         // SEMANTICS: from 0.0 and one by one. Rust's `sum` starts with -0.0.
-        floats(values).fold(0.0, |sum, value| sum + value)
+        floats(values).fold(planted!("float.sum_from_minus_zero", 0.0, -0.0), |sum, value| {
+            sum + value
+        })
     }
 
     fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode> {
-        if values.is_empty() {
+        if planted!("float.avg_of_nothing_is_nan", values.is_empty(), false) {
             return Err(ErrorCode::EmptyCollection);
         }
         #[expect(clippy::cast_precision_loss, reason = "an array has at most a million items")]

@@ -1,6 +1,7 @@
 //! The `map` family.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Key, Map, MapKernels, Value};
 
@@ -22,7 +23,11 @@ impl MapKernels for Native {
 
     #[inline]
     fn map_at(&self, entries: &Map, key: Key<'_>) -> Result<Value, ErrorCode> {
-        entries.get(key).cloned().ok_or(ErrorCode::MissingKey)
+        entries.get(key).cloned().ok_or(planted!(
+            "map.at_has_another_code",
+            ErrorCode::MissingKey,
+            ErrorCode::IndexOutOfRange
+        ))
     }
 
     #[inline]
@@ -62,7 +67,11 @@ impl MapKernels for Native {
             },
             _ => None,
         });
-        Map::of_entries(entries.collect()).ok_or(ErrorCode::DuplicateKey)
+        Map::of_entries(entries.collect()).ok_or(planted!(
+            "map.from_entries_has_another_code",
+            ErrorCode::DuplicateKey,
+            ErrorCode::InvalidArgument
+        ))
     }
 
     fn map_put(&self, entries: &Map, key: Key<'_>, value: &Value) -> Result<Map, ErrorCode> {

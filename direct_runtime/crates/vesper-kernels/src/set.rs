@@ -1,6 +1,7 @@
 //! The `set` family.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Key, Set, SetKernels, Value};
 
@@ -42,11 +43,19 @@ impl SetKernels for Native {
     }
 
     fn set_difference(&self, left: &Set, right: &Set) -> Set {
-        left.difference(right)
+        planted!(
+            "set.difference_turned_round",
+            left.difference(right),
+            right.difference(left)
+        )
     }
 
     fn set_is_subset(&self, left: &Set, right: &Set) -> bool {
-        left.len() <= right.len() && left.keys().all(|key| right.find(key).is_some())
+        planted!(
+            "set.subset_is_strict",
+            left.len() <= right.len(),
+            left.len() < right.len()
+        ) && left.keys().all(|key| right.find(key).is_some())
     }
 
     fn set_is_disjoint(&self, left: &Set, right: &Set) -> bool {
@@ -55,7 +64,13 @@ impl SetKernels for Native {
         } else {
             (right, left)
         };
-        shorter.keys().all(|key| longer.find(key).is_none())
+        shorter.keys().all(|key| {
+            planted!(
+                "set.disjoint_means_subset",
+                longer.find(key).is_none(),
+                longer.find(key).is_some()
+            )
+        })
     }
 
     fn set_put(&self, members: &Set, value: Key<'_>) -> Result<Set, ErrorCode> {

@@ -1,6 +1,7 @@
 //! The `value` family: what all ordered types have.
 
 use std::cmp::Ordering;
+use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Value, ValueKernels};
 
@@ -20,12 +21,25 @@ impl ValueKernels for Native {
 
     #[inline]
     fn value_max(&self, left: &Value, right: &Value) -> Value {
-        if compare(right, left).is_gt() { right } else { left }.clone()
+        if planted!(
+            "value.max_gives_right_of_equals",
+            compare(right, left).is_gt(),
+            compare(right, left).is_ge()
+        ) {
+            right
+        } else {
+            left
+        }
+        .clone()
     }
 
     #[inline]
     fn value_clamp(&self, value: &Value, low: &Value, high: &Value) -> Result<Value, ErrorCode> {
-        if compare(low, high).is_gt() {
+        if planted!(
+            "value.clamp_takes_crossed_bounds",
+            compare(low, high).is_gt(),
+            false
+        ) {
             return Err(ErrorCode::InvalidArgument);
         }
         let nearest = if compare(value, low).is_lt() {

@@ -4,6 +4,7 @@
 //! its length or its items.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -149,7 +150,9 @@ impl<'py> Conversion<'py> {
             .zip(of.ty.key_kind())
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
         match set {
-            Some(set) if Some(set.len()) == length => *out = Value::Set(Arc::new(set)),
+            Some(set) if planted!("input.set_takes_member_twice", Some(set.len()) == length, true) => {
+                *out = Value::Set(Arc::new(set));
+            }
             _ => return Ok(self.refuse(path, ProblemKind::Duplicate)),
         }
         Ok(true)
@@ -166,7 +169,11 @@ impl<'py> Conversion<'py> {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        if dict.len() > MAX_ENTRIES {
+        if planted!(
+            "input.most_entries_refused",
+            dict.len() > MAX_ENTRIES,
+            dict.len() >= MAX_ENTRIES
+        ) {
             return Ok(self.refuse(path, ProblemKind::OutOfRange));
         }
         let mut is_whole = true;
@@ -258,7 +265,9 @@ impl<'py> Conversion<'py> {
     ) -> Converted {
         match (given, default, &shape.ty) {
             (Some(object), _, _) => return self.value(shape, object, path, out),
-            (None, Some(default), _) => out.set(default),
+            (None, Some(default), _) => {
+                planted!("input.default_is_null", out.set(default), *out = Value::Null);
+            }
             (None, None, Type::Optional(_)) => *out = Value::Null,
             (None, None, _) => return Ok(self.refuse(path, ProblemKind::Missing)),
         }

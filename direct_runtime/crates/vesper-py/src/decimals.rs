@@ -6,6 +6,7 @@
 //! made of is its own affair.
 
 use std::mem::{offset_of, size_of};
+use vesper_ir::planted;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
@@ -113,7 +114,7 @@ impl Decimals {
         } else {
             coefficient
         };
-        (scale <= MAX_SCALE).then_some((coefficient, scale))
+        (planted!("input.scale_without_limit", scale <= MAX_SCALE, true)).then_some((coefficient, scale))
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! One execution, as Python advances it: nothing at first, then what came of each request.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -133,7 +134,14 @@ fn completed(
             if fits && conversion.problems.is_empty() {
                 Completion::Value(value)
             } else {
-                Completion::Failed(ErrorCode::BadResponse.into())
+                Completion::Failed(
+                    planted!(
+                        "request.bad_response_has_another_code",
+                        ErrorCode::BadResponse,
+                        ErrorCode::BadInput
+                    )
+                    .into(),
+                )
             }
         }
         other => {

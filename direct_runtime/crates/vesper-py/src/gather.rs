@@ -3,6 +3,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
+use vesper_ir::planted;
 
 /// Up to this many names, looking through all of them is quicker than searching for one.
 const FEW_NAMES: usize = 16;
@@ -59,7 +60,11 @@ pub(crate) fn gather<'py>(
         .map(bytes_with_surrogates)
         .collect::<PyResult<_>>()?;
     // UTF-8, surrogates included, sorts by code point.
-    spelled.sort();
+    planted!(
+        "problems.unknown_names_backwards",
+        spelled.sort(),
+        spelled.reverse()
+    );
     spelled.dedup();
     Ok(Some(spelled))
 }

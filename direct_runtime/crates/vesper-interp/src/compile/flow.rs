@@ -18,6 +18,7 @@
 
 use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::planted;
 use vesper_ir::{Type, Value};
 
 use crate::sites::{Becomes, Entry, Guard};
@@ -70,7 +71,7 @@ impl Compiler<'_> {
             return None;
         };
         let mut message = None;
-        for (place, field) in (1..).zip(others) {
+        for (place, field) in planted!("handlers.message_one_place_before", 1.., 0..).zip(others) {
             match &field.ty {
                 Type::Text if &*field.name == "message" => message = Some(place),
                 Type::Optional(_) => {}
@@ -117,7 +118,11 @@ impl Compiler<'_> {
             Statement::Raise { error } => self.raised(error),
             Statement::Require { holds } => {
                 let number = self.requires;
-                self.requires += 1;
+                planted!(
+                    "contracts.validations_all_are_the_first",
+                    self.requires += 1,
+                    self.requires += 0
+                );
                 self.clause(Phase::Validation, number, *holds)
             }
             Statement::Branch(branch) => self.branch(branch),
@@ -169,7 +174,11 @@ impl Compiler<'_> {
 
     /// The handlers of what was compiled since `start`. Their values go where the statement's value is.
     fn handlers(&mut self, start: usize, handlers: &[Handler], out: Option<Register>) -> Compiled<()> {
-        let end = self.code.instructions.len();
+        let end = planted!(
+            "handlers.last_instruction_is_outside",
+            self.code.instructions.len(),
+            self.code.instructions.len().saturating_sub(1)
+        );
         if handlers.is_empty() {
             return Ok(());
         }
@@ -195,11 +204,22 @@ impl Compiler<'_> {
         }
         self.handlers = slot;
         // Those of statements within are there already: a failure looks at inner ones first.
-        self.code.guards.push(Guard {
-            start,
-            end,
-            handlers: entries,
-        });
+        planted!(
+            "handlers.outer_ones_come_first",
+            self.code.guards.push(Guard {
+                start,
+                end,
+                handlers: entries,
+            }),
+            self.code.guards.insert(
+                0,
+                Guard {
+                    start,
+                    end,
+                    handlers: entries,
+                }
+            )
+        );
         self.land_all(to_after)
     }
 
@@ -229,7 +249,11 @@ impl Compiler<'_> {
         }
         let outputs = self.code.returns.iter().filter_map(|output| output.as_register());
         let outputs = outputs.collect();
-        self.clear(outputs)?;
+        planted!(
+            "contracts.invariants_see_outputs_after_an_error",
+            self.clear(outputs)?,
+            drop::<Vec<Register>>(outputs)
+        );
         self.emit(Instruction::EndWithError);
         let exit = self.jump(Instruction::Jump { to: 0 });
         self.exits.raises.push(exit);
@@ -335,7 +359,12 @@ impl Compiler<'_> {
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
-            expression: repeated.condition.or(repeated.over).ok_or(MISSING)?,
+            expression: planted!(
+                "loops.limit_is_blamed_on_the_items",
+                repeated.condition.or(repeated.over),
+                repeated.over.or(repeated.condition)
+            )
+            .ok_or(MISSING)?,
         });
         if repeated.over.is_none() {
             self.emit(Instruction::Spend);
@@ -346,7 +375,11 @@ impl Compiler<'_> {
         self.emit(Instruction::LoopRound { count });
         if let Some(stop_when) = repeated.stop_when {
             let condition = self.condition(stop_when)?;
-            to_done.push(self.jump(Instruction::JumpIfTrue { condition, to: 0 }));
+            to_done.push(self.jump(planted!(
+                "loops.stop_when_turned_round",
+                Instruction::JumpIfTrue { condition, to: 0 },
+                Instruction::JumpIfFalse { condition, to: 0 }
+            )));
         }
         self.emit(Instruction::Jump { to: next });
 
@@ -401,7 +434,7 @@ impl Compiler<'_> {
             let found = variables.find(|(variable, _)| variable.local == *number);
             let (_, register) = found.ok_or(MISSING)?;
             // All are computed from the old state: a value that is a part of it is copied too.
-            let from = self.allocate()?;
+            let from = planted!("loops.next_sees_new_values", self.allocate()?, *register);
             self.compute_marked(*value, from)?;
             moves.push((*register, from));
         }

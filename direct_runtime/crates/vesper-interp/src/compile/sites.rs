@@ -1,6 +1,7 @@
 //! Requests and calls: where a run stops and what it stops with.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::flow::{Call, Request};
 
@@ -12,7 +13,11 @@ impl Compiler<'_> {
     fn position(&self, name: &Arc<str>) -> Position {
         Position {
             name: Arc::clone(name),
-            rounds: self.rounds.clone(),
+            rounds: planted!(
+                "request.path_has_one_round_only",
+                self.rounds.clone(),
+                self.rounds.iter().take(1).copied().collect()
+            ),
         }
     }
 
@@ -55,7 +60,11 @@ impl Compiler<'_> {
         let mut given = call.inputs.iter().peekable();
         let mut inputs = Vec::with_capacity(declared.len());
         for input in declared {
-            let value = given.next_if(|(name, _)| *name == input.name);
+            let value = planted!(
+                "calls.inputs_by_place",
+                given.next_if(|(name, _)| *name == input.name),
+                given.next()
+            );
             inputs.push(match value {
                 Some((_, value)) => Some(self.operand(*value)?),
                 None => None,

@@ -1,6 +1,7 @@
 //! JSON text to values, with every problem in it: the rules of docs/spec/values.md for JSON.
 
 use std::sync::Arc;
+use vesper_ir::planted;
 
 use vesper_ir::json::{Build, Object};
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
@@ -30,7 +31,11 @@ impl Build for Spelled {
     }
 
     fn number(text: &str) -> Option<Self> {
-        let is_whole = !text.contains(['.', 'e', 'E']);
+        let is_whole = planted!(
+            "json_text.exponent_is_an_integer",
+            !text.contains(['.', 'e', 'E']),
+            !text.contains('.')
+        );
         Decimal::parse(text)
             .ok()
             .map(|number| Self::Number(number, is_whole))
@@ -47,7 +52,8 @@ impl Build for Spelled {
     fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
         let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
         keys.sort_unstable();
-        let is_once = keys.is_sorted_by(|left, right| left < right);
+        let is_once =
+            keys.is_sorted_by(|left, right| planted!("json_text.key_twice", left < right, left <= right));
         is_once.then_some(Self::Object(entries))
     }
 }
@@ -63,7 +69,11 @@ impl Spelled {
     pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
         let keys = entries.iter().map(|(key, _)| key.as_ref());
         let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
-        unknown.sort_unstable();
+        planted!(
+            "json_text.unknown_names_backwards",
+            unknown.sort_unstable(),
+            unknown.reverse()
+        );
         unknown
     }
 
@@ -263,7 +273,13 @@ fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
         // SEMANTICS: a number for a decimal is what its text spells, scale included.
         (Type::Decimal, Spelled::Number(number, _)) => Ok(Value::Decimal(number.clone())),
         (Type::Float, Spelled::Number(number, _)) => Some(number.to_float())
-            .filter(|nearest| nearest.is_finite())
+            .filter(|nearest| {
+                planted!(
+                    "json_text.large_float_is_infinite",
+                    nearest.is_finite(),
+                    !nearest.is_nan()
+                )
+            })
             .map(Value::Float)
             .ok_or(ProblemKind::OutOfRange),
         (Type::Integer, Spelled::Number(number, true)) => number

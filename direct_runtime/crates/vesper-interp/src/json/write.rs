@@ -1,6 +1,7 @@
 //! Outcomes as canonical JSON: one spelling for each.
 
 use std::fmt::Write as _;
+use vesper_ir::planted;
 
 use vesper_ir::json::quote;
 use vesper_ir::{ErrorCode, Node, Type, Value, base64, float, time};
@@ -122,7 +123,11 @@ impl Writing<'_> {
 /// An object, its keys in code-point order.
 fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, out: &mut String) {
     let mut entries: Vec<_> = entries.collect();
-    entries.sort_by_key(|((name, _), _)| *name);
+    planted!(
+        "json_text.fields_backwards",
+        entries.sort_by_key(|((name, _), _)| *name),
+        entries.reverse()
+    );
     out.push('{');
     for (place, ((name, ty), value)) in entries.into_iter().enumerate() {
         out.push_str(if place > 0 { "," } else { "" });
@@ -142,7 +147,11 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
         (_, Value::Boolean(value)) => out.push_str(if *value { "true" } else { "false" }),
         (_, Value::Integer(value)) => drop(write!(out, "{value}")),
         (_, Value::Decimal(value)) => drop(write!(out, "\"{value}\"")),
-        (_, Value::Float(value)) if value.is_finite() => out.push_str(&float::text(*value)),
+        (_, Value::Float(value))
+            if planted!("json_text.infinity_without_quotes", value.is_finite(), true) =>
+        {
+            out.push_str(&float::text(*value));
+        }
         (_, Value::Float(value)) => quote(&float::text(*value), out),
         (_, Value::Text(value)) => quote(value, out),
         (_, Value::Bytes(value)) => quote(&base64::text(value), out),

@@ -1,0 +1,396 @@
+"""`make proof-mutants`: every planted fault of the Rust engine, one at a time, against the corpus and the verifier.
+
+The extension is built with the feature `faults` into a folder of its own, beside a copy of the package: the one in the
+working tree stays as it is. What the python engine answers is computed once; then each fault gets a process of its own,
+in which it alone is selected. It is noticed by the first question of the corpus that is answered otherwise; one that no
+question notices is left to the verifier, for a minute. What is done is kept under `.proofs/`; the same command goes on
+where it was stopped, unless the sources have changed since. A whole run writes `docs/proofs/mutants.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).parents[2]
+if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package, and then this folder
+    sys.path.insert(0, str(ROOT))
+
+from tests.robustness.proof import PROOFS, STATE, read_json, write_json  # noqa: E402  # after the path is set
+
+if TYPE_CHECKING:
+    from tests.mutants.corpus import Answer, Question
+    from vesper.compiler import Compiled
+    from vesper.engines.engine import Program
+
+NAME = "mutants"
+WORK = STATE / NAME
+PACKAGE = WORK / "package"
+EXPLAINED = Path(__file__).parent / "survivors.toml"
+SEED = 20_261_115
+VERIFY_SECONDS = 60
+CORPUS_SECONDS = 180
+"""The corpus takes a second or two; a fault that makes it take so long has been noticed."""
+KILLED_SHARE = 0.97
+
+Result = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--faults", nargs="*", metavar="NAME", help="these only, or those whose names begin so")
+    parser.add_argument("--sample", type=int, metavar="COUNT", help="so many, drawn by the seed")
+    parser.add_argument("--questions", default="", metavar="PREFIX", help="only the questions whose names begin so")
+    parser.add_argument("--seconds", type=float, default=VERIFY_SECONDS, help="how long the verifier has for each")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument(
+        "--quick", action="store_true", help="compare with the Rust engine without a fault, which takes seconds"
+    )
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.inside:
+        sys.exit(campaign(asked))
+    build()
+    environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{ROOT}", "PYTHONHASHSEED": "0"}
+    command = [sys.executable, __file__, "--inside", *sys.argv[1:]]
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+# -- the build ------------------------------------------------------------------------------------
+
+
+def build() -> None:
+    """The extension with the faults in it, in a copy of the package."""
+    target = WORK / "target"
+    manifest = ROOT / "direct_runtime" / "Cargo.toml"
+    command = ["cargo", "build", "--quiet", "--locked", "--profile", "faults", "--features", "faults"]
+    command += ["--package", "vesper-py", "--manifest-path", str(manifest), "--target-dir", str(target)]
+    # The extension is loaded by Python, not linked to it; PyO3 asks the interpreter that runs this.
+    environment = {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
+    subprocess.run(command, env=environment, check=True)
+    shutil.rmtree(PACKAGE, ignore_errors=True)
+    shutil.copytree(ROOT / "vesper", PACKAGE / "vesper", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    shutil.copy(target / "faults" / "lib_direct.so", PACKAGE / "vesper" / f"_direct{suffix}")
+
+
+def source_hash() -> str:
+    """Changes with every change of what is tested and of what it is tested with."""
+    rust = {"direct_runtime": "*.rs", "schemas": "*.toml"}
+    return hashed({"vesper": "*.py", "nodes": "*.vsp", **rust, "tests/mutants": "*", "tests/conformance": "*"})
+
+
+def hashed(folders: Mapping[str, str]) -> str:
+    digest = hashlib.sha256()
+    for folder, pattern in folders.items():
+        for path in sorted((ROOT / folder).rglob(pattern)):
+            parts = path.relative_to(ROOT).parts
+            # Not the explanations: they change nothing that is measured.
+            if path.is_file() and path != EXPLAINED and "target" not in parts and "__pycache__" not in parts:
+                digest.update(f"{'/'.join(parts)}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+# -- one fault, in a process of its own -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    questions: list[Question]
+    reference: list[Answer]
+    seconds: float
+    seed: int
+
+
+def examine(fault: str | None, task: Task, answer_to: Connection) -> None:
+    """Says what notices the fault, and after how much; two messages where the corpus does not."""
+    from vesper import _direct
+
+    if fault is not None:
+        _direct.select_fault(fault)  # type: ignore[attr-defined]  # of this build alone
+    begun = time.monotonic()
+    found = ask_corpus(task)
+    answer_to.send({**found, "seconds": round(time.monotonic() - begun, 2)})
+    if found["by"] is None and fault is not None and task.seconds > 0:
+        begun = time.monotonic()
+        found = verify(task, begun + task.seconds)
+        answer_to.send({**found, "seconds": round(time.monotonic() - begun, 2)})
+    answer_to.close()
+
+
+def ask_corpus(task: Task) -> Result:
+    from tests.mutants.corpus import answer, is_same
+    from vesper.engines.direct_engine import DirectEngine
+
+    load = kept(DirectEngine().load)
+    for number, (question, expected) in enumerate(zip(task.questions, task.reference, strict=True), start=1):
+        if not is_same(expected, answer(question, load)):
+            return {"by": "corpus", "what": question.name, "executions": number}
+    return {"by": None, "executions": len(task.questions)}
+
+
+def kept(load: Callable[[Compiled], Program]) -> Callable[[Compiled], Program]:
+    """Loads each node once."""
+    programs: dict[int, Program] = {}
+
+    def loaded(compiled: Compiled) -> Program:
+        if id(compiled) not in programs:
+            programs[id(compiled)] = load(compiled)
+        return programs[id(compiled)]
+
+    return loaded
+
+
+def verify(task: Task, until: float) -> Result:
+    """What `vesper verify` does with nodes and with random programs, by turns, until the time is over."""
+    from vesper.engines.direct_engine import DirectEngine
+    from vesper.engines.engine import Engine
+    from vesper.engines.python_engine import PythonEngine
+    from vesper.verify.differential import Verifier
+    from vesper.verify.programs_run import verify_programs
+
+    engines: Mapping[str, Engine] = {"python": PythonEngine(), "interp": DirectEngine()}
+    nodes = list(
+        {id(each.compiled): each.compiled for each in task.questions if each.name.startswith("case ")}.values()
+    )
+    chance = random.Random(task.seed)
+    executions = 0
+    while time.monotonic() < until:
+        seed = chance.randrange(10**9)
+        programs = verify_programs(engines, 3, seed, stop_after=1, max_tries=0)
+        executions += programs.executions
+        if programs.failures:
+            return {"by": "verify", "what": f"random program {programs.failures[0].seed}", "executions": executions}
+        if not nodes:
+            continue
+        node = chance.choice(nodes)
+        report = Verifier(node, engines, seed).run(60, stop_after=1)
+        executions += report.executions
+        if report.differences or report.case_failures:
+            return {"by": "verify", "what": f"node {node.node.node_id}, seed {seed}", "executions": executions}
+    return {"by": None, "executions": executions}
+
+
+# -- all of them ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Running:
+    fault: str | None
+    process: ForkProcess
+    answers: Connection
+    begun: float
+    results: list[Result]
+
+    def take(self) -> None:
+        try:
+            while self.answers.poll():
+                self.results.append(self.answers.recv())
+        except EOFError:
+            pass  # its process is gone, which `is_over` sees
+
+    def is_over(self, seconds: float) -> bool:
+        """True when it has ended, or takes longer than anything without a fault does."""
+        patience = CORPUS_SECONDS + (3 * seconds if self.results else 0)
+        return not self.process.is_alive() or time.monotonic() - self.begun > patience
+
+    def result(self) -> Result:
+        self.process.kill()
+        self.process.join()
+        self.take()
+        last = self.results[-1] if self.results else {"by": None, "executions": 0, "seconds": 0.0}
+        if last["by"] is None and self.process.exitcode != 0:
+            how = "did not end in time" if self.process.exitcode == -9 else f"ended with {self.process.exitcode}"
+            by = "verify" if self.results else "corpus"
+            return {**last, "by": by, "what": f"its process {how}"}
+        return last
+
+
+def start(fault: str | None, task: Task) -> Running:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=examine, args=(fault, task, sender))
+    process.start()
+    sender.close()
+    return Running(fault, process, receiver, time.monotonic(), [])
+
+
+def campaign(asked: argparse.Namespace) -> int:
+    from vesper import _direct
+
+    assert Path(_direct.__file__).is_relative_to(PACKAGE), "another build than that with the faults was loaded"
+    known: dict[str, str] = dict(_direct.faults())  # type: ignore[attr-defined]  # of this build alone
+    chosen = [name for name in known if not asked.faults or name.startswith(tuple(asked.faults))]
+    if asked.sample is not None:
+        chosen = sorted(random.Random(asked.seed).sample(chosen, min(asked.sample, len(chosen))))
+    is_whole = len(chosen) == len(known) and not (asked.questions or asked.quick) and asked.seconds >= VERIFY_SECONDS
+    state_file = WORK / "state.json"
+    identity = {"source_hash": source_hash(), "seed": asked.seed, "questions": asked.questions, "quick": asked.quick}
+    state = read_json(state_file) or {}
+    if state.get("identity") != identity:
+        state = {"identity": identity, "elapsed_seconds": 0.0, "results": {}}
+    results: dict[str, Result] = state["results"]
+    # One that survived a shorter look gets a longer one.
+    waiting = [name for name in chosen if name not in results or _may_be_noticed(results[name], asked.seconds)]
+    begun, before = time.monotonic(), state["elapsed_seconds"]
+    if waiting:
+        task = prepared(asked)
+        control = settled([None], task, 1, lambda _, __: None)
+        if control[None]["by"] is not None:
+            print(f"without a fault the engines differ: {control[None]['what']}; repair that first", file=sys.stderr)
+            return 1
+
+        def keep(name: str | None, result: Result) -> None:
+            assert name is not None
+            results[name] = result if result["by"] is not None else {**result, "looked_for_seconds": asked.seconds}
+            state["elapsed_seconds"] = round(before + time.monotonic() - begun, 1)
+            write_json(state_file, state)
+            print(f"{len(results):4} {name}: {result['by'] or 'SURVIVES'} {result.get('what', '')}", flush=True)
+
+        settled(list(waiting), task, asked.processes, keep)
+    return report(state, {name: known[name] for name in chosen}, is_whole)
+
+
+def _may_be_noticed(result: Result, seconds: float) -> bool:
+    return result["by"] is None and bool(result["looked_for_seconds"] < seconds)
+
+
+def prepared(asked: argparse.Namespace) -> Task:
+    """The questions, and what the python engine answers. Nothing is asked of the Rust engine in this process: what it
+    computes once and keeps would be inherited without the fault."""
+    from tests.mutants.corpus import answer, questions
+    from vesper.engines.python_engine import PythonEngine
+
+    asking = [each for each in questions() if each.name.startswith(asked.questions)]
+    if asked.quick:
+        return Task(asking, answers_without_fault(asking), asked.seconds, asked.seed)
+    load = kept(PythonEngine().load)
+    file = WORK / "reference.pickle"
+    known = read_answers(file)
+    keys = [each.key() for each in asking]
+    for number, (key, each) in enumerate(zip(keys, asking, strict=True)):
+        if key not in known:
+            known[key] = answer(each, load)
+        if sys.stderr.isatty():
+            print(f"\r{number + 1} of {len(asking)} answered by the python engine", end="", file=sys.stderr, flush=True)
+    file.write_bytes(pickle.dumps((python_hash(), known)))
+    reference = [known[key] for key in keys]
+    return Task(asking, reference, asked.seconds, asked.seed)
+
+
+def answers_without_fault(asking: list[Question]) -> list[Answer]:
+    """What the Rust engine answers while no fault is selected, from a process of its own."""
+    from tests.mutants.corpus import answer
+    from vesper.engines.direct_engine import DirectEngine
+
+    def tell(sender: Connection) -> None:
+        load = kept(DirectEngine().load)
+        sender.send([answer(each, load) for each in asking])
+        sender.close()
+
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=tell, args=(sender,))
+    process.start()
+    sender.close()
+    answers: list[Answer] = receiver.recv()
+    process.join()
+    return answers
+
+
+def read_answers(file: Path) -> dict[str, Answer]:
+    """What the python engine of these sources has answered in an earlier run: it takes minutes, and does not change."""
+    if not file.exists():
+        return {}
+    made_from, known = pickle.loads(file.read_bytes())  # written by this program, in its own folder
+    return known if made_from == python_hash() else {}
+
+
+def python_hash() -> str:
+    return hashed({"vesper": "*.py"})
+
+
+def settled(
+    faults: list[str | None], task: Task, processes: int, keep: Callable[[str | None, Result], None]
+) -> dict[str | None, Result]:
+    results: dict[str | None, Result] = {}
+    running: list[Running] = []
+    try:
+        while faults or running:
+            while faults and len(running) < processes:
+                running.append(start(faults.pop(0), task))
+            time.sleep(0.02)
+            for each in running:
+                each.take()
+            for each in [each for each in running if each.is_over(task.seconds)]:
+                running.remove(each)
+                results[each.fault] = each.result()
+                keep(each.fault, results[each.fault])
+    finally:
+        for each in running:
+            each.process.kill()
+            each.process.join()
+    return results
+
+
+def report(state: Result, known: Mapping[str, str], is_whole: bool) -> int:
+    results = {name: state["results"][name] for name in known}
+    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
+    equivalent: dict[str, str] = explained["equivalent"]
+    survivors = [name for name, result in results.items() if result["by"] is None]
+    real = [name for name in results if name not in equivalent]
+    killed = [name for name in real if results[name]["by"] is not None]
+    wrong = [
+        f"{name} is called equivalent and was noticed"
+        for name in equivalent
+        if name in results and name not in survivors
+    ]
+    reasons: dict[str, str] = explained["survives"]
+    wrong += [f"{name} survives without an explanation" for name in survivors if name not in {**equivalent, **reasons}]
+    share = len(killed) / len(real) if real else 1.0
+    if share < KILLED_SHARE:
+        wrong.append(f"{share:.1%} are noticed, and {KILLED_SHARE:.0%} should be")
+    proof = {
+        **state["identity"],
+        "faults": len(results),
+        "kinds": dict(sorted(Counter(known.values()).items())),
+        "places": dict(sorted(Counter(name.partition(".")[0] for name in known).items())),
+        "equivalent": {name: equivalent[name] for name in survivors if name in equivalent},
+        "not_equivalent": len(real),
+        "killed": len(killed),
+        "killed_by_corpus": sum(results[name]["by"] == "corpus" for name in killed),
+        "killed_by_verify": sum(results[name]["by"] == "verify" for name in killed),
+        "share": round(share, 4),
+        "survivors": {name: reasons.get(name, "") for name in survivors if name not in equivalent},
+        "elapsed_seconds": state["elapsed_seconds"],
+        "results": results,
+    }
+    if is_whole and not wrong:
+        write_json(PROOFS / f"{NAME}.json", proof)
+    print(json.dumps({key: value for key, value in proof.items() if key != "results"}, indent=2))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The engines agree on the corpus that planted faults are held against; and what is planted is where the list says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+
+import pytest
+
+from tests.mutants.corpus import Question, answer, is_same, questions
+from tests.mutants.run import EXPLAINED, KILLED_SHARE, NAME, source_hash
+from tests.robustness.proof import PROOFS, read_json
+from tests.support.nodes import ROOT
+from vesper import _direct
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine
+
+CRATES = ROOT / "direct_runtime" / "crates"
+LIST = CRATES / "vesper-ir" / "src" / "fault.rs"
+_LISTED = re.compile(r'^    \("([a-z0-9_.]+)", "([a-z_]+)"\),$', re.MULTILINE)
+_PLANTED = re.compile(r'planted!\(\s*"([a-z0-9_.]+)"')
+ASKED_HERE = ("edge ", "json ", "fuel ", "case planted_", "bad response ")
+OWN = [each for each in questions() if each.name.startswith(ASKED_HERE)]
+"""Those that no other test asks."""
+
+
+@pytest.mark.parametrize("question", OWN, ids=lambda question: question.name)
+def test_the_engines_agree(question: Question) -> None:
+    expected = answer(question, PythonEngine().load)
+    found = answer(question, DirectEngine().load)
+    assert is_same(expected, found), f"{expected} and {found}"
+    assert not isinstance(expected, str) or not expected.startswith(("raised ", "unexpected ")), expected
+
+
+def test_answers_that_differ_are_not_the_same() -> None:
+    one, other = OWN[0], next(each for each in OWN if each.name.startswith("fuel "))
+    right = answer(one, PythonEngine().load)
+    assert is_same(right, right)
+    assert not is_same(right, answer(other, PythonEngine().load))
+    assert not is_same(right, "raised RuntimeError")
+    assert not is_same("raised RuntimeError", right)
+
+
+def listed() -> dict[str, str]:
+    return dict(_LISTED.findall(LIST.read_text(encoding="utf-8")))
+
+
+def test_every_fault_of_the_list_is_planted_once() -> None:
+    files = [path for path in CRATES.rglob("*.rs") if path != LIST]
+    planted = Counter(name for path in files for name in _PLANTED.findall(path.read_text(encoding="utf-8")))
+    assert set(planted) == set(listed())
+    assert [name for name, times in planted.items() if times > 1] == []
+
+
+def test_there_are_faults_of_every_kind() -> None:
+    kinds = Counter(listed().values())
+    assert sum(kinds.values()) >= 130
+    assert min(kinds.values()) >= 3, kinds
+
+
+def test_the_build_for_users_has_no_faults() -> None:
+    assert not hasattr(_direct, "faults")
+    assert not hasattr(_direct, "select_fault")
+
+
+def test_what_is_explained_exists() -> None:
+    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
+    assert set(explained) == {"equivalent", "survives"}
+    assert {*explained["equivalent"], *explained["survives"]} <= set(listed())
+
+
+def test_the_proof_is_of_these_faults() -> None:
+    proof = read_json(PROOFS / f"{NAME}.json")
+    if proof is None:
+        pytest.skip("there is no proof yet; `make proof-mutants` writes it")
+    assert set(proof["results"]) == set(listed()), "run `make proof-mutants` again"
+    assert proof["share"] >= KILLED_SHARE
+    if proof["source_hash"] != source_hash():
+        pytest.skip("the proof is of other sources; `make proof-mutants` makes it anew")
