@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tests.conformance import test_operations as operations
+from tests.conformance.forms import typed_form
 from tests.conformance import test_regressions as regressions
 from tests.conformance import test_spec_examples as examples
 from tests.mutants.edges import JSON_REFUSED, JSON_TAKEN, NODES, edge_questions
@@ -123,11 +124,11 @@ def _nothing(*_: object) -> Any:
 def _operations() -> Iterator[Question]:
     for case in operations.CASES:
         if "expression" in case:
-            typed = {name: operations._typed(form) for name, form in case["inputs"].items()}
+            typed = {name: typed_form(form) for name, form in case["inputs"].items()}
             node = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})
             given = {name: value for name, (_, value) in typed.items()}
         else:
-            args = [operations._typed(form) for form in case["args"]]
+            args = [typed_form(form) for form in case["args"]]
             node = operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
             given = {name: value for (name, _), (_, value) in zip(OPERATIONS[case["op"]].params, args, strict=True)}
         yield _running(f"operation {case['id']}", node, {each.name: given[each.name] for each in node.node.inputs})

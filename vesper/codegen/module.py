@@ -21,6 +21,7 @@ from vesper.codegen.function import FunctionWriter, docstring, takes_now
 from vesper.codegen.imports import imports_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.record_names import records_in
 from vesper.codegen.source import source_of
 from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
@@ -116,7 +117,7 @@ def _separated(statements: Sequence[cst.BaseStatement], blank_lines: int) -> lis
 def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str], used: set[str]) -> cst.Module:
     shell = parse_template_module(templates.MODULE, docstring=cst.SimpleString(docstring(node.source.intent)))
     used = used | _names_in(body) | {"Source"}  # of the table that comes last
-    check_identifiers(used | {each.node for each in node.calls})
+    check_identifiers(used | {each.node for each in node.calls} | _declared(node))
     called = [cst.parse_statement(f"from .{each.node} import {each.node}\n") for each in node.calls]
     imports = imports_of(shell.body[1:], used, kernels)
     imports += [called[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)]), *called[1:]] if called else []
@@ -129,6 +130,15 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
         header=[cst.EmptyLine(comment=cst.Comment(line)) for line in header],
         body=[shell.body[0], *imports, *body],
     )
+
+
+def _declared(node: ir.Node) -> set[str]:
+    """The names that a node declares, and those of the fields of its records: some stand only in classes."""
+    types = [each.type for each in (*node.inputs, *node.constants)]
+    types += [each.type for each in (*node.outputs, *node.errors)]
+    fields = {name for type_ in types for record in records_in(type_) for name, _ in record.fields}
+    declared = {each.name for each in (*node.outputs, *node.errors)} | {each.name for each in node.inputs}
+    return fields | declared
 
 
 def _shown(text: str) -> str:

@@ -57,7 +57,7 @@ class _Names:
         self._fresh = fresh
 
     def declared(self, type_: Type) -> None:
-        for record in _records(type_):
+        for record in records_in(type_):
             if record.name is not None:
                 self._give(record, record.name)
 
@@ -76,7 +76,7 @@ class _Names:
                 self.held(f"{name}Value", value)
 
     def met(self, name: str, type_: Type) -> None:
-        for record in _records(type_):
+        for record in records_in(type_):
             fields = tuple(field for field, _ in record.fields)
             self._give(record, name + _ON_THE_WAY.get(fields, "Row"))
 
@@ -97,18 +97,18 @@ def _types(node: ir.Node) -> list[Type]:
     return [*(type_ for _, type_ in _declarations(node)), *(each.type for each in node.expressions())]
 
 
-def _records(type_: Type) -> Iterator[Record]:
+def records_in(type_: Type) -> Iterator[Record]:
     """The records of a type, an outer one before those in it."""
     match type_:
         case Record(fields):
             yield type_
             for _, inner in fields:
-                yield from _records(inner)
+                yield from records_in(inner)
         case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
-            yield from _records(inner)
+            yield from records_in(inner)
         case MapOf(key, value):
-            yield from _records(key)
-            yield from _records(value)
+            yield from records_in(key)
+            yield from records_in(value)
 
 
 def _camel(name: str) -> str:
