@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tests.conformance import test_operations as operations
-from tests.conformance.forms import typed_form
 from tests.conformance import test_regressions as regressions
 from tests.conformance import test_spec_examples as examples
+from tests.conformance.forms import typed_form
 from tests.mutants.edges import JSON_REFUSED, JSON_TAKEN, NODES, edge_questions
 from tests.support.nodes import compiled, expression_node, operation_node, worked_nodes, written_for_tests
 from tests.unit.engines import test_entry as entry

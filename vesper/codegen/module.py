@@ -134,7 +134,7 @@ def _module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequence[str]
 
 def _declared(node: ir.Node) -> set[str]:
     """The names that a node declares, and those of the fields of its records: some stand only in classes."""
-    types = [each.type for each in (*node.inputs, *node.constants)]
+    types = [*(each.type for each in node.inputs), *(each.type for each in node.constants)]
     types += [each.type for each in (*node.outputs, *node.errors)]
     fields = {name for type_ in types for record in records_in(type_) for name, _ in record.fields}
     declared = {each.name for each in (*node.outputs, *node.errors)} | {each.name for each in node.inputs}
