@@ -21,8 +21,8 @@ _Positions = dict[cst.BaseExpression, Position]
 def source_of(module: cst.Module, marked: Collection[cst.BaseExpression] = ()) -> tuple[str, _Positions]:
     """The text of a module, and the positions of the marked expressions in it, without their parentheses."""
     writer = _SourceWriter(marked)
-    for line in module.header:
-        writer.empty_line(line, 0)
+    for line in module.header:  # whole, however long: other programs read them
+        writer.printer.plain("" if line.comment is None else line.comment.value)
     writer.block(module.body, 0)
     printer = writer.printer
     positions = {each: place for each, place in printer.positions.items() if isinstance(each, cst.BaseExpression)}

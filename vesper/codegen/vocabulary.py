@@ -29,7 +29,7 @@ _CALLS = frozenset({
     "Inputs", "Source", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
     "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
-_KEPT = ("keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
+_KEPT = ("called", "keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 
 

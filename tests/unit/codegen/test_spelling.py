@@ -7,7 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable
 from datetime import UTC
-from decimal import Decimal, DecimalException, localcontext
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pytest
@@ -25,11 +25,12 @@ from vesper.codegen.spelling import (
     Function,
     Infix,
     IsNone,
+    Item,
     Itself,
     Prefix,
 )
 from vesper.ir import nodes as ir
-from vesper.kernels.decimal import EXACT, unsigned_zero
+from vesper.kernels.decimal import EXACT, UNSAID, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.spec.json_value import parse_json
@@ -83,6 +84,8 @@ def inline(op: str) -> Callable[..., Any]:
             text = f"{sign} {names[0]}"
         case Itself():
             text = names[0]
+        case Item():
+            text = f"{names[0]}[{names[1]}]"
         case IsNone(is_negated):
             text = f"{names[0]} is {'not ' if is_negated else ''}None"
         case Function(name):
@@ -98,7 +101,7 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> object:
     with localcontext(EXACT):
         try:
             result = function(*arguments)
-        except (Raised, DecimalException):
+        except (Raised, *UNSAID):
             return "fails"
     return unsigned_zero(result) if isinstance(result, Decimal) else result
 

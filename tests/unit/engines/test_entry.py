@@ -219,7 +219,13 @@ FITTING = {
 @given(st.dictionaries(st.sampled_from([*NAMES, "other", "zz"]), ANYTHING, max_size=5))
 def test_json_text_comes_to_what_objects_come_to(inputs: dict[str, Any]) -> None:
     text = json.dumps(inputs)
-    assert PROGRAM.run_json(text.encode()).decode() == by_dict(text)
+    answer = PROGRAM.run_json(text.encode()).decode()
+    try:
+        expected = by_dict(text)
+    except ValueError:  # pairs with one key twice have no Python form; JSON text has a problem for it
+        assert '"kind":"duplicate"' in answer
+        return
+    assert answer == expected
 
 
 @given(st.fixed_dictionaries({"price": FITTING["price"]}, optional={k: v for k, v in FITTING.items() if k != "price"}))
