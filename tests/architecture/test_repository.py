@@ -122,10 +122,13 @@ def test_the_runtime_dependencies_are_named_alike_in_both_places() -> None:
 
 
 def test_the_development_tools_are_named_alike_in_both_places() -> None:
-    groups = tomllib.loads(text_of(ROOT / "pyproject.toml"))["dependency-groups"]
+    declared = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+    extras = declared["project"]["optional-dependencies"]
     lines = text_of(ROOT / "requirements-dev.in").splitlines()
     tools = {line for line in lines if line and not line.startswith(("#", "-"))}
-    assert tools == {*groups["dev"], "pip"}
+    needed = {each for name, named in extras.items() if name != "effects" for each in named}
+    assert tools == {*declared["dependency-groups"]["dev"], *needed, "pip"}
+    assert extras["effects"] == [f"vesper[{','.join(name for name in extras if name != 'effects')}]"]
 
 
 def test_every_locked_package_has_its_hash_and_no_address() -> None:

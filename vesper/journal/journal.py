@@ -1,0 +1,166 @@
+"""The journal as the Host and the commands know it. `open_journal` gives the one that a DSN names.
+
+`Run.append` only remembers; `Run.commit` makes all that was appended durable, in one transaction that also checks that
+the run is still ours. Two runs that commit at the same time share a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from vesper.journal.entry import AuditEvent, Definition, Entry, Stored
+from vesper.spec.vesper_error import VesperError
+
+
+class JournalError(VesperError):
+    """The journal cannot be used: the message says which, why, and what to do. Nothing was overwritten."""
+
+
+class Fenced(JournalError):
+    """Another process has taken the run over: this one may write no more of it."""
+
+
+class NotTaken(JournalError):
+    """The run cannot be taken over: it has ended, it is in doubt, or its owner is alive."""
+
+
+class UnknownExecution(JournalError):
+    """The journal has no such execution."""
+
+
+class Status(StrEnum):
+    RUNNING = "running"
+    IN_DOUBT = "in_doubt"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a run starts with."""
+
+    execution: str
+    definition: Definition
+    inputs: Mapping[str, object]
+    now: datetime
+    engine: str
+    is_sensitive: bool = False
+    """True: every body of this run is encrypted under a key of its own."""
+    writes: bool = True
+    """True: commits are synced to the disk (FULL); False: a loss of power may take the last ones (NORMAL)."""
+    is_joined: bool = False
+    """True where effects are part of the caller's transaction: nobody else can finish the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in a list."""
+
+    execution: str
+    node_id: str
+    semantic_hash: str
+    status: Status
+    outcome: str | None
+    """The kind of the outcome, of a run that has ended."""
+    started_us: int
+    updated_us: int
+    owner: str
+    fence: int
+    engine: str
+    is_joined: bool
+    is_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A run with all its entries, in order; the first is START."""
+
+    summary: Summary
+    entries: Sequence[Stored]
+
+
+class Run(Protocol):
+    """A run that this process owns. One thread at a time may use it."""
+
+    @property
+    def execution(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def recorded(self) -> Sequence[Entry]:
+        """What stood in the journal when the run was taken over; nothing for a new one."""
+        ...
+
+    def append(self, entry: Entry) -> None: ...
+    def audit(self, event: AuditEvent) -> None:
+        """Written with the next commit, or not at all."""
+        ...
+
+    def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
+        """Everything appended is durable when this returns. Raises `Fenced` where the run is no longer ours."""
+        ...
+
+    def renew(self) -> None:
+        """Prolongs the lease; commits do as well. Raises `Fenced`."""
+        ...
+
+
+class Journal(Protocol):
+    """Any number of threads may use it, and a process that was forked from the one that opened it."""
+
+    def begin(self, beginning: Beginning) -> Run:
+        """A new run with its START appended; nothing is written before the first commit."""
+        ...
+
+    def take_over(self, execution: str, engine: str) -> Run:
+        """Makes a run ours whose lease has run out (or that is ours, or that was resolved): a compare-and-swap on the
+        fence, and a HANDOFF, committed. Raises `NotTaken`, `UnknownExecution`."""
+        ...
+
+    def unfinished(self, limit: int = 100) -> list[Summary]:
+        """Runs that somebody should take over: running, not joined, their lease run out. Oldest first."""
+        ...
+
+    def find(
+        self,
+        *,
+        status: Status | None = None,
+        node: str | None = None,
+        since_us: int | None = None,
+        limit: int = 100,
+    ) -> list[Summary]:
+        """Runs, newest first."""
+        ...
+
+    def read(self, execution: str) -> Recorded:
+        """A prefix of the id is enough where it is unique. Checks the hash chain; raises `JournalError` where it is
+        broken, and names the entry."""
+        ...
+
+    def definition(self, semantic_hash: str) -> Definition: ...
+
+    def resolve(self, execution: str, path: str, result: object, failure: str | None, by: str, why: str) -> None:
+        """Writes RESOLVED for a request that is in doubt; the run may be taken over then."""
+        ...
+
+    def erase(self, execution: str) -> bool:
+        """Deletes the key of a run's bodies; whether there was one."""
+        ...
+
+    def prune(self, before_us: int, node: str | None = None) -> int:
+        """Deletes runs that ended before, with their keys, and blobs and definitions that nobody needs any more; how
+        many runs."""
+        ...
+
+    def audit_events(self) -> Iterator[Mapping[str, object]]:
+        """The audit log in order, each line with `seq`, `hash` and `previous`."""
+        ...
+
+    def audit(self, events: Sequence[AuditEvent]) -> None:
+        """Writes lines that belong to no run of this journal; durable when it returns."""
+        ...
+
+    def close(self) -> None: ...
