@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
 
 from tests.support.goldens import Golden
+
+if TYPE_CHECKING:
+    from tests.support.servers import Postgres, Redis
 
 # Files of nodes in here are material of tests, and most are wrong on purpose: Vesper's own plugin leaves them alone.
 collect_ignore_glob = ["*.vsp"]
@@ -22,3 +28,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares text with a file of the repository; `make update` rewrites the file."""
     return Golden(update=bool(request.config.getoption("--update")))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of this test process; `postgres.new_database()` gives an empty database."""
+    from tests.support.servers import Postgres
+
+    server = Postgres()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """A Redis server of this test process; tests use keys of their own."""
+    from tests.support.servers import Redis
+
+    server = Redis()
+    yield server
+    server.remove()
