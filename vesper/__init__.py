@@ -8,13 +8,17 @@ __version__ = "0.2.0"
 
 _PLACES = {
     "BadInput": "vesper.kernels.raised",
+    "ConfigError": "vesper.effects.settings",
     "ContractBroken": "vesper.kernels.raised",
     "DeclaredError": "vesper.kernels.raised",
+    "EffectFailed": "vesper.effects.performer",
     "ErrorInfo": "vesper.api.outcome",
     "Execution": "vesper.api.execution",
     "Field": "vesper.api.node",
-    "HostMissing": "vesper.api.errors",
+    "Host": "vesper.host.host",
+    "InDoubt": "vesper.host.running",
     "InputProblem": "vesper.api.outcome",
+    "JournalError": "vesper.journal.journal",
     "Limits": "vesper.engines.engine",
     "Node": "vesper.api.node",
     "NodeError": "vesper.api.errors",
@@ -23,6 +27,7 @@ _PLACES = {
     "Stopped": "vesper.api.errors",
     "UnknownNode": "vesper.api.errors",
     "VesperError": "vesper.spec.vesper_error",
+    "effect": "vesper.effects.custom",
     "load": "vesper.api.load",
 }
 """Where each public name is; `__init__.pyi` lists the same for type checkers."""

@@ -1,6 +1,5 @@
 """The public names, for type checkers. At run time `__init__.py` loads each when it is first used."""
 
-from vesper.api.errors import HostMissing as HostMissing
 from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode
@@ -11,7 +10,13 @@ from vesper.api.node import Node as Node
 from vesper.api.outcome import ErrorInfo as ErrorInfo
 from vesper.api.outcome import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
+from vesper.effects.custom import effect as effect
+from vesper.effects.performer import EffectFailed as EffectFailed
+from vesper.effects.settings import ConfigError as ConfigError
 from vesper.engines.engine import Limits as Limits
+from vesper.host.host import Host as Host
+from vesper.host.running import InDoubt as InDoubt
+from vesper.journal.journal import JournalError as JournalError
 from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError

@@ -14,16 +14,6 @@ class UnknownNode(NodeError):
     """No node answers to this name, or several do; the message says where was looked and what is close."""
 
 
-class HostMissing(VesperError):
-    """The node asks for effects, and there is no Host yet that performs them."""
-
-    def __init__(self, node_id: str) -> None:
-        super().__init__(
-            f"{node_id} asks for effects, and this version has no Host that performs them; "
-            "`node.start(inputs)` gives an execution whose requests you answer yourself"
-        )
-
-
 class Stopped(VesperError):
     """The execution did not come to its end: `kind` is `limit_hit`, `denied` or `engine_fault`."""
 

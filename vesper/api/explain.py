@@ -50,8 +50,13 @@ def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, 
             where = _where(compiled, place)
             message = f"{where}: {code} in `{_text_at(compiled, place)}`"
             return ErrorInfo(outcome.kind, str(code), message, {}, where, (), outcome)
-        case ended.Denied(capability):
-            return ErrorInfo(outcome.kind, capability, f"`{capability}` is not granted", {}, None, (), outcome)
+        case ended.Denied(capability, why):
+            message = f"denied: {node.node_id} may not use `{capability}`" + (f": {why}" if why else "")
+            if "nothing in the configuration" in why:
+                message += (
+                    f'; in vesper.toml, write\n  [[grants]]\n  nodes = ["{node.node_id}"]\n  allow = ["{capability}"]'
+                )
+            return ErrorInfo(outcome.kind, capability, message, {}, None, (), outcome)
         case ended.LimitHit(limit):
             message = f"limit hit: {limit}; vesper.load(…, limits=vesper.Limits(…)) can give more"
             return ErrorInfo(outcome.kind, limit, message, {}, None, (), outcome)

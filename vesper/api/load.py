@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
@@ -13,6 +14,9 @@ from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import ENGINES
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
 
+if TYPE_CHECKING:
+    from vesper.host.host import Host
+
 
 def load(
     node: str | os.PathLike[str],
@@ -20,12 +24,14 @@ def load(
     nodes: str | os.PathLike[str] | None = None,
     engine: str = "python",
     limits: Limits | None = None,
+    host: Host | None = None,
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
     Names are looked for under `nodes`: by default in the folder that the environment variable VESPER_NODES names, or
     else in `nodes`. The file is read anew each time; what has been loaded does not change. `limits` are what one call
-    may use up; without them it has the default fuel, and time without end.
+    may use up; without them it has the default fuel, and time without end. `host` performs the effects of a node that
+    has any; without one it is that of the nearest `vesper.toml`.
     """
     if engine not in ENGINES:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(ENGINES)}")
@@ -37,7 +43,7 @@ def load(
     if compiled is None:
         raise NodeError("\n\n".join(said))
     try:
-        return Node(compiled, ENGINES[engine].load(compiled), engine, limits, said)
+        return Node(compiled, ENGINES[engine].load(compiled), engine, limits, said, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
 

@@ -13,10 +13,10 @@ from functools import partial
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.entry import entry
-from vesper.api.errors import HostMissing, Stopped
+from vesper.api.errors import Stopped
 from vesper.api.execution import Execution
 from vesper.api.explain import outcome_of
 from vesper.api.outcome import AnyOutcome
@@ -29,10 +29,14 @@ from vesper.ir.statements import Loop, all_statements
 from vesper.kernels import raised
 from vesper.spec.base_types import is_a
 from vesper.spec.errors import ErrorCode
+from vesper.spec.inputs import NotInputs
 from vesper.spec.node_id import split_node_id
 from vesper.spec.problem import Problem, ValueProblem
 from vesper.spec.types import JSON, TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import accept, plain, show
+
+if TYPE_CHECKING:
+    from vesper.host.host import Host, Prepared, Ran
 
 _NOTHING: Any = object()
 
@@ -72,17 +76,24 @@ class Node:
     call: Callable[..., Any]
     """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised.
 
-    A node that is no function has a second argument, the keyword `now`: no clock is read for it.
+    A node that is no function has a second argument, the keyword `now`: no clock is read for it. The effects of a node
+    are performed by its Host.
     """
 
     def __init__(
-        self, compiled: Compiled, program: Program, engine: str, limits: Limits | None, warnings: tuple[str, ...]
+        self,
+        compiled: Compiled,
+        program: Program,
+        engine: str,
+        limits: Limits | None,
+        warnings: tuple[str, ...],
+        host: Host | None = None,
     ) -> None:
         node = compiled.node
         parts = split_node_id(node.node_id)
         assert parts is not None  # the checker refuses an id without a version
         takes_now = node.type != "function"
-        is_pure = node.is_pure()
+        is_hosted = not node.is_pure() or node.grants.audit != "none"
         self.__dict__.update(
             id=node.node_id,
             name=parts[0],
@@ -97,14 +108,15 @@ class Node:
             outputs=_fields(node.outputs),
             errors=_fields(node.errors),
             warnings=warnings,
-            call=entry(compiled, program, limits) if is_pure else _refusing(node.node_id),
+            call=self._hosted_call if is_hosted else entry(compiled, program, limits),
             _compiled=compiled,
             _program=program,
             _limits=limits,
             _types={each.name: each.type for each in node.inputs},
             _takes_now=takes_now,
-            _is_pure=is_pure,
-            _is_simple=is_pure and not takes_now,
+            _is_hosted=is_hosted,
+            _is_simple=not is_hosted and not takes_now,
+            _host=host,
             _is_short=_is_short(compiled),
         )
         self.__dict__["__doc__"] = _documentation(self)
@@ -124,8 +136,11 @@ class Node:
     async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
         """The same for coroutines: at once where the node is short, in a thread where its work grows with its inputs.
 
-        Cancelling does not end what a thread has begun; its outcome is dropped.
+        Cancelling does not end what a thread has begun; its outcome is dropped. A node with effects that is cancelled
+        before it has changed anything ends; after that it goes on to its end, and its journal says how.
         """
+        if self._is_hosted:
+            return await self._hosted_arun(given, inputs)
         arguments = () if given is _NOTHING else (given,)
         if self._is_short:
             return self(*arguments, **inputs)
@@ -151,16 +166,14 @@ class Node:
 
     def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
         """A call with everything that it may be given."""
-        if not self._is_pure:
-            raise HostMissing(self.id)
-        now = None
-        if self._takes_now:
-            # An input of this name goes before; the start is then given to `call`.
-            now = _moment(None if "now" in self._types else inputs.pop("now", None))
-        if given is _NOTHING:
-            given = inputs
-        elif inputs:
-            raise TypeError(f"{self.id} takes its inputs as keywords or as one object, not both: {', '.join(inputs)}")
+        if self._is_hosted:
+            asked = self._asked(given, inputs)
+            return (
+                asked
+                if isinstance(asked, AnyOutcome)
+                else self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
+            )
+        given, now = self._given(given, inputs)
         if not is_a(given, dict):
             plain = self._plain(given)
             if isinstance(plain, Problem):
@@ -170,6 +183,62 @@ class Node:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
             return self._ended(given, now, error)
+
+    def _given(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
+        """What a call was given as its inputs, and when it starts."""
+        now = None
+        if self._takes_now:
+            # An input of this name goes before; the start is then given to `call`.
+            now = _moment(None if "now" in self._types else inputs.pop("now", None))
+        if given is _NOTHING:
+            given = inputs
+        elif inputs:
+            raise TypeError(f"{self.id} takes its inputs as keywords or as one object, not both: {', '.join(inputs)}")
+        return given, now
+
+    # -- on a Host --------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> Host:
+        """Who performs the effects: the one it was loaded with, or that of the nearest `vesper.toml`."""
+        if self._host is None:
+            from vesper.api.hosting import default_host
+
+            return default_host(self.path)
+        return self._host
+
+    def _ready(self) -> Prepared:
+        return self.host.prepare(self._compiled, self._program, self.engine)
+
+    def _asked(
+        self, given: Any, inputs: dict[str, Any]
+    ) -> AnyOutcome | tuple[Plain, tuple[Mapping[str, Any], datetime, Limits | None]]:
+        """What a run is given; an outcome where the inputs are no inputs at all."""
+        given, now = self._given(given, inputs)
+        plain = self._plain(given)
+        if isinstance(plain, Problem):
+            return outcome_of(self._compiled, _refused(plain), {})
+        return plain, (plain.inputs, now or _moment(None), self._limits)
+
+    def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
+        outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
+        outcome.is_execution(ran.execution)
+        return outcome
+
+    async def _hosted_arun(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
+        asked = self._asked(given, inputs)
+        if isinstance(asked, AnyOutcome):
+            return asked
+        return self._seen(asked[0], await self.host.arun(self._ready(), *asked[1]))
+
+    def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
+        """`call` of a node with effects."""
+        if not is_a(inputs, dict):
+            raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
+        plain = self._plain(inputs)
+        assert isinstance(plain, Plain)  # a dict is never a problem by itself
+        ran = self.host.run(self._ready(), plain.inputs, _moment(now), self._limits)
+        return dict(self._seen(plain, ran).unwrap())
 
     def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
         """The outcome of a call that raised. Where the exception does not say all, the engine runs the node again: it
@@ -231,7 +300,8 @@ class Node:
     _limits: Limits | None
     _types: Mapping[str, Type]
     _takes_now: bool
-    _is_pure: bool
+    _is_hosted: bool
+    _host: Host | None
     _is_simple: bool
     _is_short: bool
 
@@ -252,13 +322,6 @@ def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refused(problem: Problem) -> ended.Failed:
     return ended.Failed(ErrorCode.BAD_INPUT, None, (problem,))
-
-
-def _refusing(node_id: str) -> Callable[..., dict[str, Any]]:
-    def call(*_: object, **__: object) -> NoReturn:
-        raise HostMissing(node_id)
-
-    return call
 
 
 def _moment(now: object) -> datetime:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from vesper.api import told
 from vesper.api.errors import Stopped
-from vesper.api.trace_id import trace_id
 from vesper.engines import outcome as ended
+from vesper.journal.execution_id import trace_id
 from vesper.spec.vesper_error import VesperError
 
 OutputsT = TypeVar("OutputsT", bound=Mapping[str, Any])
@@ -116,6 +116,10 @@ class Outcome(Generic[OutputsT]):
                 if self._trace_id is None:
                     self._trace_id = trace_id(self._ended_at)
         return self._trace_id
+
+    def is_execution(self, execution: str) -> None:
+        """Names the execution: for the Host, whose journal knows it by that name."""
+        self._trace_id = execution
 
     def unwrap(self) -> OutputsT:
         """The outputs; where there are none, what `node.call` would have raised."""

@@ -4,7 +4,7 @@ bug."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from vesper.spec.errors import ErrorCode
@@ -51,6 +51,8 @@ class Denied:
     """A capability that was needed and not granted."""
 
     capability: str
+    why: str = field(default="", compare=False)
+    """Who says so, for people."""
     kind: ClassVar[str] = "denied"
 
 

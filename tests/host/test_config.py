@@ -1,0 +1,75 @@
+"""`vesper.toml`: what is read, and what a mistake in it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vesper.effects.settings import ConfigError
+from vesper.host.config import VARIABLE, config_from, find_config, read_config
+
+
+def read(tmp_path: Path, text: str) -> object:
+    path = tmp_path / "vesper.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_config(path)
+
+
+def test_an_empty_file_grants_nothing_and_keeps_its_journal_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "vesper.toml"
+    path.write_text("", encoding="utf-8")
+    config = read_config(path)
+    assert config.grants == ()
+    assert config.dsn(config.journal.dsn) == f"sqlite:{tmp_path.resolve() / '.vesper' / 'journal.db'}"
+
+
+def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    config = config_from({"journal": {"dsn": "sqlite:data/j.db", "lease": "5s", "retention": "30d"}}, tmp_path)
+    assert config.dsn(config.journal.dsn) == f"sqlite:{tmp_path.resolve() / 'data' / 'j.db'}"
+    assert (config.journal.lease, config.journal.retention) == (5.0, 30 * 86400.0)
+
+
+@pytest.mark.parametrize(
+    "text, line, said",
+    [
+        ('[journal]\ndsn = "mysql://x"\n', 2, "`sqlite:PATH` or `postgresql://…`"),
+        ('[journal]\nlease = "10"\n', 2, "a duration such as"),
+        ('[journal]\n\nleese = "10s"\n', 3, "did you mean `lease`?"),
+        ("workers = 0\n", 1, "from 1 to 10,000"),
+        ("workers = true\n", 1, "a whole number is expected, not True"),
+        ("wrkers = 1\n", 1, "did you mean `workers`?"),
+        ('[recovery]\nengine = "pyton"\n', 2, "did you mean `python`?"),
+        ('[[grants]]\nnodes = ["a"]\nallow = ["database.read.x"]\n[[grants]]\nallow = []\n', 4, "`nodes` is missing"),
+        ('[[grants]]\nnodes = ["a"]\nallow = ["databse.read.x"]\n', 3, "`databse.read.x` is no capability"),
+        ("[grants]\nnodes = []\n", 1, "write `[[grants]]`"),
+        ('[policies]\nurl = "http://x"\n', 2, "`memory:` or `redis://…`"),
+        ("[effects]\nmodules = [1]\n", 2, "a list of texts"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    message = str(caught.value)
+    assert f"vesper.toml:{line}: " in message
+    assert said in message
+    assert message.splitlines()[-1].strip(" |").strip("^") == ""
+
+
+def test_what_is_no_toml_or_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no TOML"):
+        read(tmp_path, "[journal\n")
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        read_config(tmp_path / "other.toml")
+
+
+def test_the_nearest_file_upwards_is_found_unless_the_environment_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "vesper.toml").write_text("", encoding="utf-8")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert find_config(inner) == tmp_path.resolve() / "vesper.toml"
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "named.toml"))
+    assert find_config(inner) == tmp_path / "named.toml"

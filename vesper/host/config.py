@@ -1,0 +1,235 @@
+"""`vesper.toml`: what effects are performed with, what each node is granted, where the journal is.
+
+Reading it opens nothing and imports nothing that the file does not name. Relative paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vesper.effects.settings import ConfigError, Table
+from vesper.host.grants import Grant, grant_from_table
+
+NAME = "vesper.toml"
+VARIABLE = "VESPER_CONFIG"
+_TOP = "settings"
+"""What tables call the whole file before its name is known; never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    dsn: str
+    lease: float = 30.0
+    retention: float | None = None
+    """Seconds that runs are kept after they ended; None for ever."""
+    key_secret: str | None = None
+    """The secret that wraps the keys of sensitive runs."""
+    audit_key_secret: str | None = None
+    max_body: int = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    enabled: bool = True
+    every: float = 5.0
+    engine: str | None = None
+    """The engine that finishes runs; None is the one that each was begun on."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    url: str = "memory:"
+    prefix: str = "vesper:"
+    on_store_failure: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings. Those of providers, databases and the like are tables that their performers read."""
+
+    path: Path | None
+    folder: Path
+    """What relative paths are relative to."""
+    grants: tuple[Grant, ...]
+    journal: JournalSettings
+    recovery: RecoverySettings = RecoverySettings()
+    policies: PolicySettings = PolicySettings()
+    workers: int = 64
+    """How many executions of coroutines run at once."""
+    state_database: str | None = None
+    modules: tuple[str, ...] = ()
+    """Modules whose import registers the application's own effects."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """`providers`, `databases`, `caches`, `topics`, `files`, `secrets`."""
+
+    def located(self, path: str) -> Path:
+        return self.folder / path
+
+    def dsn(self, dsn: str) -> str:
+        """A DSN with the file of SQLite as an absolute path."""
+        if dsn.startswith("sqlite:") and dsn != "sqlite::memory:":
+            path = dsn.removeprefix("sqlite:")
+            return f"sqlite:{self.located(path.removeprefix('//'))}"
+        return dsn
+
+
+def find_config(start: Path | None = None) -> Path | None:
+    """The file that VESPER_CONFIG names, or the nearest `vesper.toml` from the folder upwards."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    folder = (start or Path.cwd()).resolve()
+    return next((each / NAME for each in (folder, *folder.parents) if (each / NAME).is_file()), None)
+
+
+def default_config(folder: Path) -> Config:
+    """The settings where there is no file: nothing is granted."""
+    return Config(None, folder, (), JournalSettings(f"sqlite:{folder / '.vesper' / 'journal.db'}"))
+
+
+def read_config(path: Path) -> Config:
+    """The settings of a file. Raises `ConfigError` with the line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(str(path), f"cannot be read: {reason}") from None
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(path), f"this is no TOML: {error}") from None
+    try:
+        return _config(path, values)
+    except ConfigError as error:
+        raise _placed(error, path, text) from None
+
+
+def config_from(values: Mapping[str, object], folder: Path) -> Config:
+    """The settings of a mapping, for tests and for applications that keep theirs elsewhere."""
+    try:
+        return _config(folder / NAME, values)
+    except ConfigError as error:
+        dotted = error.where.removeprefix(f"{_TOP}.")
+        raise ConfigError(dotted, str(error).removeprefix(f"{error.where}: ")) from None
+
+
+def _config(path: Path, values: Mapping[str, object]) -> Config:
+    top = Table(_TOP, values)
+    folder = path.parent.resolve()
+    grants = values.get("grants", [])
+    if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
+        raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
+    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects"}
+    parts = ("providers", "databases", "caches", "topics", "files", "secrets")
+    tables = {name: top.table(name) for name in parts}
+    config = Config(
+        path,
+        folder,
+        tuple(grant_from_table(Table(f"{_TOP}.grants[{n}]", each)) for n, each in enumerate(grants)),
+        _journal(top.table("journal"), folder),
+        _recovery(top.table("recovery")),
+        _policies(top.table("policies")),
+        top.integer("workers", 64, least=1, most=10_000),
+        _state(top.table("state")),
+        _modules(top.table("effects")),
+        tables,
+    )
+    for name in values:
+        if name not in own and name not in parts:
+            top.done()  # says what is close to it
+    return config
+
+
+def _journal(table: Table, folder: Path) -> JournalSettings:
+    dsn = table.text("dsn", f"sqlite:{folder / '.vesper' / 'journal.db'}")
+    found = JournalSettings(
+        dsn,
+        table.seconds("lease", 30.0),
+        table.seconds("retention") if "retention" in table else None,
+        table.text("key_secret") if "key_secret" in table else None,
+        table.text("audit_key_secret") if "audit_key_secret" in table else None,
+        table.size("max_body", 4 << 20),
+    )
+    table.done()
+    if not dsn.startswith(("sqlite:", "postgresql://", "postgres://")):
+        raise table.error("dsn", "a journal is at `sqlite:PATH` or `postgresql://…`")
+    if found.lease < 1:
+        raise table.error("lease", "a lease is a second at least")
+    return found
+
+
+def _recovery(table: Table) -> RecoverySettings:
+    engine = table.choice("engine", ("python", "interp")) if "engine" in table else None
+    found = RecoverySettings(table.boolean("enabled", True), table.seconds("every", 5.0), engine)
+    table.done()
+    return found
+
+
+def _policies(table: Table) -> PolicySettings:
+    found = PolicySettings(
+        table.text("url", "memory:"),
+        table.text("prefix", "vesper:"),
+        table.choice("on_store_failure", ("local", "refuse"), "local"),
+    )
+    table.done()
+    if found.url != "memory:" and not found.url.startswith(("redis://", "rediss://", "unix://")):
+        raise table.error("url", "`memory:` or `redis://…` is expected")
+    return found
+
+
+def _state(table: Table) -> str | None:
+    found = table.text("database") if "database" in table else None
+    table.done()
+    return found
+
+
+def _modules(table: Table) -> tuple[str, ...]:
+    found = table.texts("modules", ())
+    table.done()
+    return found
+
+
+def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
+    """The same error with the line of the file that it is about."""
+    dotted = error.where.removeprefix(f"{_TOP}.")
+    message = str(error).removeprefix(f"{error.where}: ")
+    lines = text.splitlines()
+    line = _line_of(dotted, lines)
+    if line is None:
+        return ConfigError(str(path), f"{dotted}: {message}" if dotted != _TOP else message)
+    shown = lines[line]
+    number = str(line + 1)
+    caret = " " * (len(shown) - len(shown.lstrip())) + "^" * max(1, len(shown.strip().split("=")[0].strip()))
+    gutter = " " * len(number)
+    return ConfigError(f"{path}:{number}", f"{dotted}: {message}\n{gutter} |\n{number} | {shown}\n{gutter} | {caret}")
+
+
+def _line_of(dotted: str, lines: list[str]) -> int | None:
+    """Where a setting stands; where it does not, its table. Good enough for a message: a key in quotes with dots is
+    not found."""
+    wanted = re.sub(r"\[(\d+)\]", r".\1", dotted).split(".")
+    table: list[str] = []
+    counts: dict[str, int] = {}
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(lines):
+        stripped = line.strip()
+        if stripped.startswith("[["):
+            name = stripped.strip("[] \t").replace(" ", "")
+            table = [*name.split("."), str(counts.get(name, 0))]
+            counts[name] = counts.get(name, 0) + 1
+            found = table
+        elif stripped.startswith("["):
+            table = stripped.partition("]")[0].strip("[] \t").replace('"', "").split(".")
+            found = table
+        elif "=" in stripped and not stripped.startswith("#"):
+            found = [*table, *stripped.partition("=")[0].strip().strip("\"'").split(".")]
+        else:
+            continue
+        if found == wanted[: len(found)] and (best is None or len(found) > best[0]):
+            best = (len(found), number)
+    return None if best is None else best[1]

@@ -1,0 +1,74 @@
+"""The one door to whoever performs effects. It opens for handles of its own mint, and for what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from vesper.effects.performer import Ask, EffectFailed, Performer
+from vesper.engines.engine import Request
+from vesper.host.grants import Handle, Mint
+from vesper.spec.vesper_error import VesperError
+
+
+class NoHandle(VesperError):
+    """Somebody asked for an effect without the handle for it: a bug, or an attempt."""
+
+
+class Secrets(Protocol):
+    def text(self, name: str) -> str: ...
+    def redact(self, text: str) -> str: ...
+
+
+class Gate:
+    def __init__(self, mint: Mint, performers: Mapping[str, Performer], secrets: Secrets) -> None:
+        self._mint = mint
+        self._performers = performers
+        self._secrets = secrets
+
+    def perform(
+        self,
+        handles: Sequence[Handle],
+        capabilities: Sequence[str],
+        ask: Ask,
+        timeout: float | None = None,
+        is_repeat: bool = False,
+    ) -> object:
+        """One attempt. Raises `EffectFailed`; its message holds no secret."""
+        performer = self._opened(handles, capabilities, ask.effect)
+        if timeout is not None or is_repeat != ask.is_repeat:
+            ask = replace(ask, timeout=timeout, is_repeat=is_repeat)
+        try:
+            return performer.perform(ask)
+        except EffectFailed as failure:
+            failure.message = self._secrets.redact(failure.message)
+            raise
+
+    def probe(self, handles: Sequence[Handle], capabilities: Sequence[str], ask: Ask) -> object:
+        """What came of an effect that may have been performed before, or `NOT_DONE`."""
+        return self._opened(handles, capabilities, ask.effect).probe(ask)
+
+    def secret(self, handles: Mapping[str, Handle], name: str) -> str:
+        """The text of a secret, for a node that may use it."""
+        capability = f"secrets.read.{name}"
+        if not self._mint.opens(handles.get(capability), capability):
+            raise EffectFailed("not_found", f"the node has no handle for `{capability}`")
+        return self._secrets.text(name)
+
+    def key_ttl(self, request: Request) -> float | None:
+        """How many seconds the other side remembers a key; None is for ever."""
+        ttl = getattr(self._performers[request.effect], "key_ttl", None)
+        found: float | None = None if ttl is None else ttl(request.fixed)
+        return found
+
+    def _opened(self, handles: Sequence[Handle], capabilities: Sequence[str], effect: str) -> Performer:
+        if len(handles) != len(capabilities) or not capabilities:
+            raise NoHandle(f"`{effect}` was asked for without handles")
+        for handle, capability in zip(handles, capabilities, strict=True):
+            if not self._mint.opens(handle, capability):
+                raise NoHandle(f"`{effect}` was asked for with something that is no handle for `{capability}`")
+        found = self._performers.get(effect)
+        if found is None:
+            raise EffectFailed("unavailable", f"nothing is configured that performs `{effect}`")
+        return found

@@ -1,0 +1,128 @@
+"""What the Host must know of every request of a node before it is made: read off the IR once, when a node is prepared.
+
+A request is known by its path without iterations: `pay[1]/charge[2]` is the step `charge` of the node that the step
+`pay` calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vesper.compiler import Compiled
+from vesper.ir import nodes as ir
+from vesper.ir.statements import Block, Policy, handlers_of, own_blocks
+from vesper.spec.effects import EFFECTS
+from vesper.spec.types import Type
+
+_ITERATION = re.compile(r"\[[0-9]+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One request of a node, or of a node that it calls."""
+
+    node_id: str
+    effect: str
+    gives: Type
+    policy: Policy
+    """Of the step, over that of its node."""
+    limits_name: str
+    """What a breaker, a rate limit or a limit of concurrency counts under: the node and the step's target."""
+    capabilities: tuple[str, ...]
+    in_handler: bool
+    """True where it stands in an error handler: what it does must be tried even where the time is up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """All requests of a node by path, and what it says of itself."""
+
+    requests: dict[str, Plan]
+    writes: bool
+    """True where a request changes something outside."""
+    machines: dict[str, str]
+    """The initial state of each machine."""
+
+    def of(self, path: str) -> Plan:
+        return self.requests[_ITERATION.sub("", path)]
+
+
+class MachineConflict(ValueError):
+    """Two nodes say different things of one machine."""
+
+
+def plans_of(compiled: Compiled) -> Plans:
+    """The plans of a node and of those that it calls."""
+    requests: dict[str, Plan] = {}
+    machines: dict[str, str] = {}
+    _add(compiled, "", False, requests, machines)
+    writes = any(EFFECTS[plan.effect].classes != ("read",) for plan in requests.values())
+    return Plans(requests, writes, machines)
+
+
+def _add(
+    compiled: Compiled, prefix: str, in_handler: bool, requests: dict[str, Plan], machines: dict[str, str]
+) -> None:
+    node = compiled.node
+    for machine in node.machines:
+        before = machines.setdefault(machine.name, machine.initial)
+        if before != machine.initial:
+            raise MachineConflict(
+                f"{node.node_id} starts the machine `{machine.name}` in `{machine.initial}`, "
+                f"and a node that is used with it starts it in `{before}`"
+            )
+    callees = {each.node.node_id: each for each in compiled.callees}
+    for statement, handled in _statements(node.body, in_handler):
+        if isinstance(statement, ir.Request):
+            requests[prefix + statement.name] = Plan(
+                node.node_id,
+                statement.effect,
+                statement.result.type,
+                {**node.grants.policy, **statement.policy},
+                f"{node.node_id} {statement.effect} {_target(statement)}",
+                capabilities_of(statement.effect, tuple(statement.fixed.items())),
+                handled,
+            )
+        elif isinstance(statement, ir.CallNode):
+            _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines)
+
+
+def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, bool]]:
+    """Every statement, with whether a handler is around it."""
+    for statement in block:
+        yield statement, in_handler
+        handlers = handlers_of(statement)
+        of_handlers = [handler.body for handler in handlers]
+        for inner in own_blocks(statement):
+            yield from _statements(inner, in_handler)
+        for body in of_handlers:
+            yield from _statements(body, True)
+
+
+def _target(request: ir.Request) -> str:
+    return next(iter(request.fixed.values()), "")
+
+
+_capabilities: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = {}
+
+
+def capabilities_of(effect: str, fixed: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """What a request needs: one capability, or of SQL one for every table."""
+    found = _capabilities.get((effect, fixed))
+    if found is None:
+        found = _capabilities[effect, fixed] = tuple(_named(effect, dict(fixed)))
+    return found
+
+
+def _named(effect: str, fixed: dict[str, str]) -> Iterator[str]:
+    pattern = EFFECTS[effect].capability
+    if "{table}" not in pattern:
+        yield pattern.format(**fixed)
+        return
+    from vesper.check.sql import read_sql
+
+    statement = read_sql(fixed["sql"])
+    yield from (f"database.write.{table}" for table in statement.write_tables)
+    yield from (f"database.read.{table}" for table in statement.read_tables)

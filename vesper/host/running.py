@@ -1,0 +1,331 @@
+"""One run: the engine is advanced, and each request that it makes is looked up in the journal or performed.
+
+The order in which things become durable is the whole point (docs/spec/journal.md). Before a request that changes
+something is performed, its INTENT is committed, and with it everything before; what came of it is committed with the
+next INTENT or with the END, before anybody is answered. What came of an `unsafe` request is committed at once. Reads
+cost no commit: after a crash they are done again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
+from vesper.engines.engine import Blocked, Completion, Execution, Request
+from vesper.engines.outcome import ContractBroken, Denied, EngineFault, Failed, LimitHit, Outcome
+from vesper.host.outcomes import outcome_record
+from vesper.host.sizes import size_of
+from vesper.journal.entry import Entry, Kind
+from vesper.journal.journal import Run, Status
+from vesper.spec.errors import ErrorCode
+from vesper.spec.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper.host.attempts import Attempts
+    from vesper.host.gate import Gate
+    from vesper.host.grants import Handle
+    from vesper.host.plans import Plan, Plans
+
+_MEBIBYTE = 1 << 20
+_SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+
+
+def now_us() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class InDoubt(VesperError):
+    """The run cannot go on: nobody knows whether the request at this path was performed."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+
+
+class _Stopped(Exception):
+    """The execution is given up with this outcome; its engine is not asked."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What a journal says of one request."""
+
+    intent: Entry | None = None
+    settled: Entry | None = None
+    in_doubt: bool = False
+
+
+class Running:
+    """Drives one execution to its end. One thread drives it; another may renew its lease."""
+
+    def __init__(
+        self,
+        run: Run,
+        gate: Gate,
+        attempts: Attempts,
+        plans: Plans,
+        handles: Mapping[str, Handle],
+        refused: Mapping[str, str],
+        policy: Mapping[str, Any],
+    ) -> None:
+        self._run = run
+        self._gate = gate
+        self._attempts = attempts
+        self._plans = plans
+        self._handles = handles
+        self._refused = refused
+        self._lock = threading.Lock()
+        self._recorded = _by_path(run.recorded)
+        self._began = time.monotonic()
+        total = policy.get("total_timeout_us")
+        self._deadline = None if total is None else self._began + total / 1_000_000
+        memory = policy.get("memory_limit_mb")
+        self._room = None if memory is None else memory * _MEBIBYTE
+        self.expected_us: int | None = None if (ms := policy.get("expected_latency_ms")) is None else ms * 1000
+        self.is_cancelled = False
+        """Set by a caller who has gone: honoured until something was changed, and no longer after that."""
+        self.has_committed = bool(run.recorded)
+        self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
+        self.on_effect: Callable[[Request, Entry], None] | None = None
+        """Told of each request that changed something, once it is settled: for the audit."""
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    def go(self, execution: Execution, inputs: Mapping[str, object]) -> Outcome:
+        """Runs to the end. Raises `InDoubt` where it cannot, and `JournalError` where the journal cannot be written;
+        the run is then for recovery."""
+        try:
+            if self._room is not None:
+                self._take_room(inputs)
+            step = execution.advance(())
+            while isinstance(step, Blocked):
+                (request,) = step.requests
+                step = execution.advance((self._complete(request),))
+        except _Stopped as stopped:
+            return stopped.outcome
+        outcome = step.outcome
+        if isinstance(outcome, Failed) and outcome.code == ErrorCode.TIMEOUT and self._is_late():
+            return LimitHit("timeout_seconds")
+        return outcome
+
+    def end(self, outcome: Outcome) -> None:
+        """Writes how it ended; durable when this returns."""
+        took = int((time.monotonic() - self._began) * 1_000_000)
+        body = {**outcome_record(outcome), "duration_us": took}
+        if self.expected_us is not None and took > self.expected_us:
+            body["slow"] = True
+        with self._lock:
+            if isinstance(outcome, ContractBroken):
+                broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
+                self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
+            self._run.append(Entry(Kind.END, body=body, at_us=now_us()))
+            self._run.commit(Status.ENDED, outcome.kind)
+
+    def renew(self) -> None:
+        """Prolongs the lease of a run that the journal knows, unless it is being written to just now."""
+        if self.has_committed and self._lock.acquire(blocking=False):
+            try:
+                self._run.renew()
+            finally:
+                self._lock.release()
+
+    # -- one request ------------------------------------------------------------------------------
+
+    def _complete(self, request: Request) -> Completion:
+        plan = self._plans.of(request.path)
+        digest = self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
+        recorded = self._recorded.get(request.path)
+        if recorded is not None:
+            known = self._looked_up(request, digest, recorded)
+            if known is not None:
+                return self._taken(request, known)
+        handles = self._admit(plan)
+        if self._deadline is not None and not plan.in_handler and self._is_late():
+            message = "the execution's time was up before this was tried"
+            return self._settle(request, digest, None, EffectFailed("timeout", message))
+        if request.effect_class == "read":
+            value, failure = self._perform(request, plan, handles, is_repeat=False)
+            return self._settle(request, digest, value, failure)
+        if self.is_cancelled and not self._has_changed:
+            raise _Stopped(LimitHit("cancelled"))
+        is_repeat = recorded is not None and recorded.intent is not None
+        if is_repeat:
+            assert recorded is not None
+            assert recorded.intent is not None
+            value, failure, is_known = self._after_crash(request, plan, handles, recorded.intent)
+            if is_known:
+                return self._settle(request, digest, value, failure)
+        else:
+            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+            self._append(Kind.INTENT, request, digest, body)
+            self._commit()
+            self._has_changed = True
+        value, failure = self._perform(request, plan, handles, is_repeat)
+        return self._settle(request, digest, value, failure)
+
+    def _admit(self, plan: Plan) -> list[Handle]:
+        """The handles for what a request needs; without one it is not sent."""
+        handles = []
+        for capability in plan.capabilities:
+            handle = self._handles.get(capability)
+            if handle is None:
+                raise _Stopped(Denied(capability, self._refused.get(capability, "")))
+            handles.append(handle)
+        return handles
+
+    def _perform(
+        self, request: Request, plan: Plan, handles: list[Handle], is_repeat: bool
+    ) -> tuple[object, EffectFailed | None]:
+        """The value or the failure, after whatever the policies say."""
+        ask = self._ask(request, plan, is_repeat)
+
+        def note(decision: Mapping[str, int | str], attempt: int) -> None:
+            entry = Entry(Kind.VALUE, f"{request.path}#{attempt}", request.effect, body=decision, at_us=now_us())
+            with self._lock:
+                self._run.append(entry)
+
+        def once(timeout: float | None, is_again: bool) -> object:
+            return self._gate.perform(handles, plan.capabilities, ask, timeout, is_again or is_repeat)
+
+        deadline = None if plan.in_handler else self._deadline
+        return self._attempts.perform(plan, request.effect_class, once, note, deadline)
+
+    def _ask(self, request: Request, plan: Plan, is_repeat: bool) -> Ask:
+        return Ask(
+            self._run.execution,
+            request.path,
+            request.effect,
+            request.effect_class,
+            request.fixed,
+            request.arguments,
+            plan.gives,
+            request.key,
+            None,
+            is_repeat,
+            lambda name: self._gate.secret(self._handles, name),
+        )
+
+    def _settle(self, request: Request, digest: str, value: object, failure: EffectFailed | None) -> Completion:
+        """Writes what came of a request, and gives it to the engine."""
+        if failure is None and self._room is not None:
+            self._take_room(value)
+        body: dict[str, object] = {}
+        if request.effect_class == "read":
+            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+        if failure is None:
+            entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
+            if request.effect == "state_transition":
+                moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
+                self._append(Kind.STATE, request, "", moved)
+        else:
+            told = {"code": failure.code, "message": failure.message, "may_have_happened": failure.may_have_happened}
+            entry = self._append(Kind.FAILED, request, digest, {**body, **told})
+        if request.effect_class == "unsafe":
+            self._commit()
+        if self.on_effect is not None and request.effect_class != "read":
+            self.on_effect(request, entry)
+        return Completion(request.id, value, None if failure is None else failure.code)
+
+    # -- after a crash ----------------------------------------------------------------------------
+
+    def _looked_up(self, request: Request, digest: str, recorded: _Recorded) -> Entry | None:
+        """What the journal says came of this request; None where it says nothing."""
+        known = recorded.settled or recorded.intent
+        if known is not None and known.digest and known.digest != digest:
+            told = {"asked": digest, "recorded": known.digest, "effect": request.effect}
+            with self._lock:
+                self._run.append(Entry(Kind.DIVERGENCE, request.path, request.effect, body=told, at_us=now_us()))
+                self._run.commit(Status.IN_DOUBT)
+            raise InDoubt(request.path, "the request is not the one that the journal has: it was not sent")
+        if recorded.in_doubt and recorded.settled is None:
+            raise InDoubt(request.path, "nobody has said yet what came of it")
+        return recorded.settled
+
+    def _taken(self, request: Request, known: Entry) -> Completion:
+        """The completion that stands in the journal."""
+        code = known.body.get("code")
+        value = known.body.get("value")
+        if self._room is not None:
+            self._take_room(value)
+        return Completion(request.id, value, None if code is None else str(code))
+
+    def _after_crash(
+        self, request: Request, plan: Plan, handles: list[Handle], intent: Entry
+    ) -> tuple[object, EffectFailed | None, bool]:
+        """What the class says of a request that was about to be performed: known, or to be performed (again)."""
+        match request.effect_class:
+            case "keyed":
+                ttl = self._gate.key_ttl(request)
+                age = (now_us() - intent.at_us) / 1_000_000
+                if ttl is not None and age > ttl:
+                    self._doubt(request, f"its key is good for {ttl:g} s, and it was sent {age:.0f} s ago")
+                return None, None, False
+            case "probe":
+                try:
+                    found = self._gate.probe(handles, plan.capabilities, self._ask(request, plan, True))
+                except EffectFailed as failure:
+                    self._doubt(request, f"whether it happened could not be found out: {failure.message}")
+                return (None, None, False) if found is NOT_DONE else (found, None, True)
+            case "unsafe":
+                self._doubt(request, "it may have been performed, and it must not be performed twice")
+            case _:
+                return None, None, False
+
+    def _doubt(self, request: Request, why: str) -> NoReturn:
+        with self._lock:
+            self._run.append(
+                Entry(
+                    Kind.IN_DOUBT, request.path, request.effect, request.effect_class, body={"why": why}, at_us=now_us()
+                )
+            )
+            self._run.commit(Status.IN_DOUBT)
+        raise InDoubt(request.path, why)
+
+    # -- small parts ------------------------------------------------------------------------------
+
+    def _append(self, kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
+        entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
+        with self._lock:
+            self._run.append(entry)
+        return entry
+
+    def _commit(self) -> None:
+        with self._lock:
+            self._run.commit()
+            self.has_committed = True
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _take_room(self, value: object) -> None:
+        """Counts what enters the execution against `memory_limit_mb`."""
+        assert self._room is not None
+        self._room -= size_of(value)
+        if self._room < 0:
+            raise _Stopped(LimitHit("memory_limit_mb"))
+
+
+def _by_path(entries: Any) -> dict[str, _Recorded]:
+    found: dict[str, _Recorded] = {}
+    for entry in entries:
+        if entry.kind is Kind.INTENT:
+            found.setdefault(entry.path, _Recorded()).intent = entry
+        elif entry.kind in _SETTLES:
+            found.setdefault(entry.path, _Recorded()).settled = entry
+        elif entry.kind is Kind.IN_DOUBT:
+            found.setdefault(entry.path, _Recorded()).in_doubt = True
+    return found
+
+
+def fault(error: Exception) -> EngineFault:
+    """What an exception of an engine is."""
+    return EngineFault(f"{type(error).__name__}: {error}")
