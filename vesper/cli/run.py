@@ -60,6 +60,11 @@ _TIMED_CALLS = 200
     "--seconds", type=click.FloatRange(0, 1e9), metavar="S", help="How long it may compute; no limit unless said."
 )
 @click.option("--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The vesper.toml for effects; the nearest upwards, unless said.",
+)
 def command(
     node: str,
     root: Path,
@@ -71,8 +76,12 @@ def command(
     fuel: int | None,
     seconds: float | None,
     case_name: str | None,
+    config: Path | None,
 ) -> None:
     """Run a node and print its outcome.
+
+    Effects are performed for real, as vesper.toml configures and grants them, and are journalled; with `--engine both`
+    once, by the first engine, and the second is fed what the first was answered.
 
     A scalar is written after its name as a node would write it (`-i amount=9.99`), a list, map or record as JSON
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
@@ -89,13 +98,13 @@ def command(
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
         programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
         sys.exit(_run_case(compiled, programs, case_name, style, limits))
-    if not compiled.node.is_pure():
-        raise click.UsageError(_no_host(compiled))
     inputs, unread = _inputs(compiled, pairs, json_file)
     now = _start(start)
     if unread:
         sys.exit(_print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
+    if not compiled.node.is_pure() or compiled.node.grants.audit != "none":
+        sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style))
     outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if style == "json":
         _print_json(compiled, outcomes)
@@ -118,10 +127,35 @@ def _start(text: str | None) -> datetime:
     return value
 
 
-def _no_host(compiled: Compiled) -> str:
-    cases = ", ".join(f"'{case.name}'" for case in compiled.cases[:5])
-    hint = f"; run one of its cases with --case: {cases}" if cases else "; give it cases, and run one with --case"
-    return f"{compiled.node.node_id} asks for effects, and this version has no Host that performs them{hint}"
+def _run_with_effects(
+    compiled: Compiled,
+    programs: Mapping[str, Program],
+    inputs: dict[str, object],
+    now: datetime,
+    limits: Limits,
+    config: Path | None,
+    style: str,
+) -> int:
+    from vesper.cli.run_hosted import run_hosted
+
+    ran = run_hosted(compiled, programs, inputs, now, limits, config)
+    leader = next(iter(programs))
+    difference = next((each.difference for each in ran.followed.values() if each.difference), None)
+    if style == "json":
+        document = _document(compiled, {leader: ran.outcome})
+        document["execution"] = ran.execution
+        if ran.followed:
+            document["agree"] = difference is None
+        click.echo(json_text(document))
+    else:
+        click.echo(_shown(compiled, ran.outcome, inputs, limits), err=not isinstance(ran.outcome, Returned))
+        click.echo(f"\nexecution {ran.execution}", err=not isinstance(ran.outcome, Returned))
+        for name, followed in ran.followed.items():
+            said = (
+                f"{name} agrees with {leader}, on the records" if followed.difference is None else followed.difference
+            )
+            click.echo(said if followed.difference is None else f"THE ENGINES DISAGREE: {name}: {said}")
+    return OUR_BUG if difference else _exit_code({leader: ran.outcome})
 
 
 def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, style: str, limits: Limits) -> int:
@@ -284,12 +318,16 @@ def _shown(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], l
             return outcome_lines(compiled, outcome, inputs)
 
 
-def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
-    document: dict[str, Any] = {
+def _document(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    return {
         "node": compiled.node.node_id,
         "semantic_hash": compiled.semantic_hash,
         "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
     }
+
+
+def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
+    document = _document(compiled, outcomes)
     if len(outcomes) > 1 and not _has_run_out_of_time(outcomes):
         document["agree"] = _agree(outcomes)
     click.echo(json_text(document))

@@ -12,7 +12,7 @@ import contextvars
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,7 +36,7 @@ from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
 from vesper.journal.entry import Definition
 from vesper.journal.execution_id import trace_id
-from vesper.journal.journal import Beginning, Fenced, Journal, JournalError, NotTaken, Run
+from vesper.journal.journal import Beginning, Fenced, Journal, JournalError, NotTaken, Run, UnknownExecution
 from vesper.spec.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -290,9 +290,13 @@ class Host:
                     self._journal = self._performers.open_journal()
         return self._journal
 
-    @property
-    def grants(self) -> Iterable[object]:
-        return self.config.grants
+    def knows(self, execution: str) -> bool:
+        """True where the journal has the run; one whose inputs do not fit is in none."""
+        try:
+            self.journal.read(execution)
+        except UnknownExecution:
+            return False
+        return True
 
     def close(self) -> None:
         """Waits for what is running, and lets go of connections."""
