@@ -1,0 +1,33 @@
+"""State that a forked process must not share with the one that made it: connections, locks, threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_State = TypeVar("_State")
+
+
+class PerProcess(Generic[_State]):
+    """One state for each process, made when it is first asked for.
+
+    A fork copies locks as they are, held ones too, and copies sockets that two processes then read from. So a child
+    never looks at what its parent had: it makes its own.
+    """
+
+    def __init__(self, make: Callable[[], _State]) -> None:
+        self._make = make
+        self._by_process: dict[int, _State] = {}
+
+    def get(self) -> _State:
+        process = os.getpid()
+        found = self._by_process.get(process)
+        if found is None:
+            # Two threads may both make one; `setdefault` is atomic, so both go on with the same.
+            found = self._by_process.setdefault(process, self._make())
+        return found
+
+    def drop(self) -> _State | None:
+        """Forgets the state of this process, and gives it to whoever wants to close it."""
+        return self._by_process.pop(os.getpid(), None)

@@ -1,0 +1,184 @@
+"""Values as JSON text for stores outside the process, and back by the type that a step declares.
+
+The text is the JSON form of docs/spec/values.md, so that a program in another language reads and writes the same. The
+writer is told no type: an effect's argument has none with it, and the value alone decides the form in all cases but
+one. An empty map with keys that are no strings is written as `{}`, and the reader takes that for it.
+
+A value comes back as it was: decimals and the numbers of a json with all their places, -0.0 as -0.0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+from vesper.effects.performer import EffectFailed
+from vesper.spec.inputs import read_inputs
+from vesper.spec.json_forms import has_names, input_of_json
+from vesper.spec.json_value import Json, JsonContent, json_string
+from vesper.spec.numbers import decimal_text, float_text
+from vesper.spec.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.values import Value, plain, scalar_text
+
+
+class TooLong(Exception):
+    """The text would be over the limit; nothing of that size was made."""
+
+
+def stored_text(value: Value, limit: int) -> str:
+    """The JSON text of a value. Raises `TooLong` where it would have more than `limit` bytes.
+
+    The pieces are counted while they are made: a small value may have parts that are shared, and a text that no
+    memory would hold.
+    """
+    pieces: list[str] = []
+    left = limit
+    for piece in _pieces(value):
+        left -= len(piece) if piece.isascii() else len(piece.encode())
+        if left < 0:
+            raise TooLong
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _pieces(value: Value) -> Iterator[str]:
+    match value:
+        case None:
+            yield "null"
+        case bool() | int():
+            yield scalar_text(value)
+        case float():
+            yield float_text(value) if math.isfinite(value) else json_string(float_text(value))
+        case str() | bytes() | Decimal() | date() | timedelta():
+            yield json_string(scalar_text(value))
+        case Json():
+            yield from _content_pieces(value.content)
+        case frozenset():
+            ordered: Any = value  # the members of one set are all of one type
+            yield from _array(_pieces(each) for each in sorted(ordered))
+        case list():
+            yield from _array(_pieces(each) for each in value)
+        case dict() if all(isinstance(key, str) for key in value):
+            yield from _object((str(key), _pieces(value[key])) for key in sorted(map(str, value)))
+        case dict():
+            yield from _array(_array(iter((_pieces(key), _pieces(each)))) for key, each in value.items())
+
+
+def _content_pieces(content: JsonContent) -> Iterator[str]:
+    match content:
+        case None:
+            yield "null"
+        case bool():
+            yield "true" if content else "false"
+        case Decimal():
+            yield decimal_text(content)
+        case str():
+            yield json_string(content)
+        case tuple():
+            yield from _array(_content_pieces(each) for each in content)
+        case dict():
+            yield from _object((key, _content_pieces(each)) for key, each in content.items())
+
+
+def _array(items: Iterator[Iterator[str]]) -> Iterator[str]:
+    yield "["
+    for index, item in enumerate(items):
+        if index:
+            yield ","
+        yield from item
+    yield "]"
+
+
+def _object(entries: Iterator[tuple[str, Iterator[str]]]) -> Iterator[str]:
+    yield "{"
+    for index, (name, item) in enumerate(entries):
+        yield ("," if index else "") + json_string(name) + ":"
+        yield from item
+    yield "}"
+
+
+# -- back -----------------------------------------------------------------------------------------
+
+
+class _NotJson(ValueError):
+    pass
+
+
+def stored_value(type_: Type, text: str, what: str) -> object:
+    """The value that a text spells, in its Python form. `bad_response` where it is none of the type.
+
+    As everywhere where something comes from outside, fields that a record does not declare are let be.
+    """
+    try:
+        form = json.loads(
+            text,
+            parse_float=Decimal,
+            parse_int=lambda digits: Decimal("-0") if digits == "-0" else int(digits),
+            parse_constant=_no_constant,
+            object_pairs_hook=_without_repeats,
+        )
+    except (ValueError, RecursionError):
+        raise EffectFailed("bad_response", f"{what} is not JSON") from None
+    return checked_value(type_, _fitted(type_, form), what)
+
+
+def checked_value(type_: Type, given: object, what: str) -> object:
+    """An object as a value of the type, in its Python form; `bad_response` names the first part that does not fit."""
+    return plain(_read(type_, given, what))
+
+
+def _read(type_: Type, given: object, what: str) -> Value:
+    values, refusals = read_inputs([("value", type_, None)], {"value": given})
+    if refusals:
+        first = refusals[0]
+        place = first.problem.path.removeprefix("value")
+        where = f"{what}, at `{place.removeprefix('.')}`," if place else what
+        raise EffectFailed("bad_response", f"{where} is no {first.expected or type_}: {first.problem.kind}")
+    return values["value"]
+
+
+def _no_constant(name: str) -> object:
+    raise _NotJson(name)
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _NotJson("a key stands twice")
+    return found
+
+
+def _fitted(type_: Type, form: Any) -> object:
+    """What a caller would give for this JSON; what does not fit stays as it is, and is refused as that."""
+    match type_, form:
+        case OptionalOf(inner), _:
+            return None if form is None else _fitted(inner, form)
+        case ((ArrayOf(element) | SetOf(element)), list()):
+            return [_fitted(element, item) for item in form]
+        case MapOf(key, _), dict() if not form and not has_names(key):
+            return {}
+        case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
+            keys = [pair[0] for pair in form]
+            if len(set(map(str, keys))) < len(keys):
+                return form  # a key stands twice
+            return {pair[0]: _fitted(of, pair[1]) for pair in form}
+        case MapOf(key, of), dict() if has_names(key):
+            return {name: _fitted(of, item) for name, item in form.items()}
+        case Record(fields), dict():
+            return {name: _fitted(field, form[name]) for name, field in fields if name in form}
+        case _ if type_ == FLOAT:
+            return input_of_json(type_, form)
+        case _:
+            return int(form) if isinstance(form, Decimal) and form.is_zero() and _is_whole(form) else form
+
+
+def _is_pair(form: object) -> bool:
+    return isinstance(form, list) and len(form) == 2 and isinstance(form[0], bool | int | str)
+
+
+def _is_whole(number: Decimal) -> bool:
+    return number.as_tuple().exponent == 0
