@@ -70,9 +70,7 @@ def assert_same(left: AnyOutcome, right: AnyOutcome, inputs: object) -> None:
 def test_every_form_of_the_inputs_comes_to_what_the_engine_says(path: Path) -> None:
     source = compiled(path)
     if not source.node.is_pure():
-        with pytest.raises(vesper.HostMissing):
-            vesper.load(path)({})
-        return
+        return  # its Host runs it: tests/host
     declared = [(each.name, each.type, each.default) for each in source.node.inputs]
     types = {each.name: each.type for each in source.node.inputs}
     now = {} if source.node.type == "function" else {"now": START}

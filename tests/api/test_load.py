@@ -181,9 +181,15 @@ def test_the_public_names_are_the_same_for_type_checkers() -> None:
         vesper.lod  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_node_with_effects_is_started_and_not_called(tmp_path: Path) -> None:
-    node = vesper.load(written(tmp_path, ASKING))
-    with pytest.raises(vesper.HostMissing, match=r"greet_v1 asks for effects.*node\.start"):
-        node(event_id="e1")
-    with pytest.raises(vesper.HostMissing):
-        node.call({"event_id": "e1"})
+def test_a_node_with_effects_may_do_nothing_that_is_not_granted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with vesper.Host() as host:
+        node = vesper.load(written(tmp_path, ASKING), host=host)
+        outcome = node(event_id="e1")
+        assert outcome.error is not None
+        assert outcome.error.kind == "denied"
+        assert "[[grants]]" in outcome.error.message
+        with pytest.raises(vesper.Stopped, match="denied: greet_v1 may not use"):
+            node.call({"event_id": "e1"})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Mapping
 
 import pytest
 
-from vesper.effects.performer import Ask
+from vesper.effects.performer import Ask, Performer
 from vesper.effects.settings import ConfigError, Table
 from vesper.host.gate import Gate, NoHandle
 from vesper.host.grants import Grant, Handle, Mint, covers, denies, grant_from_table, judge
@@ -95,6 +96,11 @@ class _Counts:
     def close(self) -> None: ...
 
 
+class _Performers(dict[str, Performer]):
+    def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
+        return None
+
+
 class _NoSecrets:
     def text(self, name: str) -> str:
         return f"text of {name}"
@@ -109,7 +115,7 @@ ASK = Ask("e", "step", "database_query", "read", {}, {}, INTEGER)
 def test_the_gate_opens_for_its_own_handles_alone() -> None:
     mint, other = Mint([grant("*")]), Mint([grant("*")])
     performer = _Counts()
-    gate = Gate(mint, {"database_query": performer}, _NoSecrets())
+    gate = Gate(mint, _Performers({"database_query": performer}), _NoSecrets())
     write = "database.write.orders"
     handles, refused = mint.handles("n_v1", ["database.*"], [], [READ, write])
     foreign, _ = other.handles("n_v1", ["database.*"], [], [READ])
@@ -145,7 +151,7 @@ def test_a_handle_cannot_be_made_copied_changed_or_sent() -> None:
 
 def test_a_secret_needs_its_own_handle() -> None:
     mint = Mint([grant("secrets.read.one")])
-    gate = Gate(mint, {}, _NoSecrets())
+    gate = Gate(mint, _Performers(), _NoSecrets())
     handles, refused = mint.handles("n_v1", ["secrets.read.*"], [], ["secrets.read.one", "secrets.read.two"])
     assert gate.secret(handles, "one") == "text of one"
     assert list(refused) == ["secrets.read.two"]

@@ -1,4 +1,5 @@
-"""An execution whose requests its caller answers: for nodes with effects while there is no Host, and for tests."""
+"""An execution whose requests its caller answers: for tests, and for who has a Host of
+their own."""
 
 from __future__ import annotations
 

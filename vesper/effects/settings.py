@@ -82,7 +82,7 @@ class Table:
     def choice(self, name: str, among: tuple[str, ...], default: str = _UNSET) -> str:
         found = self.text(name, default)
         if found not in among:
-            raise self.error(name, f"one of {', '.join(among)} is expected, not `{found}`" + _close(found, among))
+            raise self.error(name, f"one of {', '.join(among)} is expected, not `{found}`" + close_to(found, among))
         return found
 
     def table(self, name: str) -> Table:
@@ -97,7 +97,7 @@ class Table:
         """Refuses what nobody asked for."""
         for name in self._values:
             if name not in self._asked:
-                raise ConfigError(f"{self.where}.{name}", "no such setting" + _close(name, sorted(self._asked)))
+                raise ConfigError(f"{self.where}.{name}", "no such setting" + close_to(name, sorted(self._asked)))
 
     def error(self, name: str, message: str) -> ConfigError:
         return ConfigError(f"{self.where}.{name}", message)
@@ -115,6 +115,7 @@ class Table:
         return value
 
 
-def _close(name: str, among: tuple[str, ...] | list[str]) -> str:
+def close_to(name: str, among: tuple[str, ...] | list[str]) -> str:
+    """The end of a message about a name that is not among these."""
     close = did_you_mean(name, among)
     return f"; {close}" if close else ""

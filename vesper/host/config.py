@@ -9,11 +9,13 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from vesper.effects.settings import ConfigError, Table
+from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.host.grants import Grant, grant_from_table
+from vesper.host.parts import NAMES, Parts, read_parts
 
 NAME = "vesper.toml"
 VARIABLE = "VESPER_CONFIG"
@@ -45,12 +47,12 @@ class RecoverySettings:
 class PolicySettings:
     url: str = "memory:"
     prefix: str = "vesper:"
-    on_store_failure: str = "local"
+    on_store_failure: Literal["local", "refuse"] = "local"
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings. Those of providers, databases and the like are tables that their performers read."""
+    """All settings."""
 
     path: Path | None
     folder: Path
@@ -64,8 +66,7 @@ class Config:
     state_database: str | None = None
     modules: tuple[str, ...] = ()
     """Modules whose import registers the application's own effects."""
-    tables: Mapping[str, Table] = field(default_factory=dict)
-    """`providers`, `databases`, `caches`, `topics`, `files`, `secrets`."""
+    parts: Parts = field(default_factory=Parts)
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -125,23 +126,27 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
     own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects"}
-    parts = ("providers", "databases", "caches", "topics", "files", "secrets")
-    tables = {name: top.table(name) for name in parts}
     config = Config(
         path,
         folder,
-        tuple(grant_from_table(Table(f"{_TOP}.grants[{n}]", each)) for n, each in enumerate(grants)),
+        tuple(
+            replace(grant_from_table(Table(f"{_TOP}.grants[{n}]", each)), where=f"grants[{n}]")
+            for n, each in enumerate(grants)
+        ),
         _journal(top.table("journal"), folder),
         _recovery(top.table("recovery")),
         _policies(top.table("policies")),
         top.integer("workers", 64, least=1, most=10_000),
         _state(top.table("state")),
         _modules(top.table("effects")),
-        tables,
+        read_parts(top, folder),
     )
     for name in values:
-        if name not in own and name not in parts:
-            top.done()  # says what is close to it
+        if name not in own and name not in NAMES:
+            raise ConfigError(f"{_TOP}.{name}", "no such setting" + close_to(name, (*sorted(own), *NAMES)))
+    database = config.state_database
+    if database is not None and database not in config.parts.databases:
+        raise ConfigError(f"{_TOP}.state.database", f"there is no [databases.{database}]")
     return config
 
 
@@ -174,7 +179,7 @@ def _policies(table: Table) -> PolicySettings:
     found = PolicySettings(
         table.text("url", "memory:"),
         table.text("prefix", "vesper:"),
-        table.choice("on_store_failure", ("local", "refuse"), "local"),
+        "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
     )
     table.done()
     if found.url != "memory:" and not found.url.startswith(("redis://", "rediss://", "unix://")):

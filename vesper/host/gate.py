@@ -21,8 +21,13 @@ class Secrets(Protocol):
     def redact(self, text: str) -> str: ...
 
 
+class Performers(Protocol):
+    def get(self, effect: str, /) -> Performer | None: ...
+    def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None: ...
+
+
 class Gate:
-    def __init__(self, mint: Mint, performers: Mapping[str, Performer], secrets: Secrets) -> None:
+    def __init__(self, mint: Mint, performers: Performers, secrets: Secrets) -> None:
         self._mint = mint
         self._performers = performers
         self._secrets = secrets
@@ -58,9 +63,7 @@ class Gate:
 
     def key_ttl(self, request: Request) -> float | None:
         """How many seconds the other side remembers a key; None is for ever."""
-        ttl = getattr(self._performers[request.effect], "key_ttl", None)
-        found: float | None = None if ttl is None else ttl(request.fixed)
-        return found
+        return self._performers.key_ttl(request.effect, request.fixed)
 
     def _opened(self, handles: Sequence[Handle], capabilities: Sequence[str], effect: str) -> Performer:
         if len(handles) != len(capabilities) or not capabilities:

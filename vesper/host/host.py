@@ -248,11 +248,10 @@ class Host:
 
     def _keep_going(self) -> None:
         """Starts the thread that renews leases and takes over what others left."""
-        if self._keeper is None:
-            with self._lock:
-                if self._keeper is None and not self._closing.is_set():
-                    self._keeper = threading.Thread(target=self._keep, name="vesper-host", daemon=True)
-                    self._keeper.start()
+        with self._lock:
+            if self._keeper is None:
+                self._keeper = threading.Thread(target=self._keep, name="vesper-host", daemon=True)
+                self._keeper.start()
 
     def _keep(self) -> None:
         every = min(self.config.journal.lease / 3, self.config.recovery.every)

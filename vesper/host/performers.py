@@ -4,7 +4,7 @@ what it uses."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from vesper.effects.settings import ConfigError
 from vesper.host.config import Config
 
 if TYPE_CHECKING:
-    from vesper.effects.database import DatabasePerformer
     from vesper.effects.secrets import Secrets
     from vesper.journal.journal import Journal
 
@@ -72,9 +71,18 @@ class Performers(Mapping[str, Performer]):
 
             with self._lock:
                 if self._secrets is None:
-                    table = self._config.tables.get("secrets")
-                    self._secrets = Secrets(SecretSettings() if table is None else SecretSettings.from_table(table))
+                    self._secrets = Secrets(self._config.parts.secrets or SecretSettings("environment"))
         return self._secrets
+
+    def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
+        """How many seconds the other side remembers a key; None is for ever."""
+        parts = self._config.parts
+        if effect == "http_request" and fixed["provider"] in parts.providers:
+            return parts.providers[fixed["provider"]].key_ttl
+        if effect == "event_publish":
+            topic = parts.topics.get(fixed["topic"], parts.events)
+            return None if topic is None else topic.key_ttl
+        return None
 
     def know_machines(self, machines: Mapping[str, str], node_id: str) -> None:
         """The initial states of machines that a node has. Two nodes that share a machine must say the same of it."""
@@ -96,24 +104,24 @@ class Performers(Mapping[str, Performer]):
         return is_joined()
 
     def open_journal(self) -> Journal:
-        from vesper.journal.open import open_journal
+        from vesper.journal.journal import open_journal
+        from vesper.journal.sealing import KeyRing
 
         settings = self._config.journal
-        keys = None if settings.key_secret is None else self.secrets.text(settings.key_secret).encode()
-        audit_key = None if settings.audit_key_secret is None else self.secrets.text(settings.audit_key_secret).encode()
+        master = None if settings.key_secret is None else self.secrets.text(settings.key_secret).encode()
         return open_journal(
             self._config.dsn(settings.dsn),
             lease_seconds=settings.lease,
-            master_key=keys,
-            audit_key=audit_key,
+            keys=KeyRing(master),
             max_body=settings.max_body,
         )
 
     def volatile_journal(self) -> str | None:
         """Why the journal may vanish; None where nothing says so."""
-        from vesper.journal.open import is_volatile
+        from vesper.journal.volatile import is_volatile
 
-        return is_volatile(self._config.dsn(self._config.journal.dsn))
+        dsn = self._config.dsn(self._config.journal.dsn)
+        return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
 
     def close(self) -> None:
         with self._lock:
@@ -126,18 +134,63 @@ class Performers(Mapping[str, Performer]):
             with self._lock:
                 found = self._made.get(name)
                 if found is None:
-                    found = self._made[name] = _MAKERS[name](self)
-        return found
-
-    def databases(self) -> DatabasePerformer:
-        from vesper.effects.database import DatabasePerformer
-
-        found = self._part("databases")
-        assert isinstance(found, DatabasePerformer)
+                    found = self._made[name] = self._make(name)
         return found
 
     def _initial(self, machine: str) -> str:
         return self._machines[machine][0]
 
+    # -- making -----------------------------------------------------------------------------------
 
-_MAKERS: dict[str, Callable[[Performers], Performer]] = {}
+    def _make(self, name: str) -> Performer:
+        return getattr(self, f"_make_{name}")()  # type: ignore[no-any-return]  # the methods below
+
+    def _make_providers(self) -> Performer:
+        from vesper.effects.http import HttpPerformer
+
+        return HttpPerformer(self._config.parts.providers, self.secrets.text)
+
+    def _make_databases(self) -> Performer:
+        from vesper.effects.database import DatabasePerformer
+
+        return DatabasePerformer(self._config.parts.databases, self.secrets.text)
+
+    def _make_state(self) -> Performer:
+        from vesper.effects.database import DatabasePerformer
+        from vesper.effects.state import StatePerformer
+
+        databases = self._part("databases")
+        assert isinstance(databases, DatabasePerformer)
+        return StatePerformer(databases, self._config.state_database or "main", self._initial)
+
+    def _make_caches(self) -> Performer:
+        from vesper.effects.cache import CachePerformer
+
+        return CachePerformer(self._config.parts.caches, self.secrets.text)
+
+    def _make_topics(self) -> Performer:
+        from vesper.effects.events import EventPerformer
+
+        parts = self._config.parts
+        databases = self._part("databases") if parts.databases else None
+        return EventPerformer(parts.topics, parts.events, self.secrets.text, databases)
+
+    def _make_files(self) -> Performer:
+        from vesper.effects.files import FilePerformer
+
+        return FilePerformer(self._config.parts.files)
+
+    def _make_secrets(self) -> Performer:
+        from vesper.effects.secrets import SecretPerformer
+
+        return SecretPerformer(self.secrets)
+
+    def _make_ambient(self) -> Performer:
+        from vesper.effects.ambient import AmbientPerformer
+
+        return AmbientPerformer()
+
+    def _make_custom(self) -> Performer:
+        from vesper.effects.custom import CustomPerformer
+
+        return CustomPerformer(self.secrets.redact)
