@@ -13,23 +13,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from vesper.journal.entry import AuditEvent, Definition, Entry, Stored
-from vesper.spec.vesper_error import VesperError
+from vesper.journal.errors import Fenced, JournalError, NotTaken, UnknownExecution
+from vesper.journal.sealing import KeyRing
 
-
-class JournalError(VesperError):
-    """The journal cannot be used: the message says which, why, and what to do. Nothing was overwritten."""
-
-
-class Fenced(JournalError):
-    """Another process has taken the run over: this one may write no more of it."""
-
-
-class NotTaken(JournalError):
-    """The run cannot be taken over: it has ended, it is in doubt, or its owner is alive."""
-
-
-class UnknownExecution(JournalError):
-    """The journal has no such execution."""
+__all__ = [
+    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "NotTaken", "Recorded", "Run", "Status", "Summary",
+    "UnknownExecution", "open_journal",
+]  # fmt: skip
 
 
 class Status(StrEnum):
@@ -94,7 +84,17 @@ class Run(Protocol):
         """What stood in the journal when the run was taken over; nothing for a new one."""
         ...
 
-    def append(self, entry: Entry) -> None: ...
+    def digest(
+        self, effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
+    ) -> str:
+        """Of a request: `typed_json.digest_of`, and for a sensitive run one that only its key can compute, so that
+        nobody finds out by trying what was asked for."""
+        ...
+
+    def append(self, entry: Entry) -> None:
+        """Raises `JournalError` for a body that is too large or holds what is no value; nothing is remembered then."""
+        ...
+
     def audit(self, event: AuditEvent) -> None:
         """Written with the next commit, or not at all."""
         ...
@@ -110,6 +110,16 @@ class Run(Protocol):
 
 class Journal(Protocol):
     """Any number of threads may use it, and a process that was forked from the one that opened it."""
+
+    @property
+    def keys_lie_beside_data(self) -> bool:
+        """True where no master key is configured: whoever can read the journal can then read sensitive runs."""
+        ...
+
+    @property
+    def audit_key(self) -> bytes | None:
+        """The secret that the hashes of the audit log are made with, where there is one."""
+        ...
 
     def begin(self, beginning: Beginning) -> Run:
         """A new run with its START appended; nothing is written before the first commit."""
@@ -155,6 +165,14 @@ class Journal(Protocol):
         many runs."""
         ...
 
+    def audit_head(self) -> tuple[int, str]:
+        """How many lines the audit log has had, and the hash of the last one."""
+        ...
+
+    def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """The audit log as it is stored, for `verify_audit`: number, line, hash."""
+        ...
+
     def audit_events(self) -> Iterator[Mapping[str, object]]:
         """The audit log in order, each line with `seq`, `hash` and `previous`."""
         ...
@@ -164,3 +182,37 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def open_journal(
+    dsn: str,
+    *,
+    owner: str | None = None,
+    lease_seconds: float = 30,
+    keys: KeyRing | None = None,
+    max_inline: int = 16 << 10,
+    max_body: int = 4 << 20,
+) -> Journal:
+    """The journal that `sqlite:PATH`, `sqlite:///PATH` or `postgresql://...` names. Nothing is opened before it is
+    used, so that this is cheap and cannot fail for a store that is away; a DSN that names none is a `JournalError`.
+
+    `owner` names this process in leases; by default it is made so that a process of the same machine can tell whether
+    it still lives. `max_inline` and `max_body` are sizes of one body, in bytes.
+    """
+    from vesper.journal.limits import Limits
+
+    limits = Limits(lease_seconds=lease_seconds, max_inline=max_inline, max_body=max_body)
+    scheme, colon, rest = dsn.partition(":")
+    if scheme == "sqlite" and colon:
+        from vesper.journal.sqlite_store import SqliteStore
+        from vesper.journal.store_journal import StoreJournal
+
+        return StoreJournal(SqliteStore.of_dsn(rest), owner, keys or KeyRing(), limits)
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from vesper.journal.postgres_store import PostgresStore
+        from vesper.journal.store_journal import StoreJournal
+
+        return StoreJournal(PostgresStore(dsn), owner, keys or KeyRing(), limits)
+    raise JournalError(
+        f"`{scheme[:40]}{colon}` names no journal: `sqlite:PATH` is a file, `postgresql://HOST/DATABASE` a database"
+    )

@@ -1,0 +1,90 @@
+"""The audit log: one chain of lines for the whole store, in which nothing can be changed without being seen.
+
+Each line is canonical bytes that hold its own number; its hash is made of the hash before and the line, with a secret
+where one is configured (`KeyRing.audit`). A head says how many lines there are and what the last hash is: without a
+secret it shows damage and clumsy changes, with one it shows every change by somebody who does not have it, save that a
+copy of the whole store from an earlier time is put in its place.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from vesper.journal.entry import AuditEvent
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import decode, encode
+
+if TYPE_CHECKING:
+    from vesper.journal.journal import Journal
+
+FIRST = bytes(32)
+"""The hash before the first line."""
+
+
+def chained(
+    events: Iterable[AuditEvent], count: int, last: bytes, key: bytes | None
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number, line and hash of events that follow `count` lines, the last of which has the hash `last`."""
+    for seq, event in enumerate(events, start=count + 1):
+        line = audit_line(seq, event)
+        last = audit_hash(last, line, key)
+        yield seq, line, last
+
+
+def audit_line(seq: int, event: AuditEvent) -> bytes:
+    return encode(
+        {
+            "seq": seq,
+            "at_us": event.at_us,
+            "execution": event.execution,
+            "node_id": event.node_id,
+            "level": event.level,
+            "action": event.action,
+            "fields": event.fields,
+        }
+    )
+
+
+def audit_hash(before: bytes, line: bytes, key: bytes | None) -> bytes:
+    return sha256(before + line).digest() if key is None else hmac.digest(key, before + line, "sha256")
+
+
+def verify_audit(journal: Journal, most: int = 20) -> list[str]:
+    """What is wrong with the audit log, the first place first; nothing where it is whole. At most `most` problems."""
+    problems: list[str] = []
+    expected, before = 1, FIRST
+    try:
+        count, head = journal.audit_head()
+        for seq, line, hash_ in journal.audit_rows():
+            if seq != expected:
+                problems.append(
+                    f"{_lines(expected, seq - 1)} missing" if seq > expected else f"line {seq} was inserted"
+                )
+            elif audit_hash(before, line, journal.audit_key) != hash_:
+                problems.append(f"line {seq} was changed, inserted, or moved here: its hash does not follow")
+            elif (own := _own_number(line)) != seq:
+                problems.append(f"line {seq} was moved here: it says that it is line {own}")
+            expected, before = seq + 1, hash_
+            if len(problems) >= most:
+                return [*problems, "there may be more"]
+    except JournalError as error:
+        return [*problems, str(error)]
+    if expected - 1 < count:
+        problems.append(f"{_lines(expected, count)} missing at the end: the log was cut")
+    elif expected - 1 > count:
+        problems.append(f"line {count + 1} was added by somebody who did not move the head of the log")
+    elif before.hex() != head:
+        problems.append(f"the head of the log is not the hash of line {count}")
+    return problems
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first} is" if first == last else f"lines {first} to {last} are"
+
+
+def _own_number(line: bytes) -> object:
+    found = decode(line)
+    return found.get("seq") if isinstance(found, dict) else None

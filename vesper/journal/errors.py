@@ -1,0 +1,21 @@
+"""What can be wrong with a journal. Other modules take these from `vesper.journal.journal`."""
+
+from __future__ import annotations
+
+from vesper.spec.vesper_error import VesperError
+
+
+class JournalError(VesperError):
+    """The journal cannot be used: the message says which, why, and what to do. Nothing was overwritten."""
+
+
+class Fenced(JournalError):
+    """Another process has taken the run over: this one may write no more of it."""
+
+
+class NotTaken(JournalError):
+    """The run cannot be taken over: it has ended, it is in doubt, or its owner is alive."""
+
+
+class UnknownExecution(JournalError):
+    """The journal has no such execution."""

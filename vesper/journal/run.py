@@ -1,0 +1,192 @@
+"""A run that this process owns: it makes lines of entries, chains them, and hands them to the store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from vesper.journal.batch import Batch, Birth, rows_of
+from vesper.journal.entry import AuditEvent, Entry, Kind
+from vesper.journal.errors import Fenced, JournalError
+from vesper.journal.journal import Status
+from vesper.journal.limits import Limits
+from vesper.journal.lines import Blob, next_hash, write_line
+from vesper.journal.sealing import RunKey
+from vesper.journal.store import Store, fenced
+from vesper.journal.typed_json import digest_bytes, digest_of
+
+_HASH = 32
+
+
+class StoreRun:
+    """One thread at a time may use it, save `renew`, which any other one may call meanwhile."""
+
+    __slots__ = (
+        "_audit", "_birth", "_blobs", "_execution", "_fence", "_hash", "_hashes", "_is_over", "_is_synced",
+        "_key", "_lease_us", "_limits", "_lines", "_pid", "_recorded", "_renew_after", "_row", "_seq",
+        "_store", "_tried",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        limits: Limits,
+        *,
+        execution: str,
+        fence: int,
+        row: int,
+        seq: int,
+        last_hash: bytes,
+        is_synced: bool,
+        key: RunKey | None,
+        birth: Birth | None = None,
+        recorded: Sequence[Entry] = (),
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._execution = execution
+        self._fence = fence
+        self._row = row
+        self._seq = seq
+        """The number of the last entry, written or only appended; `_hash` is its hash."""
+        self._hash = last_hash
+        self._is_synced = is_synced
+        self._key = key
+        self._birth = birth
+        self._recorded = recorded
+        self._lines: list[bytes] = []
+        self._hashes: list[bytes] = []
+        self._blobs: list[Blob] = []
+        self._audit: list[AuditEvent] = []
+        self._lease_us = int(limits.lease_seconds * 1_000_000)
+        self._renew_after = time.monotonic() + limits.lease_seconds / 3
+        self._is_over = False
+        self._tried = -1
+        """Where a commit ended in a way that does not say whether it was written: how many audit events it had."""
+        self._pid = os.getpid()
+
+    @property
+    def execution(self) -> str:
+        return self._execution
+
+    @property
+    def fence(self) -> int:
+        return self._fence
+
+    @property
+    def recorded(self) -> Sequence[Entry]:
+        return self._recorded
+
+    def digest(
+        self, effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
+    ) -> str:
+        if self._key is None:
+            return digest_of(effect, effect_class, fixed, arguments, key)
+        return self._key.digest(digest_bytes(effect, effect_class, fixed, arguments, key))
+
+    def append(self, entry: Entry) -> None:
+        if self._is_over:
+            raise JournalError(f"execution {self._execution} has ended: nothing can be appended to it")
+        seq = self._seq + 1
+        line, blob = write_line(entry, seq, self._key, self._limits)
+        self._seq = seq
+        self._hash = next_hash(self._hash, line)
+        self._lines.append(line)
+        self._hashes.append(self._hash)
+        if blob is not None:
+            self._blobs.append(blob)
+        if entry.kind is Kind.END:
+            self._is_over = True
+
+    def audit(self, event: AuditEvent) -> None:
+        self._audit.append(event)
+
+    def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
+        self._check_process()
+        if self._tried >= 0:
+            self._find_out()
+        is_changing = status is not Status.RUNNING
+        if not is_changing and not self._lines and not self._audit:
+            self.renew()
+            return
+        now = time.monotonic()
+        batch = Batch(
+            execution=self._execution,
+            run=self._row,
+            fence=self._fence,
+            rows=rows_of(self._seq - len(self._lines) + 1, self._lines, self._hashes) if self._lines else (),
+            head_seq=self._seq,
+            head_hash=self._hash,
+            is_synced=self._is_synced,
+            is_prolonged=self._birth is not None or is_changing or now >= self._renew_after,
+            lease_us=self._lease_us,
+            status=status if is_changing else None,
+            outcome=outcome,
+            birth=self._birth,
+            blobs=self._blobs,
+            audit=self._audit,
+        )
+        self._tried = len(self._audit)
+        try:
+            self._store.submit(batch)
+        except Fenced:
+            self._tried = -1
+            raise
+        self._tried = -1
+        self._is_over = self._is_over or is_changing
+        self._written(batch, now)
+
+    def renew(self) -> None:
+        self._check_process()
+        if self._birth is not None:
+            return  # nobody else knows of the run yet
+        now = time.monotonic()
+        batch = Batch(
+            execution=self._execution,
+            run=self._row,
+            fence=self._fence,
+            rows=(),
+            head_seq=0,
+            head_hash=b"",
+            is_synced=False,
+            is_prolonged=True,
+            lease_us=self._lease_us,
+        )
+        self._store.submit(batch)
+        self._renew_after = now + self._limits.lease_seconds / 3
+
+    def _written(self, batch: Batch, now: float) -> None:
+        self._row = batch.run
+        self._birth = None
+        self._lines = []
+        self._hashes = []
+        self._blobs = []
+        self._audit = []
+        if batch.is_prolonged:
+            self._renew_after = now + self._limits.lease_seconds / 3
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise Fenced(
+                f"execution {self._execution} belongs to the process that began it, and this one was forked from it"
+            )
+
+    def _find_out(self) -> None:
+        """After a commit of which nobody knows: whether it was written. It was written as a whole or not at all."""
+        with self._store.reading() as transaction:
+            found = transaction.rows("SELECT id, fence FROM vesper_executions WHERE execution = ?", (self._execution,))
+            last = found and transaction.rows(
+                "SELECT seq, hashes FROM vesper_commits WHERE run = ? ORDER BY seq DESC LIMIT 1", (found[0][0],)
+            )
+        if found and int(found[0][1]) != self._fence:
+            raise fenced(self._execution)
+        if found and last:
+            hashes = bytes(last[0][1])
+            if self._hashes and hashes[-_HASH:] in self._hashes:
+                written = self._hashes.index(hashes[-_HASH:]) + 1
+                self._row = int(found[0][0])
+                self._birth = None
+                # Blobs are kept: one that is there already is not written twice.
+                del self._lines[:written], self._hashes[:written], self._audit[: self._tried]
+        self._tried = -1

@@ -1,0 +1,56 @@
+"""What SQLite reports, in the words of somebody who has to do something about it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from vesper.journal.errors import JournalError
+
+
+def journal_error(error: sqlite3.Error, path: Path, busy_seconds: float) -> JournalError:
+    """The error for people; it names the file. What SQLite said stands at the end."""
+    said = f"(SQLite: {error})"
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            text = f"{_holder(path)} has had the journal locked for more than {busy_seconds:g} s; nothing was written"
+        case sqlite3.SQLITE_FULL:
+            text = "the disk is full, or the journal has reached its largest size; nothing was written. Make room"
+        case sqlite3.SQLITE_NOTADB:
+            text = "this is no journal: the file is not a SQLite database. Name another file, or move this one away"
+        case sqlite3.SQLITE_CORRUPT:
+            text = (
+                "the journal is damaged. Nothing more is written to it. Keep the file and the two beside it "
+                "(-wal, -shm), and take the last backup, or what `sqlite3 FILE .recover` finds"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            text = "the journal cannot be written: the file or its folder is read-only for this user"
+        case sqlite3.SQLITE_CANTOPEN:
+            text = "the journal cannot be opened: the file or its folder is missing, or not for this user"
+        case sqlite3.SQLITE_IOERR:
+            text = "the disk failed while the journal was read or written; what was not reported as written may be lost"
+        case _:
+            text = "the journal cannot be used"
+    return JournalError(f"{path}: {text} {said}")
+
+
+def _holder(path: Path) -> str:
+    """Who holds a lock on the files of a journal, as far as the system says."""
+    pids = set()
+    inodes = set()
+    for name in (path, Path(f"{path}-shm")):
+        try:
+            inodes.add(str(name.stat().st_ino))
+        except OSError:
+            continue  # no such file, so nobody holds a lock on it
+    try:
+        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return "another process"
+    for line in locks.splitlines():
+        fields = line.split()
+        if len(fields) >= 6 and "WRITE" in fields and fields[-3].rpartition(":")[2] in inodes:
+            pids.add(fields[-4])
+    pids.discard(str(os.getpid()))
+    return f"process {', '.join(sorted(pids))}" if pids else "another process"

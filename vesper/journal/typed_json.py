@@ -1,0 +1,357 @@
+"""The one spelling of values in the journal: JSON in which every value says what it is.
+
+Texts, whole numbers, finite floats, booleans, null, lists and dicts with text keys are themselves. Everything else is
+an object with a single name that starts with `$` (docs/spec/journal.md). A dict that has such names of its own, or
+keys that are no texts, is written as `{"$map": [[key, value], ...]}`: what a caller stores cannot be mistaken for a
+tag.
+
+Equal values of one type have equal bytes, with what can be seen of them: the scale of a decimal counts, the order of
+the keys of a dict does not. The bytes of a digest differ in one place: there the numbers of a `Json` lose their
+trailing zeros, as the language says that they are equal.
+
+This runs for every step: one pass, one look at the type of each value, texts quoted by the C function of `json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from json.encoder import encode_basestring
+from math import isfinite
+from typing import Any
+
+from vesper.journal.errors import JournalError
+from vesper.spec.json_value import Json, exact_text, parse_json, text_as_string
+from vesper.spec.problem import ValueProblem
+
+MAX_TEXT = 64 << 20
+"""Characters of one value. Parts of a value may be shared, so that a small one can have a text that no memory holds:
+the writer looks at the length of every list and dict that it finishes, and stops."""
+
+_Writer = Callable[[Any], str]
+_quoted: Callable[[str], str] = encode_basestring
+_MICROSECOND = timedelta(microseconds=1)
+_IN_ORDER = frozenset({bool, int, str, bytes, date, datetime, timedelta})
+
+
+def encode(value: object) -> bytes:
+    """The canonical bytes of a value. Raises `JournalError` for what is no value."""
+    return _bytes(_EXACT, value)
+
+
+def encode_text(value: object) -> str:
+    """The same as text; a lone surrogate stands in it as it is."""
+    return _guarded(_EXACT, value)
+
+
+def digest_bytes(
+    effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
+) -> bytes:
+    """What a digest of a request is computed from."""
+    return _bytes(_DIGESTED, [effect, effect_class, fixed, arguments, key])
+
+
+def digest_of(
+    effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
+) -> str:
+    """Equal for two requests that ask for the same."""
+    return hashlib.sha256(digest_bytes(effect, effect_class, fixed, arguments, key)).hexdigest()
+
+
+def decode(data: bytes) -> Any:
+    """The value of canonical bytes. Raises `JournalError` for bytes that no value has."""
+    return read_json(data, _DECODER)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def _guarded(write: _Writer, value: object) -> str:
+    try:
+        return write(value)
+    except RecursionError:
+        raise JournalError("a value is nested too deeply, or contains itself, and cannot be written") from None
+
+
+def _bytes(write: _Writer, value: object) -> bytes:
+    return as_bytes(_guarded(write, value))
+
+
+def as_bytes(text: str) -> bytes:
+    """UTF-8. A lone surrogate has none; its escape `\\udc80` is what JSON has for it. (Two that make a pair come back
+    as the character that they stand for.)"""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
+def _writer(json_text: Callable[[Json], str]) -> _Writer:
+    """A writer of values; `json_text` gives the text of a `Json`."""
+
+    def of_dict(value: dict[Any, Any]) -> str:
+        parts: list[str] = []
+        try:
+            for key in sorted(value):
+                if type(key) is not str or key.startswith("$"):
+                    return of_map(value)
+                item = value[key]
+                kind = type(item)
+                if kind is str:
+                    parts.append(f"{_quoted(key)}:{_quoted(item)}")
+                elif kind in table:
+                    parts.append(f"{_quoted(key)}:{table[kind](item)}")
+                else:
+                    parts.append(f"{_quoted(key)}:{of_other(item)}")
+        except TypeError:  # keys of several types, which have no order
+            return of_map(value)
+        return "{" + bounded(parts) + "}"
+
+    def of_map(value: dict[Any, Any]) -> str:
+        # In the order of the language where the keys have one; otherwise in the order of their texts.
+        if len({type(key) for key in value}) == 1 and type(next(iter(value))) in _IN_ORDER:
+            pairs = [f"[{of(key)},{of(value[key])}]" for key in sorted(value)]
+        else:
+            pairs = sorted(f"[{of(key)},{of(item)}]" for key, item in value.items())
+        return '{"$map":[' + bounded(pairs) + "]}"
+
+    def of_list(value: Iterable[Any]) -> str:
+        return (
+            "[" + bounded([table[type(item)](item) if type(item) in table else of_other(item) for item in value]) + "]"
+        )
+
+    def of_set(value: frozenset[Any]) -> str:
+        if len({type(item) for item in value}) == 1 and type(next(iter(value))) in _IN_ORDER:
+            return '{"$set":[' + bounded([of(item) for item in sorted(value)]) + "]}"
+        return '{"$set":[' + bounded(sorted(of(item) for item in value)) + "]}"
+
+    def bounded(parts: list[str]) -> str:
+        text = ",".join(parts)
+        if len(text) > MAX_TEXT:
+            raise JournalError(f"a value is too large for the journal: its text has more than {MAX_TEXT:,} characters")
+        return text
+
+    def of_json(value: Json) -> str:
+        try:
+            text_as_string(value)  # refuses one whose text would be over the limit of the language
+        except ValueProblem:
+            raise JournalError("a json value is too large for the journal: its text is over the limit") from None
+        return '{"$json":' + _quoted(json_text(value)) + "}"
+
+    def of_other(value: object) -> str:
+        """A subclass is written as what it is one of; enums are texts or numbers."""
+        match value:
+            case str():
+                return _quoted(str.__str__(value))
+            case int():
+                return _of_integer(int.__int__(value))
+            case float():
+                return _of_float(float.__float__(value))
+            case datetime():
+                return _of_datetime(value)
+            case date() | timedelta() | Decimal():
+                for kind in (date, timedelta, Decimal):
+                    if isinstance(value, kind):
+                        return table[kind](value)
+            case bytearray() | memoryview():
+                return _of_bytes(bytes(value))
+            case list() | tuple():
+                return of_list(value)
+            case set() | frozenset():
+                return of_set(frozenset(value))
+            case Mapping():
+                return of_dict(dict(value))
+        raise JournalError(
+            f"a value of type `{type(value).__name__}` cannot be written into the journal: it is no value"
+        )
+
+    def of(value: object) -> str:
+        kind = type(value)
+        return table[kind](value) if kind in table else of_other(value)
+
+    table: dict[type, _Writer] = {
+        str: _quoted,
+        int: _of_integer,
+        bool: lambda value: "true" if value else "false",
+        type(None): lambda _: "null",
+        float: _of_float,
+        bytes: _of_bytes,
+        Decimal: lambda value: f'{{"$decimal":"{value}"}}',
+        datetime: _of_datetime,
+        date: lambda value: f'{{"$date":"{value.isoformat()}"}}',
+        timedelta: lambda value: f'{{"$duration":{value // _MICROSECOND}}}',
+        Json: of_json,
+        dict: of_dict,
+        list: of_list,
+        tuple: of_list,
+        frozenset: of_set,
+    }
+    return of
+
+
+def _of_integer(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError:  # Python refuses to write a number of more than 4,300 digits
+        raise JournalError("a whole number is too large for the journal") from None
+
+
+def _of_float(value: float) -> str:
+    return float.__repr__(value) if isfinite(value) else f'{{"$float":"{float.__repr__(value)}"}}'
+
+
+def _of_bytes(value: bytes) -> str:
+    return f'{{"$bytes":"{b64encode(value).decode("ascii")}"}}'
+
+
+def _of_datetime(value: datetime) -> str:
+    if value.tzinfo is None:
+        raise JournalError(f"the time {value} has no time zone: the journal keeps moments in UTC")
+    if value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return f'{{"$time":"{value.isoformat(timespec="microseconds")[:-6]}Z"}}'
+
+
+_EXACT = _writer(exact_text)
+_DIGESTED = _writer(text_as_string)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_json(data: bytes, decoder: json.JSONDecoder) -> Any:
+    """What `decoder` makes of bytes; everything that can be wrong with them is a `JournalError`."""
+    if len(data) > 4 * MAX_TEXT:
+        raise JournalError(f"a value in the journal is too large: {len(data):,} bytes")
+    try:
+        return decoder.decode(data.decode())
+    except RecursionError:
+        raise JournalError("a value in the journal is nested too deeply") from None
+    except (ValueError, TypeError, ArithmeticError) as error:  # of json, of UTF-8, of the readers of tags
+        raise JournalError(f"a value in the journal cannot be read: {str(error)[:200]}") from None
+
+
+def decoder_with(tags: Mapping[str, Callable[[Any], Any]]) -> json.JSONDecoder:
+    """A decoder that knows further tags."""
+    readers = {**_READERS, **tags}
+
+    def of_object(pairs: list[tuple[str, Any]]) -> Any:
+        if len(pairs) == 1 and pairs[0][0].startswith("$"):
+            tag, content = pairs[0]
+            reader = readers.get(tag)
+            if reader is None:
+                raise ValueError(f"nobody knows the tag {tag[:40]!r}")
+            return reader(content)
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("an object has a name twice")
+        if any(name.startswith("$") for name in found):
+            raise ValueError("a name that starts with `$` stands beside others")
+        return found
+
+    return json.JSONDecoder(object_pairs_hook=of_object, parse_float=_finite, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"the number {text[:40]} is out of range")
+    return value
+
+
+def _text_tag(tag: str, read: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """The reader of a tag over a text: only the one spelling is taken."""
+
+    def reader(content: Any) -> Any:
+        if type(content) is not str:
+            raise ValueError(f"`{tag}` holds something else than a text")
+        value = read(content)
+        if _EXACT(value) != f'{{"{tag}":{_quoted(content)}}}':
+            raise ValueError(f"{content[:60]!r} is not how the journal writes a `{tag}`")
+        return value
+
+    return reader
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:60]!r} is no decimal") from None
+
+
+def _moment(text: str) -> datetime:
+    if not text.endswith("Z"):
+        raise ValueError(f"{text[:60]!r} is no moment in UTC")
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except Base64Error:
+        raise ValueError("bytes are not in base64") from None
+
+
+def _special_float(text: str) -> float:
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{text[:40]!r} is not a special float")
+    return float(text)
+
+
+def _duration(content: Any) -> timedelta:
+    if type(content) is not int:
+        raise ValueError("a duration is no whole number")
+    return timedelta(microseconds=content)
+
+
+def _json(content: Any) -> Json:
+    try:
+        return parse_json(content)
+    except ValueProblem:
+        raise ValueError("a json value is no JSON") from None
+
+
+def _listed(content: Any) -> list[Any]:
+    if type(content) is not list:
+        raise ValueError("a tag holds something else than a list")
+    return content
+
+
+def _set(content: Any) -> frozenset[Any]:
+    found = frozenset(_listed(content))
+    if len(found) != len(content):
+        raise ValueError("a set has a member twice")
+    return found
+
+
+def _map(content: Any) -> dict[Any, Any]:
+    if not all(type(pair) is list and len(pair) == 2 for pair in _listed(content)):
+        raise ValueError("a map is not made of pairs")
+    found = dict(content)
+    if len(found) != len(content):
+        raise ValueError("a map has a key twice")
+    return found
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "$decimal": _text_tag("$decimal", _decimal),
+    "$float": _text_tag("$float", _special_float),
+    "$bytes": _text_tag("$bytes", _bytes_of),
+    "$date": _text_tag("$date", date.fromisoformat),
+    "$time": _text_tag("$time", _moment),
+    "$duration": _duration,
+    "$json": _json,
+    "$set": _set,
+    "$map": _map,
+}
+_DECODER = decoder_with({})
