@@ -33,10 +33,8 @@ _LOG = logging.getLogger("vesper.policies")
 
 
 class RedisPolicyState:
-    """State that processes share. Times in decisions are the caller's: only differences come from the clock of Redis.
-
-    `clock_us`, for tests, stands in for the clock of Redis.
-    """
+    """State that processes share. Times in decisions are the caller's: only differences come from the clock of
+    Redis."""
 
     def __init__(
         self,
@@ -56,18 +54,16 @@ class RedisPolicyState:
             raise ConfigError(
                 where, "policies in Redis need a package that is missing: pip install 'vesper[redis]'"
             ) from missing
-        # A connection that broke while nobody used it is made anew; a request without an answer is not sent twice.
+        # A connection that broke while nobody used it is made anew. That may ask twice under one name, which takes
+        # another moment of the rate and nothing else.
         retry = Retry(NoBackoff(), 1, supported_errors=(NoConnection,))
         try:
             self._client = Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
             pool = self._client.connection_pool
             pool.connection_class(**pool.connection_kwargs)  # finds options of the address that there are not
-        except (
-            TypeError,
-            ValueError,
-        ) as error:  # the message may repeat the address, and the address may hold a password
-            expected = "`redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`"
-            raise ConfigError(f"{where}.url", f"this is no address of Redis: {expected} is expected") from error
+        except (TypeError, ValueError):  # without its message: that may repeat the address, and so a password
+            expected = "`redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options that there are,"
+            raise ConfigError(f"{where}.url", f"this is no address of Redis: {expected} is expected") from None
         self._prefix = prefix
         self._failures: type[Exception] = RedisError
         self._acquire: Script = self._client.register_script(ACQUIRE)
@@ -76,7 +72,6 @@ class RedisPolicyState:
         self._local = MemoryPolicyState()
         self._is_down = False
         self._ask_again_at = 0.0
-        self.clock_us: int | None = None
 
     @staticmethod
     def from_settings(table: Table) -> RedisPolicyState:
@@ -148,7 +143,8 @@ class RedisPolicyState:
         return gate.Released("none" if change is None else _text(change))
 
     def _clock(self) -> int | str:
-        return "" if self.clock_us is None else self.clock_us
+        """The time for a script; nothing: Redis has its own. Tests have another."""
+        return ""
 
     def _ask(self, script: Script, name: str, arguments: list[int | str]) -> Any:
         """What the script gives; nothing where Redis cannot be asked."""

@@ -47,7 +47,8 @@ store('last', now)
 local phase = redis.call('HGET', STATE, 'phase') or 'closed'
 local probe = redis.call('HGET', STATE, 'probe') or ''
 
-local function leave_queue()
+local function leave()
+  redis.call('ZREM', INSIDE, asker)
   redis.call('ZREM', QUEUE, asker)
   redis.call('ZREM', KEPT, asker)
 end
@@ -80,7 +81,7 @@ local rate, step, step_part, back, back_part = arg(9), arg(10), arg(11), arg(12)
 local longest = math.max(within, open_for, lease, PATIENCE)
 
 local function rejected(by, wait)
-  if room > 0 then leave_queue() end
+  if room > 0 then leave() end
   keep_for(longest)
   return {'rejected', by, whole(wait), whole(now)}
 end
@@ -111,7 +112,8 @@ local becomes_probe = false
 if has_breaker and phase ~= 'closed' then
   local shut_for = stored('until') - now
   if phase == 'open' and shut_for > 0 then return rejected('circuit_breaker', shut_for) end
-  if phase == 'half_open' and probe ~= '' and shut_for > 0 then return rejected('circuit_breaker', 0) end
+  local is_probed = phase == 'half_open' and probe ~= '' and probe ~= asker
+  if is_probed and shut_for > 0 then return rejected('circuit_breaker', 0) end
   becomes_probe = true
 end
 
@@ -119,7 +121,8 @@ if room > 0 then
   local ahead = redis.call('ZRANK', QUEUE, asker)
   local is_new = not ahead
   if is_new then ahead = redis.call('ZCARD', QUEUE) end
-  if ahead >= room - redis.call('ZCARD', INSIDE) then
+  local is_inside = redis.call('ZSCORE', INSIDE, asker)
+  if not is_inside and ahead >= room - redis.call('ZCARD', INSIDE) then
     local pause = math.min(ASK_AGAIN * (1 + ahead), LONGEST_PAUSE)
     pause = math.min(pause, math.max(ASK_AGAIN, math.floor(left / 2)))
     if pause >= left or ahead >= MAX_WAITING then return rejected('concurrency', 0) end
@@ -137,7 +140,7 @@ if becomes_probe then
   store('until', now + lease)
 end
 if room > 0 then
-  leave_queue()
+  leave()
   redis.call('ZADD', INSIDE, whole(now + lease), asker)
 end
 if rate > 0 then
@@ -182,17 +185,16 @@ if threshold > 0 then
 end
 if room > 0 then
   tidy()
-  leave_queue()
-  redis.call('ZREM', INSIDE, asker)
+  leave()
 end
 keep_for(math.max(within, open_for, PATIENCE))
 return change
 """
 
-ACQUIRE = "".join((_NUMBERS, _COMMON, _ACQUIRE))
+ACQUIRE = _NUMBERS + _COMMON + _ACQUIRE
 """Asker, time (of Redis where it is empty), how long it may wait, its lease; the breaker's failures, window and time
 open; places; the rate, the distance of two requests and how early one may come, each in two numbers.
 Gives what was decided, by whom, how long to wait, and the time."""
-LEAVE = "".join((_NUMBERS, _COMMON, _LEAVE))
+LEAVE = _NUMBERS + _COMMON + _LEAVE
 """Asker, time, `failed`, `answered` or `abandoned`, when it was admitted; the breaker's numbers; places.
 Gives what became of the breaker."""

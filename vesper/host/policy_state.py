@@ -19,7 +19,7 @@ from typing import Protocol
 
 from vesper.policies import gate
 from vesper.policies.codes import is_trouble
-from vesper.policies.settings import Policy
+from vesper.policies.settings import MAX_US, Policy
 from vesper.spec.vesper_error import VesperError
 
 MAX_NAMES = 10_000
@@ -89,7 +89,7 @@ class Question:
     @staticmethod
     def of(policy: Policy, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
         rule = gate.Rule.of(policy)
-        left_us = None if deadline_us is None else max(deadline_us - now_us, 0)
+        left_us = None if deadline_us is None else min(max(deadline_us - now_us, 0), MAX_US)
         return Question(
             rule,
             secrets.token_hex(12) if waiting is None else waiting.asker,

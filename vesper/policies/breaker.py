@@ -134,7 +134,7 @@ def _asked(phase: Phase, event: Ask, now_us: int) -> tuple[Phase, Decided]:
             return phase, LetThrough(0)
         case Open(until_us) if now_us < until_us:
             return phase, Stopped(until_us)
-        case HalfOpen(probe, until_us) if probe is not None and now_us < until_us:
+        case HalfOpen(probe, until_us) if probe not in (None, event.asker) and now_us < until_us:
             return phase, Stopped(now_us)
         case _:
             return HalfOpen(event.asker, now_us + event.lease_us), LetThrough(1)

@@ -2,7 +2,8 @@
 
 Whoever enters has a lease: one that dies frees its place when the lease is over. Who finds no place free stands in a
 queue and asks again at the moment that it is told; places that become free go to the first in the queue, and nobody
-overtakes. One in the queue that does not come back is dropped a second after it should have.
+overtakes. One in the queue that does not come back is dropped a second after it should have. Who is inside and asks
+once more is still inside, with a new lease: a question that was sent twice takes one place.
 """
 
 from __future__ import annotations
@@ -102,17 +103,17 @@ _DECISIONS: tuple[type[Decided], ...] = (Entered, Queued, Full, Left)
 
 def step(state: State, event: Event, now_us: int) -> tuple[State, Decided]:
     inside = state.inside[bisect_right(state.inside, now_us, key=itemgetter(0)) :]
+    others = tuple(each for each in inside if each[1] != event.asker)
     if isinstance(event, Leave):
-        others = tuple(each for each in inside if each[1] != event.asker)
         queue = tuple(each for each in state.queue if each[1] > now_us and each[0] != event.asker)
         return State(state.rule, others, queue), Left(len(inside) - len(others))
     queue = tuple(each for each in state.queue if each[1] > now_us or each[0] == event.asker)
     ahead = next((place for place, each in enumerate(queue) if each[0] == event.asker), len(queue))
     rest = (*queue[:ahead], *queue[ahead + 1 :])
-    if ahead < state.rule.limit - len(inside):
+    if len(others) < len(inside) or ahead < state.rule.limit - len(inside):
         lease = (now_us + event.lease_us, event.asker)
-        place = bisect_right(inside, lease)
-        inside = (*inside[:place], lease, *inside[place:])
+        place = bisect_right(others, lease)
+        inside = (*others[:place], lease, *others[place:])
         return State(state.rule, inside, rest), Entered(len(inside))
     pause_us = pause(ahead, None if event.before_us is None else event.before_us - now_us)
     if pause_us is None or ahead >= MAX_WAITING:
