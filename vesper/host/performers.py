@@ -3,6 +3,7 @@ what it uses."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -108,13 +109,16 @@ class Performers(Mapping[str, Performer]):
         from vesper.journal.sealing import KeyRing
 
         settings = self._config.journal
-        master = None if settings.key_secret is None else self.secrets.text(settings.key_secret).encode()
         return open_journal(
             self._config.dsn(settings.dsn),
             lease_seconds=settings.lease,
-            keys=KeyRing(master),
+            keys=KeyRing(self._key(settings.key_secret), audit=self._key(settings.audit_key_secret)),
             max_body=settings.max_body,
         )
+
+    def _key(self, secret: str | None) -> bytes | None:
+        """A key of 32 bytes from a secret of any length."""
+        return None if secret is None else hashlib.sha256(self.secrets.text(secret).encode()).digest()
 
     def volatile_journal(self) -> str | None:
         """Why the journal may vanish; None where nothing says so."""
