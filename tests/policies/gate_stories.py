@@ -1,0 +1,43 @@
+"""Stories of many askers at one gate, for the machine alone and for the machine beside Redis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from vesper.policies import breaker, concurrency, rate_limit
+from vesper.policies.gate import Rule
+
+SECOND = 1_000_000
+_SHUT, _ROOM, _PACE = breaker.Rule(2, SECOND, 400_000), concurrency.Rule(2), rate_limit.Rule(7, SECOND, 2)
+RULES = (
+    Rule(_SHUT, _ROOM, _PACE),
+    Rule(_SHUT, concurrency.Rule(1), None),
+    Rule(_SHUT, None, rate_limit.Rule(3, SECOND)),
+    Rule(None, _ROOM, rate_limit.Rule(11, 50_000, 11)),
+    Rule(breaker.Rule(3, 30_000, 30_000), None, None),
+    Rule(None, concurrency.Rule(3), None),
+    Rule(None, None, rate_limit.Rule(1_000_000_000, 7)),
+)
+
+
+@dataclass(frozen=True)
+class Happening:
+    what: str
+    who: str
+    gap_us: int
+    """How long after what happened before."""
+    patience_us: int
+
+
+happenings = st.lists(
+    st.builds(
+        Happening,
+        st.sampled_from(("ask", "ask", "ask", "failed", "failed", "answered", "abandoned")),
+        st.integers(0, 5).map("w{}".format),
+        st.sampled_from((0, 1, 999, 20_000, 300_000, 1_100_000)),
+        st.sampled_from((0, 1_500, 150_000, 10**9)),
+    ),
+    max_size=40,
+)
