@@ -6,7 +6,6 @@ import os
 import ssl
 import threading
 import weakref
-from collections.abc import Iterator
 
 import certifi
 import httpcore
@@ -86,7 +85,7 @@ class Transport:
         if response.status < 200:
             return answer  # and the connection is closed with the response
         if not has_body:
-            for _ in _pieces(response):  # there are none, but the connection can only be kept after the end
+            for _ in response.iter_stream():  # there are none, but the connection can only be kept after the end
                 raise BadResponse(f"`{self.settings.name}` sent a body in answer to a HEAD")
             return answer
         if not answer.is_good:
@@ -101,7 +100,7 @@ class Transport:
         if length.isdigit() and int(length[:19]) > most:
             raise BadResponse(too_long)
         body = bytearray()
-        for piece in _pieces(response):
+        for piece in response.iter_stream():
             body += piece
             if len(body) > most:
                 raise BadResponse(too_long)
@@ -112,7 +111,7 @@ class Transport:
         body = bytearray()
         is_whole = False
         try:
-            for piece in _pieces(response):
+            for piece in response.iter_stream():
                 body += piece
                 if len(body) > _ERROR_BODY:
                     break
@@ -148,11 +147,6 @@ class Transport:
         self._lock = threading.Lock()
         if open_then is not None:
             open_then[1].forget()
-
-
-def _pieces(response: httpcore.Response) -> Iterator[bytes]:
-    pieces: Iterator[bytes] = response.iter_stream()
-    return pieces
 
 
 def _wire_headers(outgoing: Outgoing) -> list[tuple[bytes, bytes]]:
