@@ -104,6 +104,9 @@ class Running:
         """Runs to the end. Raises `InDoubt` where it cannot, and `JournalError` where the journal cannot be written;
         the run is then for recovery."""
         try:
+            for capability, why in self._refused.items():
+                # Before anything is done: half of a flow is worse than none of it.
+                raise _Stopped(Denied(capability, why))
             if self._room is not None:
                 self._take_room(inputs)
             step = execution.advance(())
