@@ -94,7 +94,7 @@ def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tu
         blob = Blob(sha256(content).hexdigest(), len(content), is_compressed, data)
         body = f'{{"$blob":["{blob.name}",{blob.size},false]}}'
     return as_bytes(
-        f'[{FORMAT},"{BRANCH}",{seq},"{entry.kind.value}",{_quoted(entry.path)},{_quoted(entry.effect)},'
+        f'[{FORMAT},"{BRANCH}",{seq},"{entry.kind}",{_quoted(entry.path)},{_quoted(entry.effect)},'
         f"{_quoted(entry.effect_class)},{'null' if name is None else _quoted(name)},{_quoted(entry.digest)},"
         f"{entry.at_us},{body}]"
     ), blob

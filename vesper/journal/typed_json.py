@@ -181,7 +181,7 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
         type(None): lambda _: "null",
         float: _of_float,
         bytes: _of_bytes,
-        Decimal: lambda value: f'{{"$decimal":"{value}"}}',
+        Decimal: lambda value: '{"$decimal":"' + str(value) + '"}',  # `format` takes three times as long
         datetime: _of_datetime,
         date: lambda value: f'{{"$date":"{value.isoformat()}"}}',
         timedelta: lambda value: f'{{"$duration":{value // _MICROSECOND}}}',
