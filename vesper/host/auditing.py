@@ -108,7 +108,9 @@ def _without(value: object, texts: set[str], numbers: set[Decimal]) -> object:
     if isinstance(value, bool) or value is None:
         return value  # one that is hidden would hide every other
     text = str(value)
-    if any(each == text or (len(each) >= _PART and each in text) for each in texts) or (numbers and _number(text) in numbers):
+    if any(each == text or (len(each) >= _PART and each in text) for each in texts) or (
+        numbers and _number(text) in numbers
+    ):
         return SENSITIVE
     return value
 

@@ -9,7 +9,8 @@ Equal values of one type have equal bytes, with what can be seen of them: the sc
 the keys of a dict does not. The bytes of a digest differ in one place: there the numbers of a `Json` lose their
 trailing zeros, as the language says that they are equal.
 
-This runs for every step: one pass, one look at the type of each value, texts quoted by the C function of `json`.
+This runs for every step. What is written here is the meaning; the Rust extension writes the same for the common kinds
+(`direct_runtime/crates/vesper-py/src/journal_text.rs`), and a test holds the two equal.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ from typing import Any
 from vesper.journal.errors import JournalError
 from vesper.spec.json_value import Json, exact_text, parse_json, text_as_string
 from vesper.spec.problem import ValueProblem
+
+try:
+    from vesper._direct import journal_text
+except ImportError:  # an installation without the Rust engine writes the same texts, ten times as slowly
+    journal_text = None  # type: ignore[assignment]
 
 MAX_TEXT = 64 << 20
 """Characters of one value. Parts of a value may be shared, so that a small one can have a text that no memory holds:
@@ -217,8 +223,23 @@ def _of_datetime(value: datetime) -> str:
     return f'{{"$time":"{value.isoformat(timespec="microseconds")[:-6]}Z"}}'
 
 
-_EXACT = _writer(exact_text)
-_DIGESTED = _writer(text_as_string)
+def _quick(write: _Writer) -> _Writer:
+    """The same writer, with the common kinds written by the Rust extension where it is installed."""
+    if journal_text is None:
+        return write
+    quick = journal_text
+
+    def of(value: object) -> str:
+        text = quick(value, write)
+        return write(value) if text is None else text
+
+    return of
+
+
+EXACT_IN_PYTHON = _writer(exact_text)
+DIGESTED_IN_PYTHON = _writer(text_as_string)
+_EXACT = _quick(EXACT_IN_PYTHON)
+_DIGESTED = _quick(DIGESTED_IN_PYTHON)
 
 
 # -- reading --------------------------------------------------------------------------------------
