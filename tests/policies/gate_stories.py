@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from vesper.policies import breaker, concurrency, rate_limit
 from vesper.policies.gate import Rule
+from vesper.policies.settings import Policy
 
 SECOND = 1_000_000
 _SHUT, _ROOM, _PACE = breaker.Rule(2, SECOND, 400_000), concurrency.Rule(2), rate_limit.Rule(7, SECOND, 2)
@@ -22,6 +23,21 @@ RULES = (
 )
 
 
+def policy_of(rule: Rule) -> Policy:
+    """The rule as the IR would hold it."""
+    found: dict[str, int | str | tuple[str, ...]] = {}
+    if rule.breaker is not None:
+        found |= {"breaker_failures": rule.breaker.failures, "breaker_within_us": rule.breaker.within_us}
+        found["breaker_open_us"] = rule.breaker.open_us
+    if rule.concurrency is not None:
+        found["concurrency"] = rule.concurrency.limit
+    if rule.rate is not None:
+        found |= {"rate_limit": rule.rate.limit, "rate_per_us": rule.rate.per_us, "rate_burst": rule.rate.burst}
+    if rule.attempt_us is not None:
+        found["timeout_us"] = rule.attempt_us
+    return found
+
+
 @dataclass(frozen=True)
 class Happening:
     what: str
@@ -31,13 +47,20 @@ class Happening:
     patience_us: int
 
 
-happenings = st.lists(
-    st.builds(
+_GAPS = (0, 1, 999, 20_000, 300_000, 1_100_000)
+
+
+def _stories(*gaps: int) -> st.SearchStrategy[list[Happening]]:
+    happening = st.builds(
         Happening,
         st.sampled_from(("ask", "ask", "ask", "failed", "failed", "answered", "abandoned")),
         st.integers(0, 5).map("w{}".format),
-        st.sampled_from((0, 1, 999, 20_000, 300_000, 1_100_000)),
+        st.sampled_from(gaps),
         st.sampled_from((0, 1_500, 150_000, 10**9)),
-    ),
-    max_size=40,
-)
+    )
+    return st.lists(happening, max_size=40)
+
+
+happenings = _stories(*_GAPS)
+happenings_of_a_bad_clock = _stories(*_GAPS, -5, -20_000, -11_000_000)
+"""A clock that goes back: by little, and by so much that it is another clock."""
