@@ -318,6 +318,7 @@ class SqliteStore:
 
 class _SqliteTransaction:
     __slots__ = ("_connection",)
+    locking = ""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -24,6 +24,11 @@ Row = tuple[Any, ...]
 class Transaction(Protocol):
     """A transaction that is open."""
 
+    @property
+    def locking(self) -> str:
+        """What stands behind a SELECT of a row that is to be changed, where the store has several writers."""
+        ...
+
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
         """How many rows were written."""
@@ -181,13 +186,12 @@ def write_definition(transaction: Transaction, definition: Definition) -> None:
         waiting.extend(each.callees)
 
 
-def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes | None, locking: str = "") -> None:
-    """Adds the audit events of batches that were not refused to the one chain of the store. `locking` is what makes
-    the head ours until the transaction ends, where the transaction alone does not."""
+def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes | None) -> None:
+    """Adds the audit events of batches that were not refused to the one chain of the store."""
     events = [event for batch in batches if batch.error is None for event in batch.audit]
     if not events:
         return
-    found = transaction.rows(f"SELECT count, hash FROM vesper_audit_head WHERE one = 1{locking}")  # noqa: S608
+    found = transaction.rows(f"SELECT count, hash FROM vesper_audit_head WHERE one = 1{transaction.locking}")  # noqa: S608
     if not found:
         raise JournalError("the audit log has lost its head: somebody changed the journal")
     count, last = int(found[0][0]), bytes(found[0][1])

@@ -198,7 +198,7 @@ class StoreJournal:
         """The execution of this id, or the only one whose id starts so."""
         rows = transaction.rows(
             f"SELECT {SUMMARY} FROM vesper_executions "  # noqa: S608
-            "WHERE execution >= ? AND execution < ? ORDER BY execution LIMIT 2",
+            f"WHERE execution >= ? AND execution < ? ORDER BY execution LIMIT 2{transaction.locking}",
             (execution, execution + "\U0010ffff"),
         )
         if not rows or not execution:
