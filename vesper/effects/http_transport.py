@@ -72,7 +72,7 @@ class Transport:
         try:
             response = self._pool().handle_request(request)
             try:
-                answer = self._read(response, has_body=outgoing.method != "HEAD")
+                answer = self._read(response, attempt, has_body=outgoing.method != "HEAD")
                 if not _is_at_its_end(response):
                     response.extensions["network_stream"].close()
                 return answer
@@ -86,11 +86,9 @@ class Transport:
                 raise attempt.unavailable("the connection was closed before the answer was complete") from None
             raise BadResponse(f"`{self.settings.name}` does not speak HTTP as it should: {error}") from None
 
-    def _read(self, response: httpcore.Response, has_body: bool) -> Answer:
+    def _read(self, response: httpcore.Response, attempt: Attempt, has_body: bool) -> Answer:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in response.headers}
         answer = Answer(response.status, headers, b"")
-        if response.status < 200:
-            return answer  # and the connection is closed with the response
         if not has_body:
             for _ in response.iter_stream():  # there are none, but the connection can only be kept after the end
                 raise BadResponse(f"`{self.settings.name}` sent a body in answer to a HEAD")
@@ -108,6 +106,7 @@ class Transport:
             raise BadResponse(too_long)
         body = bytearray()
         for count, piece in enumerate(response.iter_stream()):
+            attempt.left("while reading the answer")
             body += piece
             if len(body) > most:
                 raise BadResponse(too_long)
