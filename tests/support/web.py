@@ -221,9 +221,10 @@ class Web:
 def _read_request(lines: Iterable[bytes], number: int) -> Got | None:
     reader = iter(lines)
     first = next(reader, b"")
-    if not first.strip():
-        return None
-    method, target, _ = first.decode("latin-1").split(" ", 2)
+    words = first.decode("latin-1").split(" ")
+    if len(words) != 3:
+        return None  # the end, or something that is no HTTP
+    method, target, _ = words
     headers: dict[str, str] = {}
     for line in reader:
         if line in (b"\r\n", b"\n"):

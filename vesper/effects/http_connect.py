@@ -38,21 +38,21 @@ class AddressRefused(Exception):
 class Attempt(float):
     """The clock of one attempt, and how far it came. To httpcore it is a number of seconds, and is only passed on."""
 
-    __slots__ = ("connected", "ended", "sent", "until")
+    __slots__ = ("ended", "has_connected", "sent", "until")
 
     def __new__(cls, seconds: float) -> Self:
         made = super().__new__(cls, seconds)
         made.until = time.monotonic() + seconds
         made.sent = 0
-        made.connected = False
+        made.has_connected = False
         made.ended = False
         return made
 
     until: float
     sent: int
     """Bytes that were handed to a connection: from the first one on, the other side may have acted."""
-    connected: bool
-    """True where a connection was made for it: otherwise it had one that was open."""
+    has_connected: bool
+    """True where a new connection was tried for it: otherwise it had one that was open."""
     ended: bool
     """True where the other side has closed the connection."""
 
@@ -111,6 +111,7 @@ class Backend(httpcore.NetworkBackend):
         assert local_address is None
         assert socket_options is None
         attempt = timeout
+        attempt.has_connected = True
         until = time.monotonic() + self._settings.connect_timeout
         problems: list[str] = []
         refused: list[str] = []
@@ -137,7 +138,6 @@ class Backend(httpcore.NetworkBackend):
                 connection.close()
                 raise
             else:
-                attempt.connected = True
                 self._sockets.add(connection)
                 return Stream(connection, self._sockets, until)
         if refused and not problems:

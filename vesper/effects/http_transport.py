@@ -6,6 +6,8 @@ import os
 import ssl
 import threading
 import weakref
+from functools import cache
+from typing import Any
 
 import certifi
 import httpcore
@@ -21,6 +23,8 @@ _KEEP_ALIVE = 15.0
 """Seconds for which an idle connection is kept: less than most servers do, so that they seldom close it first."""
 _ERROR_BODY = 65536
 """Bytes that are read of the body of an answer which only a message will show."""
+_MAX_PIECES = 50_000
+"""Each piece of a body costs some time, however small it is: a server that sends single bytes must not have it all."""
 _HAVE_BODIES = ("POST", "PUT", "PATCH")
 
 
@@ -38,14 +42,14 @@ class Transport:
     def exchange(self, outgoing: Outgoing, attempt: Attempt) -> Answer:
         """Sends the request and reads the answer. Raises `EffectFailed`, `AddressRefused`."""
         while True:
-            attempt.connected = attempt.ended = False
+            attempt.has_connected = attempt.ended = False
             before = attempt.sent
             try:
                 return self._exchange(outgoing, attempt)
             except EffectFailed as failed:
                 # A connection that was kept, and was closed before a byte went out, is not what was asked for: the
                 # next one is taken. Each time round one connection is gone, so that this ends.
-                is_stale = failed.code == "unavailable" and not attempt.connected and attempt.sent == before
+                is_stale = failed.code == "unavailable" and not attempt.has_connected and attempt.sent == before
                 if not is_stale:
                     raise
 
@@ -68,7 +72,10 @@ class Transport:
         try:
             response = self._pool().handle_request(request)
             try:
-                return self._read(response, attempt, has_body=outgoing.method != "HEAD")
+                answer = self._read(response, attempt, has_body=outgoing.method != "HEAD")
+                if not _is_at_its_end(response):
+                    response.extensions["network_stream"].close()
+                return answer
             finally:
                 response.close()
         except httpcore.PoolTimeout:
@@ -82,8 +89,6 @@ class Transport:
     def _read(self, response: httpcore.Response, attempt: Attempt, has_body: bool) -> Answer:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in response.headers}
         answer = Answer(response.status, headers, b"")
-        if response.status < 200:
-            return answer  # and the connection is closed with the response
         if not has_body:
             for _ in response.iter_stream():  # there are none, but the connection can only be kept after the end
                 raise BadResponse(f"`{self.settings.name}` sent a body in answer to a HEAD")
@@ -100,10 +105,13 @@ class Transport:
         if length.isdigit() and int(length[:19]) > most:
             raise BadResponse(too_long)
         body = bytearray()
-        for piece in response.iter_stream():
+        for count, piece in enumerate(response.iter_stream()):
+            attempt.left("while reading the answer")
             body += piece
             if len(body) > most:
                 raise BadResponse(too_long)
+            if count > _MAX_PIECES:
+                raise BadResponse(f"{who} comes in more than {_MAX_PIECES:,} pieces")
         return Answer(response.status, headers, bytes(body))
 
     def _read_of_failure(self, answer: Answer, response: httpcore.Response) -> Answer:
@@ -149,6 +157,15 @@ class Transport:
             open_then[1].forget()
 
 
+def _is_at_its_end(response: httpcore.Response) -> bool:
+    """Whether nothing came behind the answer. httpcore would read it as the answer to the next request, and has no
+    public word for it. Where its insides are no longer as they were, no connection is kept: slow, but never wrong."""
+    state: Any = response.stream
+    for name in ("_stream", "_connection", "_h11_state"):
+        state = getattr(state, name, None)
+    return state is not None and state.trailing_data[0] == b""
+
+
 def _wire_headers(outgoing: Outgoing) -> list[tuple[bytes, bytes]]:
     headers = {"Host": outgoing.url.origin.authority, **outgoing.headers, "Accept-Encoding": "identity"}
     if outgoing.body is not None or outgoing.method in _HAVE_BODIES:
@@ -157,11 +174,19 @@ def _wire_headers(outgoing: Outgoing) -> list[tuple[bytes, bytes]]:
 
 
 def _tls_context(settings: HttpSettings) -> ssl.SSLContext:
+    if settings.ca_file is None:
+        return _public_tls_context()
     try:
-        return ssl.create_default_context(cafile=str(settings.ca_file or certifi.where()))
-    except (OSError, ssl.SSLError) as error:
+        return ssl.create_default_context(cafile=str(settings.ca_file))
+    except OSError as error:
         where = f"providers.{settings.name}.ca_file"
-        raise ConfigError(where, f"`{settings.ca_file}` holds no certificates: {error}") from None
+        raise ConfigError(where, f"`{settings.ca_file}` holds no certificates in PEM form: {error}") from None
+
+
+@cache
+def _public_tls_context() -> ssl.SSLContext:
+    """One for all providers: reading the authorities of the web takes some time."""
+    return ssl.create_default_context(cafile=certifi.where())
 
 
 _ALL: weakref.WeakSet[Transport] = weakref.WeakSet()
