@@ -140,7 +140,7 @@ class DatabasePerformer:
         with self.session(name, ask, writes=False, refusal="bad_response") as session:
             columns, cells = session.rows(ask.fixed["sql"], values, most + 1)
             with closing(cells):
-                found = self._read(name, ask, columns, cells, session.booleans_are_integers)
+                found = self._read(name, ask, columns, cells, session.booleans_are_integers, most)
         if len(found) > most:
             advice = f" (`max_rows` is {most:,}); add a LIMIT, or raise it" if rows == "all" else ""
             raise EffectFailed("too_many_rows", f"the query on `{name}` gives more than {_counted(most)}{advice}")
@@ -151,13 +151,22 @@ class DatabasePerformer:
         return found[0] if found else None
 
     def _read(
-        self, name: str, ask: Ask, columns: Sequence[str], cells: Iterable[Sequence[object]], has_no_booleans: bool
+        self,
+        name: str,
+        ask: Ask,
+        columns: Sequence[str],
+        cells: Iterable[Sequence[object]],
+        has_no_booleans: bool,
+        most: int,
     ) -> list[object]:
+        """The rows as values; one too many is only there to be counted."""
         settings, row = self._configured(name), _row_type(ask)
         reader: Reader | None = None
         found: list[object] = []
         total = 0
         for number, each in enumerate(cells, 1):
+            if number > most:
+                return [*found, None]
             reader = reader or Reader(columns, row, name, has_no_booleans)
             total += sum(_measured(cell, column, number, settings) for cell, column in zip(each, columns, strict=True))
             if total > settings.max_result:

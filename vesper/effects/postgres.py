@@ -258,13 +258,12 @@ class _Session:
         bound = self._bound(values)
         cursor = self._cursor()
         try:
+            # The server stops by itself. (The order of the inner SELECT stays: nothing here would change it.)
+            text = f"SELECT * FROM (\n{statement.text}\n) AS vesper_rows LIMIT {most:d}".encode()  # noqa: S608
             if most <= _FEW:
-                # The server stops by itself, and has the plan of it ready after a few times.
-                text = f"SELECT * FROM (\n{statement.text}\n) AS vesper_rows LIMIT {most:d}"  # noqa: S608
-                rows: Iterator[Any] = iter(cursor.execute(text.encode(), bound))
+                rows: Iterator[Any] = iter(cursor.execute(text, bound))  # has its plan ready after a few times
             else:
-                # Row by row: a result that is too large is seen to be so before it is in memory.
-                rows = cursor.stream(statement.text.encode(), bound)
+                rows = cursor.stream(text, bound)  # a result that is too large is seen to be so before it is in memory
             first = next(rows, None)
         except psycopg.Error as error:
             raise self._failure(error) from error
