@@ -172,19 +172,21 @@ class Secrets:
             raise EffectFailed("not_found", f"there is no secret `{name}`: no file `{path}`") from None
         except OSError as error:
             raise EffectFailed("unavailable", f"the secret `{name}`: {path}: {error.strerror}") from None
-        with os.fdopen(file, "rb") as opened:
-            found = os.fstat(opened.fileno())
+        try:
+            found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
                 raise EffectFailed("unavailable", f"the secret `{name}`: {path} is no regular file")
             if found.st_mode & 0o077:
                 mode = f"{stat.S_IMODE(found.st_mode):04o}"
                 message = f"the secret `{name}`: others may use {path} (mode {mode}): chmod 0400 {path}"
                 raise EffectFailed("unavailable", message)
-            content = opened.read(_MAX_BYTES + 3)
-        try:
-            text = content.decode("utf-8")
+            text = os.read(file, _MAX_BYTES + 3).decode("utf-8")
         except UnicodeDecodeError:
             raise EffectFailed("unavailable", f"the secret `{name}`: {path} is no UTF-8") from None
+        except OSError as error:
+            raise EffectFailed("unavailable", f"the secret `{name}`: {path}: {error.strerror}") from None
+        finally:
+            os.close(file)
         return text.removesuffix("\n").removesuffix("\r")
 
     def _from_function(self, name: str) -> str:
