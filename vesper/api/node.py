@@ -136,8 +136,8 @@ class Node:
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
         """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
         plain = self._plain(given)
-        if isinstance(plain, Problem):
-            return Execution(self._compiled, Plain({}), PureExecution(partial(Done, _refused(plain), ())))
+        if plain.refused is not None:
+            return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
 
     @property
@@ -163,8 +163,8 @@ class Node:
             raise TypeError(f"{self.id} takes its inputs as keywords or as one object, not both: {', '.join(inputs)}")
         if not is_a(given, dict):
             plain = self._plain(given)
-            if isinstance(plain, Problem):
-                return outcome_of(self._compiled, _refused(plain), {})
+            if plain.refused is not None:
+                return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
             return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
@@ -182,7 +182,6 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        assert isinstance(found, Plain)  # only a text can be a problem by itself
         return outcome_of(
             self._compiled,
             self._program.call(found.inputs if found.changed else inputs, now, self._limits),
@@ -190,7 +189,7 @@ class Node:
             found,
         )
 
-    def _plain(self, given: object) -> Plain | Problem:
+    def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
