@@ -151,8 +151,8 @@ class Node:
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
         """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
         plain = self._plain(given)
-        if isinstance(plain, Problem):
-            return Execution(self._compiled, Plain({}), PureExecution(partial(Done, _refused(plain), ())))
+        if plain.refused is not None:
+            return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
 
     @property
@@ -176,8 +176,8 @@ class Node:
         given, now = self._given(given, inputs)
         if not is_a(given, dict):
             plain = self._plain(given)
-            if isinstance(plain, Problem):
-                return outcome_of(self._compiled, _refused(plain), {})
+            if plain.refused is not None:
+                return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
             return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
@@ -251,7 +251,6 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        assert isinstance(found, Plain)  # only a text can be a problem by itself
         return outcome_of(
             self._compiled,
             self._program.call(found.inputs if found.changed else inputs, now, self._limits),
@@ -259,7 +258,7 @@ class Node:
             found,
         )
 
-    def _plain(self, given: object) -> Plain | Problem:
+    def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
