@@ -168,11 +168,9 @@ class Node:
         """A call with everything that it may be given."""
         if self._is_hosted:
             asked = self._asked(given, inputs)
-            return (
-                asked
-                if isinstance(asked, AnyOutcome)
-                else self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
-            )
+            if isinstance(asked, AnyOutcome):
+                return asked
+            return self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
         given, now = self._given(given, inputs)
         if not is_a(given, dict):
             plain = self._plain(given)
@@ -216,8 +214,8 @@ class Node:
         """What a run is given; an outcome where the inputs are no inputs at all."""
         given, now = self._given(given, inputs)
         plain = self._plain(given)
-        if isinstance(plain, Problem):
-            return outcome_of(self._compiled, _refused(plain), {})
+        if plain.refused is not None:
+            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
         return plain, (plain.inputs, now or _moment(None), self._limits)
 
     def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
@@ -236,7 +234,6 @@ class Node:
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
-        assert isinstance(plain, Plain)  # a dict is never a problem by itself
         ran = self.host.run(self._ready(), plain.inputs, _moment(now), self._limits)
         return dict(self._seen(plain, ran).unwrap())
 

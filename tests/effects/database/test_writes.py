@@ -124,7 +124,7 @@ def test_values_that_postgres_refuses(table: Database) -> None:
     with fails("conflict", "refuses a value"):
         table.ask(write("INSERT INTO c (s) VALUES (:s)", path="a", s="geheim"))
     with fails("conflict", "refuses a value"):
-        table.ask(write("INSERT INTO c (n) VALUES (:n)", path="b", n=Decimal("1000")))
+        table.ask(write("INSERT INTO c (n) VALUES (:n)", path="b", n=Decimal(1000)))
     with fails("conflict", "`:s`", "NUL"):
         table.ask(write("INSERT INTO c (s) VALUES (:s)", path="c", s="a\0"))
 
