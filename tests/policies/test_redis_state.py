@@ -9,17 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 import redis
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.policies.crowds import SECOND, StillClock, at_once, breaker_under_a_crowd, most_in_a_window
-from tests.policies.gate_stories import RULES, Happening, happenings_of_a_bad_clock, policy_of
 from tests.support.servers import Redis, free_port
 from vesper.effects.settings import ConfigError, Table
 from vesper.host import policy_redis
 from vesper.host.policy_redis import RedisPolicyState
-from vesper.host.policy_state import Admission, MemoryPolicyState, PolicyState, Token
-from vesper.policies.gate import Admitted, Rejected, Released, Rule, Waiting
+from vesper.host.policy_state import Admission, MemoryPolicyState
+from vesper.policies.gate import Admitted, Rejected, Released, Waiting
 from vesper.policies.settings import MAX_US, Policy
 
 ROOM: Policy = {"concurrency": 2}
@@ -60,38 +57,6 @@ def summary(admission: Admission) -> tuple[str, str, int]:
     decision = admission.decision
     by = "" if isinstance(decision, Admitted) else decision.by
     return decision.decision, by, decision.wait_us
-
-
-def tell(state: PolicyState, what: str, token: Token, now_us: int) -> Released | None:
-    if what == "abandoned":
-        state.abandon(token, now_us)
-        return None
-    return state.release(token, "http_503" if what == "failed" else None, now_us)
-
-
-@settings(max_examples=150)
-@given(st.sampled_from(RULES), happenings_of_a_bad_clock)
-def test_the_scripts_decide_as_the_machines_do(redis_server: Redis, rule: Rule, story: list[Happening]) -> None:
-    in_redis, in_memory = Clocked(redis_server.url, on_store_failure="refuse", timeout=30), MemoryPolicyState()
-    name, policy, now_us = new_name(), policy_of(rule), NOW
-    tokens: dict[str, tuple[Token, Token]] = {}
-    for happening in story:
-        now_us += happening.gap_us
-        in_redis.at_us = now_us
-        who, deadline_us = happening.who, now_us + happening.patience_us
-        if happening.what == "ask":
-            one, other = (
-                state.acquire(name, policy, now_us, deadline_us, Token(name, who, rule, 0, store))
-                for state, store in ((in_redis, "redis"), (in_memory, "memory"))
-            )
-            assert summary(one) == summary(other)
-            if one.token is not None and other.token is not None:
-                assert one.token.admitted_us == other.token.admitted_us
-                tokens[who] = one.token, other.token
-        elif who in tokens:
-            ours, theirs = tokens[who]
-            assert tell(in_redis, happening.what, ours, now_us) == tell(in_memory, happening.what, theirs, now_us)
-    in_redis.close()
 
 
 @pytest.mark.parametrize(
