@@ -67,7 +67,7 @@ class Raw:
         with self._connection() as connection:
             if self._dsn.startswith("sqlite:"):
                 return list(connection.execute(sql, values).fetchall())
-            cursor = connection.execute(sql.replace("?", "%s"), values)
+            cursor = connection.execute(sql.replace("%", "%%").replace("?", "%s"), values)
             return list(cursor.fetchall()) if cursor.description else []
 
     @contextmanager
