@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import os
+import traceback
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -57,6 +59,21 @@ def event(action: str = "effect", **fields: object) -> AuditEvent:
     return AuditEvent(1_700_000_000_000_000, "run-x", "pay", "basic", action, fields)
 
 
+def in_child(work: Callable[[], None]) -> int:
+    """The exit status of a fork that did `work`; what went wrong is on stderr."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:  # noqa: BLE001  # the child must not come back into pytest
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
 class Raw:
     """What an administrator, or somebody who should not, does to the tables."""
 
@@ -67,7 +84,7 @@ class Raw:
         with self._connection() as connection:
             if self._dsn.startswith("sqlite:"):
                 return list(connection.execute(sql, values).fetchall())
-            cursor = connection.execute(sql.replace("?", "%s"), values)
+            cursor = connection.execute(sql.replace("%", "%%").replace("?", "%s"), values)
             return list(cursor.fetchall()) if cursor.description else []
 
     @contextmanager

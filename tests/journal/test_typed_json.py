@@ -19,7 +19,7 @@ from vesper.journal.journal import JournalError
 from vesper.journal.typed_json import decode, digest_of, encode
 from vesper.spec.json_value import Json, exact_text, parse_json
 
-_texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _keys = st.one_of(
     _texts, st.integers(), st.booleans(), st.binary(max_size=8), st.dates(), st.datetimes(timezones=st.just(UTC))
 )

@@ -307,7 +307,8 @@ class SqliteStore:
         except OSError:
             status = None
         if status is None or (status.st_dev, status.st_ino) != here.inode:
-            _close_writer(here)
+            with here.reading_lock:
+                _close(here)
             raise JournalError(f"{self._path}: somebody deleted or replaced the journal while it was in use")
 
     def _abandon(self, here: _Connections, error: sqlite3.Error) -> None:

@@ -72,7 +72,14 @@ def digest_of(
 
 def decode(data: bytes) -> Any:
     """The value of canonical bytes. Raises `JournalError` for bytes that no value has."""
-    return read_json(data, _DECODER)
+    if len(data) > 4 * MAX_TEXT:
+        raise JournalError(f"a value in the journal is too large: {len(data):,} bytes")
+    try:
+        return _DECODER.decode(data.decode())
+    except RecursionError:
+        raise JournalError("a value in the journal is nested too deeply") from None
+    except (ValueError, TypeError, ArithmeticError) as error:  # of json, of UTF-8, of the readers of tags
+        raise JournalError(f"a value in the journal cannot be read: {str(error)[:200]}") from None
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -246,37 +253,19 @@ _DIGESTED = _quick(DIGESTED_IN_PYTHON)
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read_json(data: bytes, decoder: json.JSONDecoder) -> Any:
-    """What `decoder` makes of bytes; everything that can be wrong with them is a `JournalError`."""
-    if len(data) > 4 * MAX_TEXT:
-        raise JournalError(f"a value in the journal is too large: {len(data):,} bytes")
-    try:
-        return decoder.decode(data.decode())
-    except RecursionError:
-        raise JournalError("a value in the journal is nested too deeply") from None
-    except (ValueError, TypeError, ArithmeticError) as error:  # of json, of UTF-8, of the readers of tags
-        raise JournalError(f"a value in the journal cannot be read: {str(error)[:200]}") from None
-
-
-def decoder_with(tags: Mapping[str, Callable[[Any], Any]]) -> json.JSONDecoder:
-    """A decoder that knows further tags."""
-    readers = {**_READERS, **tags}
-
-    def of_object(pairs: list[tuple[str, Any]]) -> Any:
-        if len(pairs) == 1 and pairs[0][0].startswith("$"):
-            tag, content = pairs[0]
-            reader = readers.get(tag)
-            if reader is None:
-                raise ValueError(f"nobody knows the tag {tag[:40]!r}")
-            return reader(content)
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("an object has a name twice")
-        if any(name.startswith("$") for name in found):
-            raise ValueError("a name that starts with `$` stands beside others")
-        return found
-
-    return json.JSONDecoder(object_pairs_hook=of_object, parse_float=_finite, parse_constant=_no_constant)
+def _of_object(pairs: list[tuple[str, Any]]) -> Any:
+    if len(pairs) == 1 and pairs[0][0].startswith("$"):
+        tag, content = pairs[0]
+        reader = _READERS.get(tag)
+        if reader is None:
+            raise ValueError(f"nobody knows the tag {tag[:40]!r}")
+        return reader(content)
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a name twice")
+    if any(name.startswith("$") for name in found):
+        raise ValueError("a name that starts with `$` stands beside others")
+    return found
 
 
 def _no_constant(name: str) -> Any:
@@ -376,4 +365,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$set": _set,
     "$map": _map,
 }
-_DECODER = decoder_with({})
+_DECODER = json.JSONDecoder(object_pairs_hook=_of_object, parse_float=_finite, parse_constant=_no_constant)
