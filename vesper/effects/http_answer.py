@@ -29,8 +29,7 @@ class Answer:
     headers: Mapping[str, str]
     """Names in lower case; of several by one name the last."""
     body: bytes
-    is_whole: bool = True
-    """False where only the beginning of the body was read: never of a 2xx."""
+    """Of another status than 2xx perhaps only its beginning."""
 
     @property
     def is_good(self) -> bool:
