@@ -249,7 +249,8 @@ class Connection:
             except h11.RemoteProtocolError as error:
                 if self._has_ended:
                     raise attempt.unavailable("the connection was closed before the answer was complete") from None
-                raise NotHttp(str(error)) from None
+                # What comes after the colon is what the other side sent: of any length, and perhaps our own secret.
+                raise NotHttp(str(error).partition(":")[0]) from None
             if event is not h11.NEED_DATA:
                 return event
             received = self._received(attempt)

@@ -32,6 +32,7 @@ _ERROR_BODY = 65536
 """Bytes that are read of the body of an answer which only a message will show."""
 _FREE_PIECES, _LEAST_PIECE = 10_000, 64
 """Each piece of a body costs some time, however small it is: after so many, their size must be this on the average."""
+_PACKINGS = ("gzip", "x-gzip", "deflate", "br", "zstd", "compress")
 
 
 class Transport:
@@ -76,7 +77,8 @@ class Transport:
         if method != "HEAD":  # which has the headers of a body that does not come
             packed = headers.get("content-encoding", "identity").lower()
             if packed not in ("", "identity"):
-                raise BadResponse(f"{who} is compressed (`{packed[:32]}`), though it was asked for as it is")
+                how = f" (`{packed}`)" if packed in _PACKINGS else ""
+                raise BadResponse(f"{who} is compressed{how}, though it was asked for as it is")
             length = headers.get("content-length", "")
             if length.isdigit() and int(length[:19]) > most:
                 raise BadResponse(too_long)
