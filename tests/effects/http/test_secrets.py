@@ -10,6 +10,7 @@ from tests.effects.http.helpers import SECRETS, Side, ask_of, failure
 from tests.support.web import Got, Wire, message, says
 from vesper.effects.http_secrets import SecretTexts, Template
 from vesper.effects.performer import EffectFailed, no_secret
+from vesper.spec.types import INTEGER, STRING, MapOf
 
 
 def test_references_in_headers_and_body_are_replaced(side: Side) -> None:
@@ -113,6 +114,39 @@ def test_the_text_of_a_body_that_is_no_json_shows_no_secret(side: Side) -> None:
     assert (failed.code, "you sent secret:api_key" in failed.message) == ("bad_response", True)
 
 
+MAPPED = MapOf(STRING, INTEGER)
+
+
+@pytest.mark.parametrize("before", ["", "x" * 25, "x" * 50, "x" * 90, "x" * 190])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "HTTP/1.1 302 -\r\nLocation: /{}\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 302 -\r\nLocation: https://{}.example/\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 -\r\nContent-Type: {}\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 200 -\r\nContent-Type: x; charset={}\r\nContent-Length: 2\r\n\r\n{{}}",
+        "HTTP/1.1 200 -\r\nContent-Encoding: {}\r\nContent-Length: 2\r\n\r\n{{}}",
+        'HTTP/1.1 200 -\r\n\r\n{{"{}": "no number"}}',
+        "HTTP/1.1 200 - \r\n{}\r\n\r\n",
+        "{} HTTP\r\n\r\n",
+        "HTTP/1.1 500 {}\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=lambda text: text[:40] if "{}" in text else str(len(text)),
+)
+def test_a_secret_that_comes_back_anywhere_is_not_shown_nor_any_half_of_it(
+    side: Side, answer: str, before: str
+) -> None:
+    def echo(got: Got, wire: Wire) -> None:
+        wire.send(answer.format(before + got.headers["x-key"]).encode())
+        wire.close()
+
+    side.web.on("/it", echo)
+    ask = ask_of(headers={"x_key": "secret:api_key"}, gives=MAPPED)
+    for performer in (side.performer(), side.performer(redirects="same_host")):
+        assert "sk_" not in failure(performer, ask).message
+    assert len(side.web.got) == 2
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "{secret}", "{secret:}", "{secret:A}", "a}", "{secret:a", "{{secret:a}}", "{a}"]
 )
@@ -125,6 +159,16 @@ def test_a_template_is_filled() -> None:
     template = Template.read("a{secret:x}{secret:y-1.z}b")
     assert template.filled(lambda name: f"<{name}>") == "a<x><y-1.z>b"
     assert Template.read("plain").filled(no_secret) == "plain"
+
+
+def test_what_another_part_says_about_a_secret_is_not_shown_either(side: Side) -> None:
+    def resolver(name: str) -> str:
+        if name == "api_key":
+            return SECRETS[name]
+        raise EffectFailed("not_found", f"the vault has {SECRETS['api_key']} but not `{name}`")
+
+    failed = failure(side.performer(), ask_of(headers={"x_a": "secret:api_key secret:absent"}, secrets=resolver))
+    assert failed.message == "nothing was sent: the vault has secret:api_key but not `absent`"
 
 
 def test_a_secret_that_is_no_text() -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.effects.http.helpers import Side, ask_of, failure
-from tests.support.web import Authority, Web, redirects, says
+from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure
+from tests.support.web import Authority, Web, message, redirects, says
 from vesper.effects.settings import ConfigError
 
 
@@ -72,10 +73,20 @@ def test_a_certificate_that_has_run_out_is_refused(authority: Authority) -> None
 
 
 def test_a_server_without_tls(side: Side) -> None:
-    failed = failure(side.performer(base_url=f"https://127.0.0.1:{side.web.port}"), ask_of())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(message(400))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        failed = failure(side.performer(base_url=f"https://127.0.0.1:{listener.getsockname()[1]}"), ask_of())
+        thread.join(PATIENCE)
     assert (failed.code, failed.may_have_happened) == ("unavailable", False)
     assert failed.message.startswith("no TLS connection with `127.0.0.1`: ")
-    assert side.web.got == []
 
 
 def test_a_handshake_that_hangs(side: Side) -> None:
