@@ -38,9 +38,7 @@ def write(
 ) -> Ask:
     fixed = {"database": "main", "sql": sql}
     arguments: dict[str, Value] = {"bind": dict(bind)} if bind else {}
-    return Ask(
-        execution, path, "database_write", effect_class, fixed, arguments, INTEGER, key=key, timeout=timeout
-    )
+    return Ask(execution, path, "database_write", effect_class, fixed, arguments, INTEGER, key=key, timeout=timeout)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ CASES: list[tuple[Type, str, str, Value]] = [
     (FLOAT, "REAL", "double precision", math.inf),
     (FLOAT, "REAL", "double precision", math.nan),
     (STRING, "TEXT", "text", ""),
-    (STRING, "TEXT", "text", "it's \"quoted\" \\ %s :a $1 ü 漢 🎉\r\n\t"),
+    (STRING, "TEXT", "text", 'it\'s "quoted" \\ %s :a $1 ü 漢 🎉\r\n\t'),
     (STRING, "TEXT", "varchar(20)", "007"),
     (STRING, "TEXT", "text", "null"),
     (BYTES, "BLOB", "bytea", b""),
@@ -194,9 +194,7 @@ def test_moments_of_sqlite_are_in_order_as_texts(database: Database) -> None:
     _table(database, "TEXT", "timestamptz")
     moments = [datetime(2026, 1, 1, 0, 0, second, micro, tzinfo=UTC) for second in (0, 1) for micro in (0, 1, 500000)]
     for number, moment in enumerate(reversed(moments)):
-        database.ask(
-            write("INSERT INTO t (id, v) VALUES (:id, :v)", path=f"add[{number}]", id=number, v=moment)
-        )
+        database.ask(write("INSERT INTO t (id, v) VALUES (:id, :v)", path=f"add[{number}]", id=number, v=moment))
     assert database.ask(query("SELECT v FROM t ORDER BY v", ArrayOf(TIMESTAMP), "all")) == moments
     found = database.ask(query("SELECT v FROM t WHERE v > :v ORDER BY v", ArrayOf(TIMESTAMP), "all", v=moments[3]))
     assert found == moments[4:]
