@@ -4,9 +4,9 @@ A connection is opened by whoever needs one, in its own thread: what the databas
 caller hears, at once. Nothing runs in the background, so that a process that is forked leaves nothing behind; the child
 begins with an empty pool, and never touches, nor closes, what belongs to its parent.
 
-SQLite needs more. It keeps in memory which locks the process has, and a child inherits that, but not the locks: one that
-opens a file which its parent had open can lose what it writes. So these connections are closed before a fork. Where one
-is in use just then, and does not come back soon, the child is not let at the file.
+SQLite needs more. It keeps in memory which locks the process has, and a child inherits that, but not the locks: one
+that opens a file which its parent had open can lose what it writes. So these connections are closed before a fork.
+Where one is in use just then, and does not come back soon, the child is not let at the file.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from vesper.effects.performer import EffectFailed
 from vesper.spec.values import Value
 from vesper.spec.vesper_error import VesperError
 
-
 Rows: TypeAlias = tuple[Sequence[str], Generator[Sequence[object], None, None]]
 
 

@@ -1,5 +1,7 @@
 """Effects in the caller's own transaction: they stand and fall with it, and nothing else of it is touched."""
 
+# ruff: noqa: S608  # SQL of tests is made by tests
+
 from __future__ import annotations
 
 import sqlite3
@@ -210,8 +212,9 @@ def test_a_connection_of_another_thread(tmp_path: Path) -> None:
 
 def test_too_many_rows_of_a_joined_query(table: Database) -> None:
     performer = table.new_performer(max_result="4 KiB")
-    sql = "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' AS x FROM t, t AS b"
-    table.run("INSERT INTO t (id) VALUES " + ", ".join(f"({number})" for number in range(90)))
+    sql = f"SELECT '{'a' * 90}' AS x FROM t, t AS b"
+    values = ", ".join(f"({number})" for number in range(90))
+    table.run(f"INSERT INTO t (id) VALUES {values}")
     with closing(table.connect()) as connection:
         connection.execute("INSERT INTO own VALUES (1)")
         with joined("main", connection):

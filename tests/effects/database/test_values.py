@@ -6,6 +6,7 @@ import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,11 @@ from vesper.spec.types import (
     SetOf,
     Type,
 )
-from vesper.spec.values import Value, plain, same
+from vesper.spec.values import plain, same
 
 LINE = Record((("sku", STRING), ("price", DECIMAL), ("tags", SetOf(STRING)), ("by_day", MapOf(INTEGER, STRING))))
 
-CASES: list[tuple[Type, str, str, Value]] = [
+CASES: list[tuple[Type, str, str, object]] = [
     (BOOLEAN, "INTEGER", "boolean", True),
     (BOOLEAN, "BOOLEAN", "boolean", False),
     (INTEGER, "INTEGER", "bigint", 0),
@@ -46,7 +47,7 @@ CASES: list[tuple[Type, str, str, Value]] = [
     (DECIMAL, "TEXT", "numeric", Decimal("1" + "0" * 300)),
     (DECIMAL, "", "numeric(10, 2)", Decimal("5.00")),
     (DECIMAL, "TEXT", "text", Decimal("0.10")),
-    (DECIMAL, "NUMERIC", "numeric", Decimal("5")),
+    (DECIMAL, "NUMERIC", "numeric", Decimal(5)),
     (FLOAT, "REAL", "double precision", 0.1),
     (FLOAT, "REAL", "double precision", 5e-324),
     (FLOAT, "REAL", "double precision", 3.0),
@@ -72,10 +73,10 @@ CASES: list[tuple[Type, str, str, Value]] = [
     (JSON, "TEXT", "jsonb", parse_json('{"a": [1, 1.50, null, true, "x"], "b": {}}')),
     (JSON, "TEXT", "json", parse_json("[0.10]")),
     (JSON, "TEXT", "text", parse_json('"x"')),
-    (ArrayOf(DECIMAL), "TEXT", "jsonb", [Decimal("0.10"), Decimal("1")]),
+    (ArrayOf(DECIMAL), "TEXT", "jsonb", [Decimal("0.10"), Decimal(1)]),
     (ArrayOf(INTEGER), "TEXT", "json", []),
     (SetOf(INTEGER), "TEXT", "jsonb", frozenset((3, 1, 2))),
-    (MapOf(STRING, DECIMAL), "TEXT", "jsonb", {"a": Decimal("1.5"), "b": Decimal("2")}),
+    (MapOf(STRING, DECIMAL), "TEXT", "jsonb", {"a": Decimal("1.5"), "b": Decimal(2)}),
     (MapOf(DATE, INTEGER), "TEXT", "jsonb", {date(2026, 1, 1): 1}),
     (MapOf(INTEGER, STRING), "TEXT", "jsonb", {}),
     (
@@ -92,7 +93,7 @@ def _table(database: Database, sqlite: str, postgres: str) -> None:
 
 
 @pytest.mark.parametrize("type_, in_sqlite, in_postgres, value", CASES, ids=lambda each: str(each)[:24])
-def test_round_trip(database: Database, type_: Type, in_sqlite: str, in_postgres: str, value: Value) -> None:
+def test_round_trip(database: Database, type_: Type, in_sqlite: str, in_postgres: str, value: Any) -> None:
     _table(database, in_sqlite, in_postgres)
     assert database.ask(write("INSERT INTO t (id, v) VALUES (1, :v)", v=value)) == 1
     assert same(database.ask(query("SELECT v FROM t", type_)), plain(value))
@@ -128,8 +129,8 @@ def test_sqlite_refuses_a_column_that_would_change_a_decimal(tmp_path: Path, sql
 def test_sqlite_takes_a_whole_decimal_in_a_numeric_column_but_not_its_places(tmp_path: Path) -> None:
     database = sqlite_at(tmp_path)
     database.run("CREATE TABLE t (v NUMERIC)")
-    assert database.ask(write("INSERT INTO t (v) VALUES (:v)", v=Decimal("-12"))) == 1
-    assert database.ask(query("SELECT v FROM t", DECIMAL)) == Decimal("-12")
+    assert database.ask(write("INSERT INTO t (v) VALUES (:v)", v=Decimal(-12))) == 1
+    assert database.ask(query("SELECT v FROM t", DECIMAL)) == Decimal(-12)
     for text in ("5.00", "9223372036854775808", "-0.5"):
         with fails("conflict", "TEXT"):
             database.ask(write("INSERT INTO t (v) VALUES (:v)", path=text, v=Decimal(text)))
