@@ -68,7 +68,7 @@ class SqliteBackend:
         assert settings.path is not None
         self._settings = settings
         self._path = settings.path
-        self._pool: Pool[_Connection] = Pool(f"`{settings.name}`", settings.pool_size, self._open, _close)
+        self._pool: Pool[_Connection] = Pool(f"`{settings.name}`", settings.pool_size, self._open, _close, True)
 
     def close(self) -> None:
         self._pool.close()

@@ -1,5 +1,7 @@
 """What the tests of databases use: one database of either kind, and requests to it."""
 
+# ruff: noqa: S608  # SQL of tests is made by tests
+
 from __future__ import annotations
 
 import sqlite3
@@ -18,6 +20,7 @@ from vesper.spec.types import INTEGER, Type
 from vesper.spec.values import Value
 
 KINDS = ("sqlite", "postgres")
+_ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000000000)"
 
 
 def query(sql: str, gives: Type, rows: str = "one", *, timeout: float | None = None, **bind: Value) -> Ask:
@@ -38,9 +41,7 @@ def write(
 ) -> Ask:
     fixed = {"database": "main", "sql": sql}
     arguments: dict[str, Value] = {"bind": dict(bind)} if bind else {}
-    return Ask(
-        execution, path, "database_write", effect_class, fixed, arguments, INTEGER, key=key, timeout=timeout
-    )
+    return Ask(execution, path, "database_write", effect_class, fixed, arguments, INTEGER, key=key, timeout=timeout)
 
 
 @contextmanager
@@ -94,16 +95,13 @@ class Database:
         """A SELECT of one integer `n` that takes minutes."""
         if self.kind == "postgres":
             return "SELECT 1 AS n FROM pg_sleep(300)"
-        return "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000000000) SELECT count(*) AS n FROM c"
+        return f"{_ENDLESS} SELECT count(*) AS n FROM c"
 
     def slow_insert(self) -> str:
         """An INSERT into t (id) that takes minutes."""
         if self.kind == "postgres":
             return "INSERT INTO t (id) SELECT 1 FROM pg_sleep(300)"
-        return (
-            "INSERT INTO t (id) WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000000000) "
-            "SELECT count(*) FROM c"
-        )
+        return f"INSERT INTO t (id) {_ENDLESS} SELECT count(*) FROM c"
 
     def close(self) -> None:
         self.performer.close()

@@ -13,7 +13,7 @@ from vesper.spec.types import JSON, STRING, ArrayOf, Enum, MapOf, OptionalOf
 HOSTILE = [
     "' OR '1'='1",
     "'; DROP TABLE t; --",
-    "\"; DROP TABLE t; --",
+    '"; DROP TABLE t; --',
     "') ; DELETE FROM t ; --",
     "1; DELETE FROM t",
     "\\'; DELETE FROM t; --",
@@ -62,7 +62,9 @@ def test_a_text(table: Database, text: str) -> None:
     assert table.ask(query(found, OptionalOf(STRING), "optional", name=text)) is None
     assert table.ask(write("INSERT INTO t (id, name) VALUES (2, :name)", path="add", name=text)) == 1
     assert table.ask(query(found, STRING, name=text)) == text
-    assert table.ask(write("UPDATE t SET name = :set_name WHERE name = :name", path="set", set_name=text, name=text)) == 1
+    assert (
+        table.ask(write("UPDATE t SET name = :set_name WHERE name = :name", path="set", set_name=text, name=text)) == 1
+    )
     assert table.ask(query("SELECT name FROM t WHERE name LIKE :name", ArrayOf(STRING), "all", name="inno")) == []
     assert table.ask(write("DELETE FROM t WHERE name = :name", path="delete", name=text)) == 1
     assert _is_untouched(table)
@@ -87,9 +89,17 @@ def test_keys_executions_paths_machines_and_entities(table: Database, text: str)
     assert [table.ask(keyed), table.ask(keyed)] == [1, 1]
     placed = write("UPDATE t SET name = name WHERE id = 1", execution=text, path=text)
     assert [table.ask(placed), table.ask(placed)] == [1, 1]
-    states = StatePerformer(table.performer, "main", lambda machine: text)
+    states = StatePerformer(table.performer, "main", lambda _: text)
     gives = Enum((text, "b"))
-    move = Ask("e", "move", "state_transition", "txn", {"machine": text, "from": text.replace(",", ""), "to": "b"}, {"entity": text}, gives)
+    move = Ask(
+        "e",
+        "move",
+        "state_transition",
+        "txn",
+        {"machine": text, "from": text.replace(",", ""), "to": "b"},
+        {"entity": text},
+        gives,
+    )
     read = Ask("e", "read", "state_read", "read", {"machine": text}, {"entity": text}, gives)
     assert states.perform(read) == text
     if text.strip() == text:  # the names of states have no space around them
@@ -100,6 +110,7 @@ def test_keys_executions_paths_machines_and_entities(table: Database, text: str)
 
 def test_names_of_parameters_are_not_looked_into(table: Database) -> None:
     for name in ("a)s; DELETE FROM t; --", "name'"):
+        hostile = {name: "x"}
         with pytest.raises(EffectFailed, match="no parameter"):
-            table.ask(query("SELECT name FROM t WHERE id = 1", STRING, **{name: "x"}))
+            table.ask(query("SELECT name FROM t WHERE id = 1", STRING, **hostile))  # type: ignore[arg-type]
     assert _is_untouched(table)

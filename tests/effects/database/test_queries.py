@@ -1,5 +1,7 @@
 """How many rows come, what happens to too many, and to columns that nobody asked for."""
 
+# ruff: noqa: S608  # SQL of tests is made by tests
+
 from __future__ import annotations
 
 from decimal import Decimal
@@ -36,7 +38,10 @@ def test_one(filled: Database) -> None:
 
 def test_optional(filled: Database) -> None:
     found = OptionalOf(ROW)
-    assert filled.ask(query("SELECT id, name FROM t WHERE id = :id", found, "optional", id=1)) == {"id": 1, "name": "one"}
+    assert filled.ask(query("SELECT id, name FROM t WHERE id = :id", found, "optional", id=1)) == {
+        "id": 1,
+        "name": "one",
+    }
     assert filled.ask(query("SELECT id, name FROM t WHERE id = :id", found, "optional", id=9)) is None
     with fails("too_many_rows"):
         filled.ask(query("SELECT id, name FROM t", found, "optional"))
@@ -128,7 +133,13 @@ def test_max_result(filled: Database) -> None:
 
 def test_a_query_writes_nothing(filled: Database) -> None:
     # A node is checked; this is what a damaged one meets.
-    for sql in ("DELETE FROM t", "DROP TABLE t", "/* SELECT */ DELETE FROM t", "PRAGMA user_version", "(DELETE FROM t)"):
+    for sql in (
+        "DELETE FROM t",
+        "DROP TABLE t",
+        "/* SELECT */ DELETE FROM t",
+        "PRAGMA user_version",
+        "(DELETE FROM t)",
+    ):
         with fails("unavailable", "its SQL begins with"):
             filled.ask(query(sql, INTEGER))
     with fails("unavailable"):
@@ -177,7 +188,10 @@ def test_a_value_that_the_database_refuses_in_a_query(filled: Database) -> None:
         with fails("bad_response", "`:name`", "NUL"):
             filled.ask(query("SELECT id FROM t WHERE name = :name", INTEGER, name="a\0b"))
     else:
-        assert filled.ask(query("SELECT id FROM t WHERE name = :name", OptionalOf(INTEGER), "optional", name="a\0")) is None
+        assert (
+            filled.ask(query("SELECT id FROM t WHERE name = :name", OptionalOf(INTEGER), "optional", name="a\0"))
+            is None
+        )
 
 
 def test_names_in_capitals(filled: Database) -> None:

@@ -6,6 +6,7 @@ import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,11 @@ from vesper.spec.types import (
     SetOf,
     Type,
 )
-from vesper.spec.values import Value, plain, same
+from vesper.spec.values import plain, same
 
 LINE = Record((("sku", STRING), ("price", DECIMAL), ("tags", SetOf(STRING)), ("by_day", MapOf(INTEGER, STRING))))
 
-CASES: list[tuple[Type, str, str, Value]] = [
+CASES: list[tuple[Type, str, str, object]] = [
     (BOOLEAN, "INTEGER", "boolean", True),
     (BOOLEAN, "BOOLEAN", "boolean", False),
     (INTEGER, "INTEGER", "bigint", 0),
@@ -53,7 +54,7 @@ CASES: list[tuple[Type, str, str, Value]] = [
     (FLOAT, "REAL", "double precision", math.inf),
     (FLOAT, "REAL", "double precision", math.nan),
     (STRING, "TEXT", "text", ""),
-    (STRING, "TEXT", "text", "it's \"quoted\" \\ %s :a $1 ü 漢 🎉\r\n\t"),
+    (STRING, "TEXT", "text", 'it\'s "quoted" \\ %s :a $1 ü 漢 🎉\r\n\t'),
     (STRING, "TEXT", "varchar(20)", "007"),
     (STRING, "TEXT", "text", "null"),
     (BYTES, "BLOB", "bytea", b""),
@@ -92,7 +93,7 @@ def _table(database: Database, sqlite: str, postgres: str) -> None:
 
 
 @pytest.mark.parametrize("type_, in_sqlite, in_postgres, value", CASES, ids=lambda each: str(each)[:24])
-def test_round_trip(database: Database, type_: Type, in_sqlite: str, in_postgres: str, value: Value) -> None:
+def test_round_trip(database: Database, type_: Type, in_sqlite: str, in_postgres: str, value: Any) -> None:
     _table(database, in_sqlite, in_postgres)
     assert database.ask(write("INSERT INTO t (id, v) VALUES (1, :v)", v=value)) == 1
     assert same(database.ask(query("SELECT v FROM t", type_)), plain(value))
@@ -194,9 +195,7 @@ def test_moments_of_sqlite_are_in_order_as_texts(database: Database) -> None:
     _table(database, "TEXT", "timestamptz")
     moments = [datetime(2026, 1, 1, 0, 0, second, micro, tzinfo=UTC) for second in (0, 1) for micro in (0, 1, 500000)]
     for number, moment in enumerate(reversed(moments)):
-        database.ask(
-            write("INSERT INTO t (id, v) VALUES (:id, :v)", path=f"add[{number}]", id=number, v=moment)
-        )
+        database.ask(write("INSERT INTO t (id, v) VALUES (:id, :v)", path=f"add[{number}]", id=number, v=moment))
     assert database.ask(query("SELECT v FROM t ORDER BY v", ArrayOf(TIMESTAMP), "all")) == moments
     found = database.ask(query("SELECT v FROM t WHERE v > :v ORDER BY v", ArrayOf(TIMESTAMP), "all", v=moments[3]))
     assert found == moments[4:]

@@ -40,7 +40,7 @@ def test_txn_is_done_once_for_its_place(table: Database) -> None:
 
 def test_keyed_is_done_once_for_its_key_in_all_executions(table: Database) -> None:
     def keyed(execution: str, key: str, sql: str = ADD, **bind: int) -> Ask:
-        return write(sql, execution=execution, effect_class="keyed", key=key, **bind)
+        return write(sql, execution=execution, effect_class="keyed", key=key, **bind)  # type: ignore[arg-type]
 
     assert table.ask(keyed("e1", "k1", id=1, n=1)) == 1
     assert table.ask(keyed("e2", "k1", id=1, n=2)) == 1
