@@ -107,6 +107,32 @@ def test_async_functions() -> None:
     assert asyncio.run(within_a_loop()) == "b seen vesper-effect-loop"
 
 
+def test_an_object_that_is_called_like_a_coroutine() -> None:
+    class Bureau:
+        async def __call__(self, name: str) -> str:
+            return f"score of {name}"
+
+    effect("score", request={"name": "string"})(Bureau())
+    assert perform("score", {"name": "Ada"}) == "score of Ada"
+
+
+def test_an_async_effect_that_waits_for_another_one_is_told_so() -> None:
+    @effect("inner")
+    async def inner() -> str:
+        return "inner"
+
+    @effect("outer")
+    async def outer() -> object:
+        return perform("inner")
+
+    @effect("polite")
+    async def polite() -> object:
+        return await asyncio.to_thread(perform, "inner")
+
+    assert "use asyncio.to_thread" in refused("outer", timeout=30).message
+    assert perform("polite", timeout=30) == "inner"
+
+
 def test_a_call_with_a_time_sees_the_context_of_its_caller() -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 

@@ -440,6 +440,18 @@ def test_a_relay_that_is_cut_off_publishes_nothing_twice(
     performer.close()
 
 
+def test_an_outbox_that_refuses_fails_with_a_code_of_events(databases: _Databases) -> None:
+    performer = EventPerformer({TOPIC: settings(url="memory:", database="main")}, databases=databases)
+
+    def conflicts(ask: Ask) -> object:
+        raise EffectFailed("conflict", "a row with that id is there", may_have_happened=True)
+
+    databases.perform = conflicts  # type: ignore[method-assign]
+    failed = failure("event_publish", lambda: performer.perform(event_ask(1, effect_class="txn")))
+    assert (failed.code, failed.may_have_happened) == ("unavailable", True)
+    assert failed.message == "the outbox of the topic `orders.done`: a row with that id is there"
+
+
 def test_txn_without_an_outbox_is_refused(in_memory: EventPerformer) -> None:
     failed = failure("event_publish", lambda: in_memory.perform(event_ask(1, effect_class="txn")))
     assert 'add `database = "main"` to the topic `orders.done`, or make the step `keyed`' in failed.message

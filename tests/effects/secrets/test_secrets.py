@@ -168,6 +168,28 @@ def test_a_short_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert secrets.redact("123") == "123"
 
 
+def test_the_source_is_asked_once_for_all_who_wait(vault: types.ModuleType) -> None:
+    asked: list[str] = []
+    goes_on = threading.Event()
+
+    def fetch(name: str) -> str:
+        asked.append(name)
+        assert goes_on.wait(30)
+        return f"text of {name}"
+
+    vault.fetch = fetch  # type: ignore[attr-defined]
+    secrets = python()
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(secrets.text("key"))) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    goes_on.set()
+    for thread in threads:
+        thread.join()
+    assert found == ["text of key"] * 100
+    assert asked == ["key"]
+
+
 # -- rotation -------------------------------------------------------------------------------------
 
 
