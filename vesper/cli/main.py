@@ -14,10 +14,12 @@ from vesper import __version__
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 
 COMMANDS = {
+    "audit": "See what the audit log says, and show that nobody changed it.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
+    "journal": "See what ran, and finish what was left.",
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
     "run": "Run a node on one engine or on both.",

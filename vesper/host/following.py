@@ -13,6 +13,7 @@ from typing import Any
 from vesper.engines.engine import Blocked, Completion, Limits, Program, Request
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.host.outcomes import outcome_record, recorded_outcome
+from vesper.host.running import says_not_done
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.typed_json import encode
 
@@ -38,7 +39,7 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
     assert isinstance(inputs, Mapping)
     assert isinstance(now, datetime)
     asked = {entry.path: entry for entry in entries if entry.kind is Kind.INTENT}
-    settled = {entry.path: entry for entry in entries if entry.kind in _SETTLES}
+    settled = {entry.path: entry for entry in entries if entry.kind in _SETTLES and not says_not_done(entry)}
     first = recorded_outcome(end.body)
     execution = program.start(inputs, now, limits)
     step = execution.advance(())

@@ -325,11 +325,18 @@ def _by_path(entries: Any) -> dict[str, _Recorded]:
     for entry in entries:
         if entry.kind is Kind.INTENT:
             found.setdefault(entry.path, _Recorded()).intent = entry
+        elif says_not_done(entry):
+            found.pop(entry.path, None)  # as if it had never been asked for: it is performed, under a new INTENT
         elif entry.kind in _SETTLES:
             found.setdefault(entry.path, _Recorded()).settled = entry
         elif entry.kind is Kind.IN_DOUBT:
             found.setdefault(entry.path, _Recorded()).in_doubt = True
     return found
+
+
+def says_not_done(entry: Entry) -> bool:
+    """True where somebody said that a request that was in doubt did certainly not happen."""
+    return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
 
 
 def fault(error: Exception) -> EngineFault:

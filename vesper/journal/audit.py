@@ -11,17 +11,23 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from vesper.journal.entry import AuditEvent
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode, encode
 
-if TYPE_CHECKING:
-    from vesper.journal.journal import Journal
-
 FIRST = bytes(32)
 """The hash before the first line."""
+
+
+class AuditLog(Protocol):
+    """What can be verified: the log of a journal, or a file that it was exported to."""
+
+    @property
+    def audit_key(self) -> bytes | None: ...
+    def audit_head(self) -> tuple[int, str]: ...
+    def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]: ...
 
 
 def chained(
@@ -52,18 +58,18 @@ def audit_hash(before: bytes, line: bytes, key: bytes | None) -> bytes:
     return sha256(before + line).digest() if key is None else hmac.digest(key, before + line, "sha256")
 
 
-def verify_audit(journal: Journal, most: int = 20) -> list[str]:
+def verify_audit(log: AuditLog, most: int = 20) -> list[str]:
     """What is wrong with the audit log, the first place first; nothing where it is whole. At most `most` problems."""
     problems: list[str] = []
     expected, before = 1, FIRST
     try:
-        count, head = journal.audit_head()
-        for seq, line, hash_ in journal.audit_rows():
+        count, head = log.audit_head()
+        for seq, line, hash_ in log.audit_rows():
             if seq != expected:
                 problems.append(
                     f"{_lines(expected, seq - 1)} missing" if seq > expected else f"line {seq} was inserted"
                 )
-            elif audit_hash(before, line, journal.audit_key) != hash_:
+            elif audit_hash(before, line, log.audit_key) != hash_:
                 problems.append(f"line {seq} was changed, inserted, or moved here: its hash does not follow")
             elif (own := _own_number(line)) != seq:
                 problems.append(f"line {seq} was moved here: it says that it is line {own}")

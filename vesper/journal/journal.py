@@ -152,8 +152,19 @@ class Journal(Protocol):
 
     def definition(self, semantic_hash: str) -> Definition: ...
 
-    def resolve(self, execution: str, path: str, result: object, failure: str | None, by: str, why: str) -> None:
-        """Writes RESOLVED for a request that is in doubt; the run may be taken over then."""
+    def executions(self, prefix: str = "") -> Iterator[str]:
+        """The ids of all runs that start so, in their order; read in parts, so that any number of them fits."""
+        ...
+
+    def node_ids(self) -> list[str]:
+        """The nodes that a run is pinned to, those that are only called among them."""
+        ...
+
+    def resolve(
+        self, execution: str, path: str, result: object, failure: str | None, by: str, why: str, not_done: bool = False
+    ) -> None:
+        """Writes RESOLVED for a request that is in doubt; the run may be taken over then. `not_done`: it certainly did
+        not happen, and whoever takes the run over performs it."""
         ...
 
     def erase(self, execution: str) -> bool:
@@ -163,6 +174,10 @@ class Journal(Protocol):
     def prune(self, before_us: int, node: str | None = None) -> int:
         """Deletes runs that ended before, with their keys, and blobs and definitions that nobody needs any more; how
         many runs."""
+        ...
+
+    def prunable(self, before_us: int, node: str | None = None) -> int:
+        """How many runs `prune` would delete."""
         ...
 
     def audit_head(self) -> tuple[int, str]:

@@ -211,6 +211,28 @@ class StoreJournal:
             )
         return row
 
+    def executions(self, prefix: str = "") -> Iterator[str]:
+        last, end = prefix, prefix + "\U0010ffff"
+        comparison = ">="
+        while True:
+            with self._store.reading() as transaction:
+                rows = transaction.rows(
+                    f"SELECT execution FROM vesper_executions WHERE execution {comparison} ? AND execution < ? "  # noqa: S608
+                    "ORDER BY execution LIMIT ?",
+                    (last, end, _PAGE),
+                )
+            for (execution,) in rows:
+                last = str(execution)
+                yield last
+            comparison = ">"
+            if len(rows) < _PAGE:
+                return
+
+    def node_ids(self) -> list[str]:
+        with self._store.reading() as transaction:
+            rows = transaction.rows("SELECT DISTINCT node_id FROM vesper_definitions ORDER BY node_id")
+        return [str(node_id) for (node_id,) in rows]
+
     def definition(self, semantic_hash: str) -> Definition:
         with self._store.reading() as transaction:
             return self._definition(transaction, semantic_hash, {}, 0)
@@ -240,7 +262,12 @@ class StoreJournal:
 
     # -- what somebody decides --------------------------------------------------------------------
 
-    def resolve(self, execution: str, path: str, result: object, failure: str | None, by: str, why: str) -> None:
+    def resolve(
+        self, execution: str, path: str, result: object, failure: str | None, by: str, why: str, not_done: bool = False
+    ) -> None:
+        said: dict[str, object] = {"value": result} if failure is None else {"code": failure}
+        if not_done:
+            said = {"not_done": True}
         with self._store.writing() as transaction:
             row = self._row(transaction, execution)
             if row.summary.status is not Status.IN_DOUBT:
@@ -259,7 +286,7 @@ class StoreJournal:
             if asked is None:
                 places = ", ".join(f"`{each}`" for each in open_ones) or "none"
                 raise JournalError(f"execution {row.execution} has no request in doubt at `{path}`; in doubt: {places}")
-            body = {**({"value": result} if failure is None else {"code": failure}), "by": by, "why": why}
+            body = {**said, "by": by, "why": why}
             entry = Entry(
                 Kind.RESOLVED,
                 path,
@@ -303,13 +330,18 @@ class StoreJournal:
             self._prune_shared()
         return pruned
 
+    def prunable(self, before_us: int, node: str | None = None) -> int:
+        condition, values = _to_prune(before_us, node)
+        with self._store.reading() as transaction:
+            rows = transaction.rows(f"SELECT COUNT(*) FROM vesper_executions WHERE {condition}", values)  # noqa: S608
+        return int(rows[0][0])
+
     def _prune_some(self, before_us: int, node: str | None) -> int:
-        condition, values = ("", ()) if node is None else (" AND node_id = ?", (node,))
+        condition, values = _to_prune(before_us, node)
         with self._store.writing() as transaction:
             runs = transaction.rows(
-                "SELECT id FROM vesper_executions WHERE status = 'ended' AND updated_us < ? AND started_us < ?"  # noqa: S608
-                f"{condition} ORDER BY id LIMIT 200",
-                (before_us, before_us, *values),
+                f"SELECT id FROM vesper_executions WHERE {condition} ORDER BY id LIMIT 200",  # noqa: S608
+                values,
             )
             for (run,) in runs:
                 transaction.run("DELETE FROM vesper_commits WHERE place >= ? AND place < ?", places_of(run))
@@ -380,3 +412,11 @@ class StoreJournal:
 
     def close(self) -> None:
         self._store.close()
+
+
+def _to_prune(before_us: int, node: str | None) -> tuple[str, tuple[object, ...]]:
+    """The condition for runs that ended before, and its parameters."""
+    condition = "status = 'ended' AND updated_us < ? AND started_us < ?"
+    if node is None:
+        return condition, (before_us, before_us)
+    return condition + " AND node_id = ?", (before_us, before_us, node)
