@@ -74,9 +74,10 @@ class DirectProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> DirectExecution:
         fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
-        begun = self._program.start(inputs, now, True, fuel, seconds)  # type: ignore[arg-type]  # as above
+        begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
 
