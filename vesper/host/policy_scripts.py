@@ -101,7 +101,7 @@ if rate > 0 then
   if at < now then at, at_part = now, 0 end
   wait = at - now
   if at_part > 0 then wait = wait + 1 end
-  if us < at or (us == at and part < at_part) then us, part = at, at_part end
+  if us < at then us, part = at, at_part end
   us, part = us + step, part + step_part
   if part >= rate then us, part = us + 1, part - rate end
 end
