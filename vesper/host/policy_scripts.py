@@ -159,7 +159,7 @@ local room = arg(8)
 local change = 'none'
 
 local function open()
-  redis.call('HSET', STATE, 'phase', 'open', 'probe', '')
+  redis.call('HSET', STATE, 'phase', 'open')
   store('until', now + open_for)
   redis.call('DEL', FAILURES)
   change = 'opened'
@@ -176,7 +176,7 @@ if threshold > 0 then
     elseif ending == 'abandoned' then
       redis.call('HSET', STATE, 'probe', '')
     else
-      redis.call('HSET', STATE, 'phase', 'closed', 'probe', '')
+      redis.call('HSET', STATE, 'phase', 'closed')
       store('since', now)
       redis.call('DEL', FAILURES)
       change = 'closed'
