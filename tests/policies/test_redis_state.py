@@ -214,8 +214,8 @@ def test_without_redis_limits_hold_in_the_process_and_it_is_said_once(caplog: py
 def test_a_store_that_must_be_asked_refuses_when_it_cannot_be(caplog: pytest.LogCaptureFixture) -> None:
     url = f"redis://:hidden-word@127.0.0.1:{free_port()}/0"
     state = RedisPolicyState(url, on_store_failure="refuse")
-    for _ in range(3):
-        assert state.acquire("n", ROOM, 5) == Admission(Rejected("store", SECOND + 5, SECOND), None)
+    rejected = Admission(Rejected("store", SECOND + 5, SECOND), None)
+    assert at_once(16, lambda _: state.acquire("n", ROOM, 5)) == [rejected] * 16
     assert isinstance(state.acquire("n", {}, 5).decision, Admitted), "who has no limits needs no store"
     assert len(caplog.records) == 1
     assert "effects are refused" in caplog.text

@@ -87,8 +87,7 @@ class Question:
     lease_us: int
 
     @staticmethod
-    def of(policy: Policy, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
-        rule = gate.Rule.of(policy)
+    def of(rule: gate.Rule, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
         left_us = None if deadline_us is None else min(max(deadline_us - now_us, 0), MAX_US)
         return Question(
             rule,
@@ -97,9 +96,13 @@ class Question:
             rule.lease_us(left_us),
         )
 
-    def open_to_all(self, name: str, now_us: int) -> Admission:
-        """The answer where there is nothing to decide."""
-        return Admission(gate.Admitted(now_us, 0), Token(name, self.asker, self.rule, now_us, "nobody"))
+
+_NOBODYS = Token("", "", gate.Rule(), 0, "nobody")
+
+
+def open_to_all(now_us: int) -> Admission:
+    """The answer where there is nothing to decide, and nothing to give back."""
+    return Admission(gate.Admitted(now_us, 0), _NOBODYS)
 
 
 @dataclass(slots=True)
@@ -126,14 +129,15 @@ class MemoryPolicyState:
     def acquire(
         self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
     ) -> Admission:
-        question = Question.of(policy, now_us, deadline_us, waiting)
-        if question.rule.is_open_to_all:
-            return question.open_to_all(name, now_us)
+        rule = gate.Rule.of(policy)
+        if rule.is_open_to_all:
+            return open_to_all(now_us)
+        question = Question.of(rule, now_us, deadline_us, waiting)
         with self._lock:
             entry = self._entry(name, now_us)
             now_us = entry.last_us
             event = gate.Ask(question.asker, question.lease_us, now_us + question.left_us)
-            part, decision = gate.ask(entry.state.under(question.rule), event, now_us)
+            part, decision = gate.ask(entry.state.under(rule), event, now_us)
             entry.state = entry.state.with_part(part)
             if isinstance(decision, gate.Rejected):
                 return Admission(decision, None)
@@ -142,7 +146,7 @@ class MemoryPolicyState:
                     entry.running.clear()
                 entry.running.add(question.asker)
                 entry.busy_until_us = max(entry.busy_until_us, decision.at_us + question.lease_us)
-            return Admission(decision, Token(name, question.asker, question.rule, now_us, "memory"))
+            return Admission(decision, Token(name, question.asker, rule, now_us, "memory"))
 
     def release(self, token: Token, failure_code: str | None, now_us: int) -> gate.Released:
         is_failure = failure_code is not None and is_trouble(failure_code)
