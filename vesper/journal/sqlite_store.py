@@ -35,6 +35,8 @@ from vesper.journal.store import Row, Transaction, check_version, fenced, migrat
 BUSY_SECONDS = 5.0
 """How long another process may hold the file before it counts as locked."""
 _FORK_SECONDS = 10.0
+_LOG_PAGES = 4000
+"""Pages of the log (16 MiB) before it is moved into the file: a page that many commits wrote is moved once."""
 
 # One statement, so one transaction: SQLite lets only one write at a time, nobody can take the run over in between.
 _PLAIN = (
@@ -239,6 +241,7 @@ class SqliteStore:
                     "put the journal on a local disk"
                 )
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
         except BaseException:
