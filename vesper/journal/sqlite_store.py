@@ -31,6 +31,7 @@ from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
 from vesper.journal.sqlite_errors import journal_error
 from vesper.journal.store import Row, Transaction, check_version, fenced, migrate, write_audit, write_batch
+from vesper.journal.volatile import is_volatile
 
 BUSY_SECONDS = 5.0
 """How long another process may hold the file before it counts as locked."""
@@ -89,8 +90,8 @@ class SqliteStore:
         return str(self._path)
 
     @property
-    def path(self) -> Path:
-        return self._path
+    def volatile_reason(self) -> str | None:
+        return is_volatile(self._path)
 
     # -- writing ----------------------------------------------------------------------------------
 
