@@ -42,17 +42,19 @@ class Bench:
         self._floor.execute(f"PRAGMA synchronous = {level}")
         self._floor.execute("CREATE TABLE floor (id INTEGER PRIMARY KEY, body TEXT)")
         self._journal: Journal = open_journal(f"sqlite:{folder / f'journal-{level}.db'}")
+        # Executions that end go into a journal of their own: a run is next to those that began when it did.
+        self._ended: Journal = open_journal(f"sqlite:{folder / f'ended-{level}.db'}")
         self._begun = 0
-        self._run: Run = self._begin()
+        self._run: Run = self._begin(self._journal)
         self._run.commit()
 
-    def _begin(self) -> Run:
+    def _begin(self, journal: Journal) -> Run:
         self._begun += 1
         definition = Definition("ab" * 32, "bench", "bench.vsp", "id: bench\n" * 50, b"{}" * 500)
         beginning = Beginning(
             f"run-{self._begun}", definition, BODY, datetime.now(UTC), "interp", writes=self._level == "FULL"
         )
-        return self._journal.begin(beginning)
+        return journal.begin(beginning)
 
     def floor(self) -> None:
         self._floor.execute("INSERT INTO floor (body) VALUES (?)", (json.dumps(PLAIN),))
@@ -83,7 +85,7 @@ class Bench:
 
     def whole(self) -> None:
         """An execution with one keyed step: START and INTENT, then RESULT and END."""
-        last, self._run = self._run, self._begin()
+        last, self._run = self._run, self._begin(self._ended)
         self._run.append(self._asked("keyed"))
         self._run.commit()
         self._run.append(Entry(Kind.RESULT, "charge[1]", body={"value": "ch_1"}, at_us=1))
