@@ -109,6 +109,11 @@ class PostgresStore:
     def name(self) -> str:
         return self._name
 
+    @property
+    def volatile_reason(self) -> str | None:
+        """Where a server keeps its data is its administrator's to know."""
+        return None
+
     # -- writing ----------------------------------------------------------------------------------
 
     def submit(self, batch: Batch) -> None:

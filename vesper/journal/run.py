@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from vesper.journal.audit import audit_text
 from vesper.journal.batch import Batch, Birth, rows_of
 from vesper.journal.entry import AuditEvent, Entry, Kind
 from vesper.journal.errors import Fenced, JournalError
@@ -59,7 +60,7 @@ class StoreRun:
         self._lines: list[bytes] = []
         self._hashes: list[bytes] = []
         self._blobs: list[Blob] = []
-        self._audit: list[AuditEvent] = []
+        self._audit: list[bytes] = []
         self._lease_us = int(limits.lease_seconds * 1_000_000)
         self._renew_after = time.monotonic() + limits.lease_seconds / 3
         self._is_over = False
@@ -101,7 +102,7 @@ class StoreRun:
             self._is_over = True
 
     def audit(self, event: AuditEvent) -> None:
-        self._audit.append(event)
+        self._audit.append(audit_text(event, self._limits.max_body))
 
     def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
         self._check_process()

@@ -31,10 +31,13 @@ from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
 from vesper.journal.sqlite_errors import journal_error
 from vesper.journal.store import Row, Transaction, check_version, fenced, migrate, write_audit, write_batch
+from vesper.journal.volatile import is_volatile
 
 BUSY_SECONDS = 5.0
 """How long another process may hold the file before it counts as locked."""
 _FORK_SECONDS = 10.0
+_LOG_PAGES = 4000
+"""Pages of the log (16 MiB) before it is moved into the file: a page that many commits wrote is moved once."""
 
 # One statement, so one transaction: SQLite lets only one write at a time, nobody can take the run over in between.
 _PLAIN = (
@@ -87,8 +90,8 @@ class SqliteStore:
         return str(self._path)
 
     @property
-    def path(self) -> Path:
-        return self._path
+    def volatile_reason(self) -> str | None:
+        return is_volatile(self._path)
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -239,6 +242,7 @@ class SqliteStore:
                     "put the journal on a local disk"
                 )
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
         except BaseException:

@@ -47,6 +47,9 @@ class Store(Protocol):
         """For messages; holds no password."""
         ...
 
+    @property
+    def volatile_reason(self) -> str | None: ...
+
     audit_key: bytes | None
 
     def submit(self, batch: Batch) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from vesper.journal.audit import audit_text
 from vesper.journal.batch import Batch, Birth
 from vesper.journal.entry import AuditEvent, Definition, Entry, Kind
 from vesper.journal.errors import JournalError, NotTaken, UnknownExecution
@@ -26,6 +27,8 @@ class StoreJournal:
     """A journal; see `vesper.journal.journal.Journal`."""
 
     def __init__(self, store: Store, owner: str | None, keys: KeyRing, limits: Limits) -> None:
+        if owner is not None and not 0 < len(owner) <= 500:
+            raise JournalError("the owner of runs has a name of 1 to 500 signs")
         self._store = store
         self._owner = owner
         self._keys = keys
@@ -39,6 +42,10 @@ class StoreJournal:
     @property
     def audit_key(self) -> bytes | None:
         return self._keys.audit
+
+    @property
+    def volatile_reason(self) -> str | None:
+        return self._store.volatile_reason
 
     @property
     def owner(self) -> str:
@@ -377,7 +384,7 @@ class StoreJournal:
 
     def audit(self, events: Sequence[AuditEvent]) -> None:
         if events:
-            self._store.submit(Batch.of_audit(events))
+            self._store.submit(Batch.of_audit([audit_text(event, self._limits.max_body) for event in events]))
 
     def audit_head(self) -> tuple[int, str]:
         with self._store.reading() as transaction:
