@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure
+from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure, settings_of
 from tests.support.web import Got, Wire, closes, hangs, message, says
+from vesper.effects.http import HttpPerformer
 from vesper.effects.performer import EffectFailed
 
 
@@ -154,6 +155,18 @@ def test_a_child_that_was_forked_while_a_lock_was_held(side: Side) -> None:
                 os._exit(status)
     _, result = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(result) == 0
+
+
+def test_the_resolver_of_the_system(side: Side) -> None:
+    """`localhost` may have two addresses, of which only one is listened on."""
+    side.web.on("/it", says(1))
+    base = f"http://localhost:{side.web.port}"
+    inside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_private_addresses": True})})
+    assert inside.perform(ask_of()) == 1
+    inside.close()
+    outside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_http": True})})
+    assert "(loopback)" in failure(outside, ask_of()).message
+    assert side.web.connections == 1
 
 
 def test_the_time_of_the_provider_holds_where_the_step_says_none(side: Side) -> None:
