@@ -122,19 +122,12 @@ class Connector:
                 continue
             # Each gets its share of the time: an address that swallows everything must not hide the next one.
             share = attempt.left(doing, until) / (len(addresses) - position)
-            connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             try:
-                connection.settimeout(share)
-                connection.connect((address, origin.port))
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return _reached(family, (address, origin.port), share)
             except TimeoutError:
-                connection.close()
                 problems.append(f"{address} did not answer")
             except OSError as error:
-                connection.close()
                 problems.append(f"{address}: {error.strerror or error}")
-            else:
-                return connection
         if refused and not problems:
             raise AddressRefused(f"`{host}` is at {', '.join(refused[:3])}, where no request may go")
         attempt.left(doing, until)
@@ -190,6 +183,18 @@ class Connector:
             why = (found.strerror if isinstance(found, OSError) else None) or "it has no address"
             raise attempt.unavailable(f"`{host}` cannot be found: {why}")
         return found
+
+
+def _reached(family: int, address: tuple[str, int], seconds: float) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(address)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 class Connection:
