@@ -207,6 +207,7 @@ class Connection:
         self._socket = connection
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
         self._has_ended = False
+        self._is_broken = False
 
     def send(self, outgoing: Outgoing, attempt: Attempt) -> None:
         """Writes the whole request. A connection that breaks meanwhile is not told yet: the server may have refused
@@ -226,6 +227,7 @@ class Connection:
             except TimeoutError:
                 raise attempt.timed_out(doing) from None
             except OSError:
+                self._is_broken = True
                 return
             attempt.sent += count
             rest = rest[count:]
@@ -276,11 +278,10 @@ class Connection:
         return found
 
     def is_done(self) -> bool:
-        """Whether the answer was read to its end, so that another request may be sent. Nothing may have come behind
-        it: that would be read as the next answer."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        if self._http.trailing_data[0]:
+        """Whether the request was sent and the answer read to their ends, so that another request may be sent. Nothing
+        may have come behind the answer: that would be read as the next one."""
+        is_whole = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+        if not is_whole or self._is_broken or self._http.trailing_data[0]:
             return False
         self._http.start_next_cycle()
         return True

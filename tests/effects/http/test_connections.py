@@ -10,6 +10,9 @@ import pytest
 from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure, settings_of
 from tests.support.web import Got, Wire, closes, hangs, message, says
 from vesper.effects.http import HttpPerformer
+from vesper.effects.http_connect import Attempt, Connection
+from vesper.effects.http_request import Outgoing
+from vesper.effects.http_url import Origin, Url
 from vesper.effects.performer import EffectFailed
 
 
@@ -50,8 +53,6 @@ def test_where_nothing_was_sent_the_request_goes_over_a_new_connection(
     side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end of a kept connection is noticed only when it is written to: not one byte has gone out."""
-    from vesper.effects.http_connect import Connection
-
     side.web.on("/it", says(1))
     performer = side.performer()
     assert performer.perform(ask_of()) == 1
@@ -67,6 +68,36 @@ def test_where_nothing_was_sent_the_request_goes_over_a_new_connection(
     assert performer.perform(ask_of(method="POST", effect_class="unsafe")) == 1
     assert reached
     assert (side.web.connections, len(side.web.got)) == (2, 2)
+
+
+class _BreaksInTheMiddle:
+    """A socket that takes some bytes, and has an answer all the same."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def send(self, data: bytes) -> int:
+        if self.taken:
+            raise BrokenPipeError
+        self.taken = 10
+        return 10
+
+    def recv(self, most: int) -> bytes:
+        return message(413)
+
+
+def test_a_connection_that_took_half_a_request_is_not_used_again() -> None:
+    origin = Origin("http", "shop.example", 80)
+    connection = Connection(_BreaksInTheMiddle(), origin)  # type: ignore[arg-type]
+    attempt = Attempt(PATIENCE)
+    connection.send(Outgoing("POST", Url(origin, "/it", ""), {}, b"x" * 100), attempt)
+    assert connection.head(attempt).status_code == 413
+    assert list(connection.body(attempt)) == []
+    assert attempt.sent == 10
+    assert not connection.is_done()
 
 
 def test_many_threads_share_the_connections(side: Side) -> None:
