@@ -174,6 +174,25 @@ def _wait_for(is_so: object, seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+def test_a_statement_that_somebody_else_stops(table: Database) -> None:
+    if table.kind == "sqlite":
+        return  # nobody else can
+    failed: list[EffectFailed] = []
+
+    def run() -> None:
+        try:
+            table.ask(query(table.slow_query(), INTEGER))
+        except EffectFailed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    _wait_for(lambda: table.rows("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != [])
+    table.rows("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    thread.join()
+    assert [error.code for error in failed] == ["unavailable"]
+
+
 # -- a server that is killed ----------------------------------------------------------------------
 
 
