@@ -76,14 +76,14 @@ def test_a_database_of_sqlite_that_is_locked_for_longer_than_the_busy_timeout(tm
 
 def test_a_pool_whose_connections_are_all_in_use(table: Database) -> None:
     performer = table.new_performer(pool_size=2)
-    ask = query("SELECT 1 AS n", INTEGER, timeout=0.2)
+    ask, hurried = query("SELECT 1 AS n", INTEGER), query("SELECT 1 AS n", INTEGER, timeout=0.2)
     with performer.session("main", ask, writes=False, refusal="bad_response"):
         assert performer.perform(ask) == 1
         with (
             performer.session("main", ask, writes=False, refusal="bad_response"),
             fails("unavailable", "all 2 connections", "pool_size"),
         ):
-            performer.perform(ask)
+            performer.perform(hurried)
         assert performer.perform(ask) == 1
     performer.close()
 
