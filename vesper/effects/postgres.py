@@ -350,7 +350,7 @@ def _failure(error: psycopg.Error, purpose: Purpose, database: str, is_commit: b
             return EffectFailed(purpose.refusal, text)
         case "40":
             return EffectFailed("unavailable", f"{text}; it was rolled back and may be tried again")
-    if state == "57014":
+    if state == "57014" and purpose.deadline.left() < _GRACE:  # otherwise it was somebody else who stopped it
         return purpose.deadline.failure(f"the statement on `{database}`")
     if state == "42P01":
         return MissingTable("unavailable", text)

@@ -75,26 +75,30 @@ def test_a_database_of_sqlite_that_is_locked_for_longer_than_the_busy_timeout(tm
 
 
 def test_a_pool_whose_connections_are_all_in_use(table: Database) -> None:
+    performer = table.new_performer(pool_size=2)
+    ask, hurried = query("SELECT 1 AS n", INTEGER), query("SELECT 1 AS n", INTEGER, timeout=0.2)
+    with performer.session("main", ask, writes=False, refusal="bad_response"):
+        assert performer.perform(ask) == 1
+        with (
+            performer.session("main", ask, writes=False, refusal="bad_response"),
+            fails("unavailable", "all 2 connections", "pool_size"),
+        ):
+            performer.perform(hurried)
+        assert performer.perform(ask) == 1
+    performer.close()
+
+
+def test_one_that_waits_for_a_connection_gets_the_next_one(table: Database) -> None:
     performer = table.new_performer(pool_size=1)
-    started = threading.Event()
-    codes: list[str] = []
-
-    def hold() -> None:
-        started.set()
-        try:
-            performer.perform(query(table.slow_query(), INTEGER, timeout=3))
-        except EffectFailed as failed:
-            codes.append(failed.code)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    started.wait()
-    time.sleep(0.3)
-    with fails("unavailable", "all 1 connections", "pool_size"):
-        performer.perform(query("SELECT 1 AS n", INTEGER, timeout=0.2))
+    ask = query("SELECT 1 AS n", INTEGER)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(performer.perform(ask)))
+    with performer.session("main", ask, writes=False, refusal="bad_response"):
+        thread.start()
+        thread.join(0.2)
+        assert found == []
     thread.join()
-    assert codes == ["timeout"]
-    assert performer.perform(query("SELECT 1 AS n", INTEGER)) == 1
+    assert found == [1]
     performer.close()
 
 
@@ -172,6 +176,25 @@ def _wait_for(is_so: object, seconds: float = 30) -> None:
     while not is_so():
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.02)
+
+
+def test_a_statement_that_somebody_else_stops(table: Database) -> None:
+    if table.kind == "sqlite":
+        return  # nobody else can
+    failed: list[EffectFailed] = []
+
+    def run() -> None:
+        try:
+            table.ask(query(table.slow_query(), INTEGER))
+        except EffectFailed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    _wait_for(lambda: table.rows("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != [])
+    table.rows("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    thread.join()
+    assert [error.code for error in failed] == ["unavailable"]
 
 
 # -- a server that is killed ----------------------------------------------------------------------

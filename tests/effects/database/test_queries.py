@@ -60,7 +60,7 @@ def test_the_order_of_the_query_is_kept(filled: Database) -> None:
 
 def test_statements_of_every_shape(filled: Database) -> None:
     assert filled.ask(query("WITH x AS (SELECT id FROM t) SELECT max(id) AS top FROM x", INTEGER)) == 3
-    assert filled.ask(query("SELECT id FROM t WHERE id = 1 -- the first", INTEGER)) == 1
+    assert filled.ask(query("SELECT id FROM t WHERE id = 1 -- the first\n", INTEGER)) == 1
     assert filled.ask(query("/* hello */ SELECT id FROM t WHERE id = 1;", INTEGER)) == 1
     assert filled.ask(query("SELECT id FROM t WHERE name LIKE '%wo' AND id % 2 = 0", INTEGER)) == 2
 
@@ -164,9 +164,11 @@ def test_several_statements_are_refused(filled: Database) -> None:
 def test_parameters_are_exactly_those_that_are_given(filled: Database) -> None:
     with fails("unavailable", "nothing gives `:id`"):
         filled.ask(query("SELECT id FROM t WHERE id = :id", INTEGER))
-    # As when a line comment swallows what came after it: without this check every row would be gone.
     with fails("unavailable", "no parameter `:id`"):
-        filled.ask(write("DELETE FROM t -- one WHERE id = :id", id=1))
+        filled.ask(write("DELETE FROM t /* WHERE id = :id */", id=1))
+    # As when two lines have become one: every row would be gone.
+    with fails("unavailable", "ends in a comment"):
+        filled.ask(write("DELETE FROM t -- the old ones WHERE id < 2"))
     assert filled.rows("SELECT count(*) FROM t") == [(3,)]
 
 

@@ -17,7 +17,7 @@ SAME_IN_BOTH = [
     ("SELECT 1 /* ' */ , :b /* ' */", {"b"}),
     ("SELECT :a+:a, :a_1", {"a", "a_1"}),
     ("SELECT :a;", {"a"}),
-    ("SELECT :a ; ; -- the end", {"a"}),
+    ("SELECT :a ; ; -- the end\n", {"a"}),
     ("SELECT a FROM t WHERE b LIKE '%:x%' AND c = :c", {"c"}),
     ("SELECT '--' , :a", {"a"}),
     ("SELECT '\\', :a", {"a"}),
@@ -82,6 +82,8 @@ def test_sqlite_leaves_the_text_as_it_is(sql: str, parameters: set[str]) -> None
         "SELECT 1 /* x",
         "SELECT 1\0",
         "SELECT '\0'",
+        "SELECT 1 -- the end",
+        "DELETE FROM t -- what was on the next line WHERE id = 1",
     ],
 )
 def test_refused_in_both(sql: str, kind: str) -> None:
@@ -102,6 +104,7 @@ def test_refused_in_both(sql: str, kind: str) -> None:
         ("SELECT E'x\\'", "postgres"),
         ("SELECT 1 /* /* */", "postgres"),
         ("SELECT `x", "sqlite"),
+        ("SELECT a::text FROM t", "sqlite"),
     ],
 )
 def test_refused(sql: str, kind: str) -> None:
