@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -149,6 +151,13 @@ def test_a_forked_process_has_connections_of_its_own(node: _Node, request: pytes
     child.join()
     assert node.get("of the child", INTEGER) == (1 if is_shared else None)
     assert node.get("before", INTEGER) == 7
+
+
+def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
+    modules = "cache, events, files, secrets, ambient, custom"
+    program = f"from vesper.effects import {modules}; import sys; print({{'redis', 'asyncio'}} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
 
 
 def test_it_may_be_used_again_after_it_was_closed(node: _Node) -> None:
@@ -300,6 +309,8 @@ def test_what_redis_refuses_is_unavailable(redis_server: Redis) -> None:
         ({"url": "memcached://x"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis:///0"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://host:port/0"}, "`memory:` or `redis://host:6379/0`"),
+        ({"url": "redis://host/" + "9" * 5000}, "`memory:` or `redis://host:6379/0`"),
+        ({"url": "redis://[::1/0"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://host/zero"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://:s3cret@host/0?socket_timeout=9"}, "the option `socket_timeout` cannot be used"),
         ({"url": "rediss://host/0?ssl_cert_reqs=none"}, "the option `ssl_cert_reqs` cannot be used"),
@@ -319,6 +330,14 @@ def test_settings_that_cannot_be_used(values: dict[str, object], says: str) -> N
     assert str(refused.value).startswith("vesper.toml: caches.main")
     assert says in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_redis_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(ConfigError) as refused:
+        settings(url="redis://host")
+    assert "pip install 'vesper[redis]'" in str(refused.value)
+    settings(url="memory:")
 
 
 def test_settings_show_no_password() -> None:
