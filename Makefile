@@ -143,8 +143,8 @@ fmt: $(DEPS_STAMP) ## format Python and Rust, fix what ruff can fix
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all
 	$(CARGO) fmt --manifest-path $(FUZZ)
 
-lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions
-	$(BIN)/python -m pip install --quiet pip-tools
+lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions, for every Python from 3.11 on
+	$(BIN)/python -m pip install --quiet uv
 	$(call compile_lock,requirements)
 	$(call compile_lock,requirements-dev)
 	$(MAKE) setup
@@ -183,6 +183,6 @@ command -v $(CARGO) >/dev/null || \
 endef
 
 define compile_lock
-CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/python -m piptools compile --quiet --upgrade --allow-unsafe --generate-hashes \
-  --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $(1).lock $(1).in
+UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+  --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --output-file $(1).lock $(1).in
 endef

@@ -149,3 +149,7 @@ def decimal_access() -> str:
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""
+
+def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
+    """The text of a value in the journal; None where `vesper.journal.typed_json` has to write it. `other` writes parts
+    of rarer kinds."""

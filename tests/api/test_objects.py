@@ -245,4 +245,4 @@ def test_json_that_does_not_fit(node: vesper.Node, text: str | bytes, problems: 
 def test_json_that_is_no_object_says_so(node: vesper.Node) -> None:
     error = node("[]").error
     assert error is not None
-    assert str(error).splitlines()[1] == "  expected a JSON object with the inputs"
+    assert str(error).splitlines()[1] == "  expected a JSON object with the inputs, got an array (line 1, column 1)"

@@ -147,10 +147,12 @@ def _order_type() -> str:
 @pytest.mark.parametrize(
     "given, why",
     [
-        ("{", "Expecting property name"),
+        ("{", "<stdin>:1:2: expected a name in double quotes, but the text ends here"),
         ("[]", "the inputs must be a JSON object"),
-        ('{"days": NaN}', "NaN is not JSON"),
-        ('{"days": [], "days": []}', "`days` stands twice"),
+        ('{"days":\n NaN}', "<stdin>:2:2: `NaN` is no JSON number"),
+        ('{"days": [], "days": []}', '<stdin>:1:14: the name `"days"` stands twice'),
+        ('{"days": []} {}', "<stdin>:1:14: expected the end of the text, found `{`"),
+        ('{"days": "\\ud800"}', "<stdin>:1:10: a string with one half of a surrogate pair"),
         ('{"days": [[1, "a"], [1, "b"]]}', "stands twice"),
     ],
 )

@@ -1,12 +1,15 @@
 """The cases of `cases/*.yaml`, each on every engine.
 
 A case has an `expression` over typed `inputs`, or a whole `node` with plain ones, and says what must come of it:
-`returns`, `fails` with a code, `breaks` a clause, or raises a declared `error`. An engine that does not do so yet is
-listed in `known_gaps.yaml` with the reason; the list closes both ways, so that a gap that is no more is taken out.
+`returns`, `fails` with a code, `breaks` a clause, or raises a declared `error`. Inputs may also be a `json` text over
+declared `types`; an engine that reads such a text itself is asked for its answer too. An engine that does not do so yet
+is listed in `known_gaps.yaml` with the reason; the list closes both ways, so that a gap that is no more is taken out.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,11 @@ import yaml
 
 from tests.conformance.forms import typed_form
 from tests.support.nodes import compiled_text, expression_node
+from vesper.api.plain import inputs_of_json
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
+from vesper.spec.errors import ErrorCode
+from vesper.spec.types import declared_type
 from vesper.spec.values import same
 
 FOLDER = Path(__file__).parent
@@ -32,6 +38,12 @@ KNOWN = {(gap["case"], gap["engine"]): gap["why"] for gap in GAPS}
 def outcome_of(case: dict[str, Any], engine: str) -> Outcome:
     if "node" in case:
         return ENGINES[engine].load(compiled_text(case["node"])).call(case.get("inputs", {}))
+    if "json" in case:
+        types = {name: declared_type(type_) for name, type_ in case["types"].items()}
+        plain = inputs_of_json(types, case["json"])
+        if plain.refused is not None:
+            return Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))
+        return ENGINES[engine].load(expression_node(case["expression"], types)).call(plain.inputs)
     typed = {name: typed_form(form) for name, form in case.get("inputs", {}).items()}
     compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})
     return ENGINES[engine].load(compiled).call({name: value for name, (_, value) in typed.items()})
@@ -69,6 +81,23 @@ def test_case(name: str, engine: str) -> None:
         assert found is not None, f"{name} is met by {engine} now: take it out of known_gaps.yaml"
         return
     assert found is None, found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "json" in case])
+def test_case_as_the_engine_reads_it(name: str, engine: str) -> None:
+    case = CASES[name]
+    types = {each: declared_type(type_) for each, type_ in case["types"].items()}
+    program = ENGINES[engine].load(expression_node(case["expression"], types))
+    read: Callable[[bytes], bytes] | None = getattr(program, "run_json", None)
+    if read is None:
+        assert engine != "interp", "the Rust engine reads JSON text itself"
+        return
+    told = json.loads(read(case["json"].encode()))
+    if "fails" in case:
+        assert (told["kind"], told["code"]) == ("failed", case["fails"])
+    else:
+        assert told == {"kind": "returned", "value": {"result": case["returns"]["string"]}}
 
 
 def test_known_gaps_name_cases_and_engines() -> None:

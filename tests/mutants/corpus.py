@@ -8,12 +8,10 @@ Rust engine is noticed where the answer is another one.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,7 +34,6 @@ from vesper.engines.engine import Completion, Done, Limits, Program
 from vesper.engines.outcome import Outcome
 from vesper.engines.python_engine import PythonEngine
 from vesper.ir.type_json import type_from_json
-from vesper.spec.json_forms import input_of_json
 from vesper.spec.operations import OPERATIONS
 from vesper.verify.responses import NOON, UnexpectedRequest, run_case, run_with
 
@@ -246,7 +243,4 @@ def _by_json(text: bytes, reference: Callable[[], str]) -> Callable[[Program], A
 
 
 def _by_objects(text: str) -> str:
-    found = json.loads(text, parse_float=Decimal)
-    types = entry.INPUT_TYPES
-    given = {name: input_of_json(types[name], each) if name in types else each for name, each in found.items()}
-    return entry.written(PythonEngine().load(entry.RICH).call(given))
+    return entry.by_objects(PythonEngine().load(entry.RICH), text)

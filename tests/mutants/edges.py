@@ -112,6 +112,9 @@ def edge_questions() -> Iterator[tuple[str, Compiled, dict[str, object]]]:
 
 JSON_TAKEN = [
     '{"price": 1.50, "pieces": -0}',
+    '{"price": -0.0, "ratio": -0.0, "anything": -0.0}',
+    '{"price": -0, "ratio": -0, "anything": [-0]}',
+    '{"price": -0e5, "ratio": -1e-400}',
     '{"price": "1E+2", "ratio": 1e-7, "flag": true, "name": "\\u00e9\\u0001\\n\\ud83d\\ude00"}',
     '{"price": 1, "ratio": "Infinity", "moment": "2026-11-15T02:21:30.000500+02:00", "span": "-P1DT2H"}',
     '{"price": 1, "ratio": 1e400}',
@@ -124,7 +127,7 @@ JSON_TAKEN = [
     '{"price": 1, "stairs": [["x", "y"], [1, 2]], "color": "blue", "day": "2023-02-29"}',
     '{"price": "1e1000", "pieces": 9223372036854775808, "span": "P9999999D"}',
 ]
-"""Texts that Python's own reader reads alike."""
+"""Texts that come to what the objects come to that the Python API makes of them."""
 
 JSON_REFUSED: list[tuple[bytes, str, str]] = [
     (b"", "malformed", ""),

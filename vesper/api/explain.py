@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vesper.api.json_source import JsonSource
 from vesper.api.outcome import AnyOutcome, ErrorInfo
 from vesper.api.plain import Plain
 from vesper.api.problems import described
@@ -23,11 +24,13 @@ def outcome_of(
     if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
         told = tuple(plain.told(each) for each in outcome.problems)
         outcome = ended.Failed(outcome.code, outcome.at, told)
-    return AnyOutcome(None, error_info(compiled, outcome, inputs))
+    return AnyOutcome(None, error_info(compiled, outcome, inputs, None if plain is None else plain.source))
 
 
-def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object]) -> ErrorInfo:
-    """Why there are no outputs. `inputs` are those that the engine was given."""
+def error_info(
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+) -> ErrorInfo:
+    """Why there are no outputs. `inputs` are those that the engine was given, `source` the JSON text they came as."""
     node = compiled.node
     match outcome:
         case ended.DeclaredError(values):
@@ -42,7 +45,7 @@ def error_info(compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, 
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            problems = described(node, found, inputs)
+            problems = described(node, found, inputs, source)
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):

@@ -151,8 +151,8 @@ class Node:
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
         """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
         plain = self._plain(given)
-        if isinstance(plain, Problem):
-            return Execution(self._compiled, Plain({}), PureExecution(partial(Done, _refused(plain), ())))
+        if plain.refused is not None:
+            return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
 
     @property
@@ -168,16 +168,14 @@ class Node:
         """A call with everything that it may be given."""
         if self._is_hosted:
             asked = self._asked(given, inputs)
-            return (
-                asked
-                if isinstance(asked, AnyOutcome)
-                else self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
-            )
+            if isinstance(asked, AnyOutcome):
+                return asked
+            return self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
         given, now = self._given(given, inputs)
         if not is_a(given, dict):
             plain = self._plain(given)
-            if isinstance(plain, Problem):
-                return outcome_of(self._compiled, _refused(plain), {})
+            if plain.refused is not None:
+                return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
             return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
@@ -216,8 +214,8 @@ class Node:
         """What a run is given; an outcome where the inputs are no inputs at all."""
         given, now = self._given(given, inputs)
         plain = self._plain(given)
-        if isinstance(plain, Problem):
-            return outcome_of(self._compiled, _refused(plain), {})
+        if plain.refused is not None:
+            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
         return plain, (plain.inputs, now or _moment(None), self._limits)
 
     def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
@@ -236,7 +234,6 @@ class Node:
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
-        assert isinstance(plain, Plain)  # a dict is never a problem by itself
         ran = self.host.run(self._ready(), plain.inputs, _moment(now), self._limits)
         return dict(self._seen(plain, ran).unwrap())
 
@@ -251,7 +248,6 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        assert isinstance(found, Plain)  # only a text can be a problem by itself
         return outcome_of(
             self._compiled,
             self._program.call(found.inputs if found.changed else inputs, now, self._limits),
@@ -259,7 +255,7 @@ class Node:
             found,
         )
 
-    def _plain(self, given: object) -> Plain | Problem:
+    def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))

@@ -37,6 +37,9 @@ class InputProblem:
     got: str | None
     """What came, as text; None where nothing did."""
     message: str
+    line: int | None = None
+    """Where in the JSON text that was given, from 1; None where the inputs were no text."""
+    column: int | None = None
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

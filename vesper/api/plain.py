@@ -11,15 +11,15 @@ import enum
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from decimal import Decimal
 from types import MemberDescriptorType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from vesper.api.json_source import JsonSource
 from vesper.spec.base_types import is_a
-from vesper.spec.json_forms import has_names, input_of_json
-from vesper.spec.json_value import parse_json
-from vesper.spec.problem import Problem, ProblemKind, ValueProblem
-from vesper.spec.types import FLOAT, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.json_forms import forms_of_json, has_names, input_of_json
+from vesper.spec.json_mistake import JsonMistake, malformed
+from vesper.spec.problem import Problem, ProblemKind
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import MAX_ENTRIES
 
 Declared: TypeAlias = Mapping[str, Type]
@@ -46,6 +46,10 @@ class Plain:
     """What is wrong at a path where the caller's objects say more than the plain ones can."""
     changed: bool = False
     """Whether any of it is another object than the caller gave."""
+    source: JsonSource | None = None
+    """The JSON text that it came as."""
+    refused: Problem | None = None
+    """The one problem with a text that has no inputs at all."""
 
     def told(self, problem: Problem) -> Problem:
         """A problem as the engine reports it, or rather the one that stands behind it."""
@@ -211,18 +215,21 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain | Problem:
+def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     """The inputs that a JSON text has, or the one problem with it. Numbers are read from their text."""
-    try:
-        decoded = text if isinstance(text, str) else bytes(text).decode("utf-8")
-        parse_json(decoded)  # what it refuses is no JSON, whatever Python's own reader would let pass
-    except (UnicodeDecodeError, ValueProblem):
-        return Problem("", ProblemKind.MALFORMED)
-    # Only the text of a number tells 1e3 from 1000, and an integer takes just one of them.
-    forms = json.loads(decoded, parse_float=Decimal, parse_int=lambda text: _MinusZero() if text == "-0" else int(text))
+    decoded, mistake = _decoded(text)
+    forms: object = None
+    if mistake is None:
+        try:
+            forms = forms_of_json(decoded)
+        except JsonMistake as found:
+            mistake = found
+    source = JsonSource(decoded, mistake)
+    if mistake is not None:
+        return Plain({}, source=source, refused=Problem("", ProblemKind.MALFORMED))
     if not isinstance(forms, dict):
-        return Problem("", ProblemKind.WRONG_TYPE)
-    plain = Plain({}, changed=True)
+        return Plain({}, source=source, refused=Problem("", ProblemKind.WRONG_TYPE))
+    plain = Plain({}, changed=True, source=source)
     for name, form in forms.items():
         if name in declared:
             form = input_of_json(declared[name], _without_repeats(declared[name], form, name, plain))
@@ -230,8 +237,18 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain |
     return plain
 
 
-class _MinusZero(int):
-    """`-0`: an integer that is 0, and a float that is not quite."""
+def _decoded(text: str | bytes | bytearray) -> tuple[str, JsonMistake | None]:
+    """The text, and what is wrong with bytes that are none. Read by the base types, as all that a caller gives."""
+    if is_a(text, str):
+        return str.__str__(text), None
+    assert is_a(text, bytes) or is_a(text, bytearray)
+    data = bytes(memoryview(text))
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        offset = len(data[: error.start].decode("utf-8"))
+        mistake = malformed(offset, f"the byte 0x{data[error.start]:02x} is not UTF-8, which JSON text is written in")
+        return data.decode("utf-8", errors="replace"), mistake
 
 
 def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
@@ -239,8 +256,6 @@ def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
     match type_, form:
         case OptionalOf(inner), _:
             return _without_repeats(inner, form, path, plain)
-        case _, _MinusZero() if type_ == FLOAT:
-            return -0.0
         case ArrayOf(element), list():
             return [_without_repeats(element, item, f"{path}[{index}]", plain) for index, item in enumerate(form)]
         case MapOf(key, value), list() if not has_names(key):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from math import isfinite
 
+from vesper.api.json_source import JsonSource, Step
 from vesper.api.outcome import InputProblem
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir.nodes import Node
@@ -31,16 +33,36 @@ _REASONS = {
 }
 
 
-def described(node: Node, problems: Iterable[Problem], inputs: Mapping[str, object]) -> tuple[InputProblem, ...]:
-    """Every problem, with what was expected at its path and what came there."""
+def described(
+    node: Node, problems: Iterable[Problem], inputs: Mapping[str, object], source: JsonSource | None = None
+) -> tuple[InputProblem, ...]:
+    """Every problem, with what was expected at its path and what came there; of a JSON text also the place in it."""
     whole = Record(tuple((each.name, each.type) for each in node.inputs))
-    return tuple(_described(whole, problem, inputs) for problem in problems)
+    if source is None:
+        return tuple(_described(whole, problem, inputs) for problem in problems)
+    return tuple(_in_text(whole, problem, inputs, source) for problem in problems)
 
 
-def _described(whole: Record, problem: Problem, inputs: Mapping[str, object]) -> InputProblem:
+def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], source: JsonSource) -> InputProblem:
+    """The same of a text: what came is told as JSON says it, and where it stands."""
+    if source.mistake is not None:
+        place = source.place(source.mistake.offset)
+        message = f"JSON text: {source.mistake.what} ({place})"
+        return InputProblem("", problem.kind.value, "a JSON object", None, message, place.line, place.column)
+    spot, is_there = source.find(_steps(whole, problem.path))
+    told = _described(whole, problem, inputs, str(spot) if is_there else None)
+    offset = spot.offset
+    if problem.kind is ProblemKind.UNKNOWN and is_there and spot.name_offset is not None:
+        offset = spot.name_offset
+    place = source.place(offset)
+    return replace(told, message=f"{told.message} ({place})", line=place.line, column=place.column)
+
+
+def _described(whole: Record, problem: Problem, inputs: Mapping[str, object], came: str | None = None) -> InputProblem:
     path, kind = printable(problem.path), problem.kind.value
     if not problem.path:
-        return InputProblem(path, kind, "a JSON object", None, "expected a JSON object with the inputs")
+        got = "" if came is None else f", got {came}"
+        return InputProblem(path, kind, "a JSON object", came, f"expected a JSON object with the inputs{got}")
     around, type_, given = _found(whole, problem.path, inputs)
     if problem.kind is ProblemKind.UNKNOWN:
         what = "input" if around is whole else "field"
@@ -51,9 +73,9 @@ def _described(whole: Record, problem: Problem, inputs: Mapping[str, object]) ->
     expected = "something else" if type_ is None else _expected(type_)
     if problem.kind is ProblemKind.MISSING:
         return InputProblem(path, kind, expected, None, f"missing; expected {expected}")
-    if given is _ABSENT:
+    if given is _ABSENT and came is None:
         return InputProblem(path, kind, expected, None, f"expected {expected} ({kind.replace('_', ' ')})")
-    came = _came(given)
+    came = _came(given) if came is None else came
     reason = _REASONS.get(problem.kind, "")
     if problem.kind is ProblemKind.NOT_A_MEMBER and type_ is not None and type(given) is str:
         inner = without_null(type_)
@@ -116,6 +138,19 @@ def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None,
         type_ = _inner(around, step)
         given = _member(around, given, step)
     return around, type_, given if type_ is not None else _ABSENT
+
+
+def _steps(whole: Record, path: str) -> list[Step]:
+    """The parts of a path."""
+    steps: list[Step] = []
+    type_: Type | None = whole
+    rest = f".{path}" if path else ""
+    while rest and type_ is not None:
+        around = without_null(type_)
+        text, rest = _step(around, rest)
+        type_ = _inner(around, text)
+        steps.append(Step(text, isinstance(around, MapOf)))
+    return steps
 
 
 def _step(around: Type, rest: str) -> tuple[str, str]:

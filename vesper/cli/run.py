@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,8 +25,8 @@ from vesper.engines.outcome import EngineFault, Failed, LimitHit, Outcome, Retur
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
-from vesper.spec.json_forms import input_of_json
-from vesper.spec.json_value import parse_json
+from vesper.spec.json_forms import forms_of_json, input_of_json
+from vesper.spec.json_mistake import JsonMistake, place_at
 from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.types import TIMESTAMP, Enum, Primitive, Type, without_null
 from vesper.spec.values import Problem, ProblemKind, ValueProblem, plain, show
@@ -265,7 +263,7 @@ def _from_text(type_: Type, text: str) -> object:
     if isinstance(scalar, Primitive | Enum):
         return plain(value_from_text(scalar, text))
     try:
-        return input_of_json(type_, plain(parse_json(text)))
+        return input_of_json(type_, forms_of_json(text))
     except ValueError:  # a key that stands twice
         raise ValueProblem(ProblemKind.DUPLICATE) from None
 
@@ -273,21 +271,15 @@ def _from_text(type_: Type, text: str) -> object:
 def _from_json(file: TextIO, types: Mapping[str, Type]) -> dict[str, object]:
     """A JSON object. Numbers with a point are read exactly as they stand, so `9.99` is a decimal and never a float."""
 
-    def unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in entries:
-            if key in found:
-                raise ValueError(f"`{key}` stands twice")
-            found[key] = value
-        return found
-
-    def no_constant(text: str) -> Any:
-        raise ValueError(f"{text} is not JSON")
-
     try:
-        inputs = json.load(file, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique)
-    except (ValueError, RecursionError, InvalidOperation) as error:
-        raise click.UsageError(f"--json {file.name}: {error}") from None
+        text = file.read()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--json {file.name}: {error}; JSON text is written in UTF-8") from None
+    try:
+        inputs = forms_of_json(text)
+    except JsonMistake as mistake:
+        place = place_at(text, mistake.offset)
+        raise click.UsageError(f"--json {file.name}:{place.line}:{place.column}: {mistake.what}") from None
     if not isinstance(inputs, dict):
         raise click.UsageError(f"--json {file.name}: the inputs must be a JSON object")
     try:

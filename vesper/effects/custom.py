@@ -14,6 +14,7 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from vesper.effects.custom_registry import (
@@ -93,11 +94,21 @@ class _Call:
     keywords: Mapping[str, object]
 
     def make(self, timeout: float | None) -> object:
-        if inspect.iscoroutinefunction(self.function):
+        if _is_async(self.function):
             return _LOOP.run(lambda: self.function(**self.keywords), timeout)
         if timeout is None:
             return self.function(**self.keywords)
         return _THREADS.run(lambda: self.function(**self.keywords), timeout)
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    """An `async def`, or an object that is called like one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+@lru_cache(maxsize=1024)
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 class CustomPerformer:
@@ -166,15 +177,15 @@ class CustomPerformer:
                 raise EffectFailed("effect_failed", f"{failure.message}; it is registered at {found.place}") from None
             assert isinstance(checked, dict)
             fields = dict(checked)
-        parameters = inspect.signature(function).parameters
+        signature = _signature(function)
         extra: dict[str, object] = {"key": ask.key, "context": Context.of(ask)}
-        for name in [name for name in extra if name in parameters]:
+        for name in [name for name in extra if name in signature.parameters]:
             if name in fields:
                 message = f"the effect `{found.name}` has a parameter `{name}` of its own ({found.place})"
                 raise EffectFailed("effect_failed", f"{message}: call the field of the request something else")
             fields[name] = extra[name]
         try:
-            inspect.signature(function).bind(**fields)
+            signature.bind(**fields)
         except TypeError as error:
             message = f"the request does not fit the effect `{found.name}` ({found.place}): {error}"
             raise EffectFailed("effect_failed", message) from None

@@ -29,6 +29,7 @@ from vesper.effects.redis_server import RedisAddress, require_redis
 from vesper.effects.settings import Table
 from vesper.effects.stored_json import TooLong, stored_text
 from vesper.effects.topic_event import Event
+from vesper.spec.effects import EFFECTS
 from vesper.spec.json_value import Json, canonical_text, parse_json
 from vesper.spec.types import INTEGER, JSON, STRING, ArrayOf, OptionalOf, Record
 from vesper.spec.values import Value, accept
@@ -277,16 +278,20 @@ class EventPerformer:
             execution=event.execution,
             created_at=event.published_at.isoformat(),
         )
-        # The receipt is that of this ask: a repeat finds it, and writes no second row.
-        self._required_databases(settings.database).perform(
-            replace(
-                ask,
-                effect="database_write",
-                fixed={"database": settings.database, "sql": _PUT},
-                arguments=bind,
-                gives=INTEGER,
+        fixed = {"database": settings.database, "sql": _PUT}
+        try:
+            # The receipt is that of this ask: a repeat finds it, and writes no second row.
+            self._required_databases(settings.database).perform(
+                replace(ask, effect="database_write", fixed=fixed, arguments=bind, gives=INTEGER)
             )
-        )
+        except EffectFailed as failure:
+            code = failure.code if failure.code in EFFECTS["event_publish"].codes() else "unavailable"
+            raise EffectFailed(
+                code,
+                f"the outbox of the topic `{event.topic}`: {failure.message}",
+                retry_after=failure.retry_after,
+                may_have_happened=failure.may_have_happened,
+            ) from None
         return event.id
 
 

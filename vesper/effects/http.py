@@ -125,6 +125,8 @@ class _Exchange:
             if answer.status not in _REDIRECTS:
                 return answer
             try:
+                if self._names_a_secret(answer):
+                    raise BadUrl("a redirect to a URL with a secret in it is not followed")
                 outgoing = _followed(outgoing, answer, self.settings)
                 answer = self._transport.exchange(outgoing, self._attempt)
             except (BadUrl, AddressRefused) as refused:
@@ -132,6 +134,10 @@ class _Exchange:
         if answer.status in _REDIRECTS:
             raise self.failure(answer, f"more than {_MAX_HOPS} redirects")
         return answer
+
+    def _names_a_secret(self, answer: Answer) -> bool:
+        location = answer.headers.get("location", "")
+        return self.secrets.redacted(location) != location
 
 
 def _followed(outgoing: Outgoing, answer: Answer, settings: HttpSettings) -> Outgoing:

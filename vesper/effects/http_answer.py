@@ -29,8 +29,7 @@ class Answer:
     headers: Mapping[str, str]
     """Names in lower case; of several by one name the last."""
     body: bytes
-    is_whole: bool = True
-    """False where only the beginning of the body was read: never of a 2xx."""
+    """Of another status than 2xx perhaps only its beginning."""
 
     @property
     def is_good(self) -> bool:
@@ -58,7 +57,7 @@ def value_of(answer: Answer, gives: Type, provider: str, redact: Redact) -> obje
     kind = answer.headers.get("content-type", "")
     charset = _CHARSET.search(kind)
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise BadResponse(f"{who} is in the encoding `{printable(charset[1][:32])}`, and JSON is in UTF-8")
+        raise BadResponse(f"{who} is in the encoding `{excerpt(redact(charset[1]))}`, and JSON is in UTF-8")
     try:
         text = answer.body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -66,13 +65,15 @@ def value_of(answer: Answer, gives: Type, provider: str, redact: Redact) -> obje
     try:
         form = parse_json(text).content
     except ValueProblem as problem:
-        told = f", it is of type `{printable(kind[:64])}`" if kind else ""
+        told = f", it is of type `{excerpt(redact(kind))}`" if kind else ""
         raise BadResponse(f"{who} is no JSON ({problem.kind}){told}: {excerpt(redact(text))}") from None
     try:
         return plain(value_of_form(gives, form))
     except ValueProblem:
         path, expected, kind_of_problem = _where(gives, form, "body")
-        raise BadResponse(f"{who} does not fit: {path} is {kind_of_problem}, {_short(expected)} is expected") from None
+        raise BadResponse(
+            f"{who} does not fit: {excerpt(redact(path))} is {kind_of_problem}, {_short(expected)} is expected"
+        ) from None
 
 
 def failure_of(answer: Answer, provider: str, longest_wait: float, redact: Redact, note: str = "") -> EffectFailed:
@@ -141,7 +142,7 @@ def _parts(type_: Type, form: JsonContent, path: str) -> list[tuple[Type, JsonCo
         case ArrayOf(element), tuple():
             return [(element, item, f"{path}[{index}]") for index, item in enumerate(form)]
         case MapOf(key, value), dict() if has_names(key):
-            return [(value, item, f"{path}[{json_string(name[:64])}]") for name, item in form.items()]
+            return [(value, item, f"{path}[{json_string(name)}]") for name, item in form.items()]
         case Record(fields), dict():
             return [(field, form[name], f"{path}.{name}") for name, field in fields if name in form]
         case _:

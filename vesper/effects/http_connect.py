@@ -1,8 +1,7 @@
-"""Connections: where they may go, and that nothing on them takes longer than the attempt may.
+"""Connections: where they may go, what is said on them, and that nothing takes longer than the attempt may.
 
-httpcore speaks HTTP and keeps connections; each read and write of it comes through here with the `Attempt` in the place
-of a time-out. So one clock runs over looking up the name, connecting, the TLS handshake, writing and every read: a
-server that sends one byte now and then gains nothing by it.
+One clock runs over looking up the name, connecting, the TLS handshake, writing and every read: a server that sends one
+byte now and then gains nothing by it. h11 knows the grammar of HTTP, and nothing else of this.
 """
 
 from __future__ import annotations
@@ -14,18 +13,24 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
-from typing import Any, Self
 
-import httpcore
+import h11
 
 from vesper.effects.addresses import literal_address, refusal
+from vesper.effects.http_request import Outgoing
 from vesper.effects.http_settings import HttpSettings
+from vesper.effects.http_url import Origin
 from vesper.effects.performer import EffectFailed
 
 _LOOK_UPS = 64
 """Looking up a name cannot be given up, only waited for no longer: this many may be under way, waited for or not."""
+
+_MAX_HEAD = 102_400
+"""Bytes of the headers of an answer, or of the size of a chunk."""
+_READ = 65_536
+_HAVE_BODIES = ("POST", "PUT", "PATCH")
 
 Resolve = Callable[[str, int], "list[tuple[int, str]]"]
 """From a name and a port to families and addresses."""
@@ -35,26 +40,13 @@ class AddressRefused(Exception):
     """The name leads to an address that nothing may connect to."""
 
 
-class Attempt(float):
-    """The clock of one attempt, and how far it came. To httpcore it is a number of seconds, and is only passed on."""
+class Attempt:
+    """The clock of one attempt, and how far it came."""
 
-    __slots__ = ("connected", "ended", "sent", "until")
-
-    def __new__(cls, seconds: float) -> Self:
-        made = super().__new__(cls, seconds)
-        made.until = time.monotonic() + seconds
-        made.sent = 0
-        made.connected = False
-        made.ended = False
-        return made
-
-    until: float
-    sent: int
-    """Bytes that were handed to a connection: from the first one on, the other side may have acted."""
-    connected: bool
-    """True where a connection was made for it: otherwise it had one that was open."""
-    ended: bool
-    """True where the other side has closed the connection."""
+    def __init__(self, seconds: float) -> None:
+        self.until = time.monotonic() + seconds
+        self.sent = 0
+        """Bytes that were handed to a connection: from the first one on, the other side may have acted."""
 
     def left(self, doing: str, until: float | None = None) -> float:
         """Seconds that are left, more than none; otherwise it has failed."""
@@ -91,41 +83,49 @@ def look_up(host: str, port: int) -> list[tuple[int, str]]:
     return [(int(family), str(address[0])) for family, _, _, _, address in found]
 
 
-class Backend(httpcore.NetworkBackend):
+class Connector:
     """Makes the connections of one provider."""
 
-    def __init__(self, settings: HttpSettings, resolve: Resolve = look_up) -> None:
+    def __init__(self, settings: HttpSettings, tls: ssl.SSLContext, resolve: Resolve = look_up) -> None:
         self._settings = settings
+        self._tls = tls
         self._resolve = resolve
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> Stream:
-        assert isinstance(timeout, Attempt)
-        assert local_address is None
-        assert socket_options is None
-        attempt = timeout
+    def connect(self, origin: Origin, attempt: Attempt) -> Connection:
+        """Raises `EffectFailed`, `AddressRefused`."""
         until = time.monotonic() + self._settings.connect_timeout
+        plain = self._connected(origin, attempt, until)
+        self._sockets.add(plain)
+        if not origin.is_secure:
+            return Connection(plain, origin)
+        secured = self._secured(plain, origin.host, attempt, until)
+        self._sockets.add(secured)
+        return Connection(secured, origin)
+
+    def forget(self) -> None:
+        """In a forked child: closes our copies of the connections. Those of the parent stay open."""
+        for each in list(self._sockets):
+            each.close()
+        self._sockets.clear()
+
+    def _connected(self, origin: Origin, attempt: Attempt, until: float) -> socket.socket:
+        host = origin.host
+        doing = f"while connecting to {host}"
         problems: list[str] = []
         refused: list[str] = []
-        addresses = self._addresses(host, port, attempt, until)
+        addresses = self._addresses(host, origin.port, attempt, until)
         for position, (family, address) in enumerate(addresses):
             kind = refusal(ip_address(address), self._settings.allow_private_addresses)
             if kind is not None:
                 refused.append(f"{address} ({kind})")
                 continue
+            # Each gets its share of the time: an address that swallows everything must not hide the next one.
+            share = attempt.left(doing, until) / (len(addresses) - position)
             connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             try:
-                # Each gets its share of the time: an address that swallows everything must not hide the next one.
-                share = attempt.left(f"while connecting to {host}", until) / (len(addresses) - position)
                 connection.settimeout(share)
-                connection.connect((address, port))
+                connection.connect((address, origin.port))
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except TimeoutError:
                 connection.close()
@@ -133,17 +133,31 @@ class Backend(httpcore.NetworkBackend):
             except OSError as error:
                 connection.close()
                 problems.append(f"{address}: {error.strerror or error}")
-            except EffectFailed:
-                connection.close()
-                raise
             else:
-                attempt.connected = True
-                self._sockets.add(connection)
-                return Stream(connection, self._sockets, until)
+                return connection
         if refused and not problems:
             raise AddressRefused(f"`{host}` is at {', '.join(refused[:3])}, where no request may go")
-        attempt.left(f"while connecting to {host}", until)
+        attempt.left(doing, until)
         raise attempt.unavailable(f"`{host}` cannot be reached: {'; '.join(problems[:3])}")
+
+    def _secured(self, plain: socket.socket, host: str, attempt: Attempt, until: float) -> ssl.SSLSocket:
+        doing = f"during the TLS handshake with {host}"
+        try:
+            plain.settimeout(attempt.left(doing, until))
+            # An end that nobody announced is no end: otherwise somebody in between could cut an answer short.
+            return self._tls.wrap_socket(plain, server_hostname=host, suppress_ragged_eofs=False)
+        except TimeoutError:
+            plain.close()
+            raise attempt.timed_out(doing) from None
+        except ssl.SSLCertVerificationError as error:
+            plain.close()
+            raise attempt.unavailable(f"the certificate of `{host}` is refused: {error.verify_message}") from None
+        except (OSError, ValueError) as error:
+            plain.close()
+            raise attempt.unavailable(f"no TLS connection with `{host}`: {_reason(error)}") from None
+        except EffectFailed:
+            plain.close()
+            raise
 
     def _addresses(self, host: str, port: int, attempt: Attempt, until: float) -> list[tuple[int, str]]:
         address = literal_address(host)
@@ -177,108 +191,114 @@ class Backend(httpcore.NetworkBackend):
             raise attempt.unavailable(f"`{host}` cannot be found: {why}")
         return found
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.NetworkStream:
-        raise AssertionError("no provider is a Unix socket")
 
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError("httpcore repeats nothing: the Host does")
+class Connection:
+    """One connection, in the hands of one attempt at a time."""
 
-    def forget(self) -> None:
-        """In a forked child: closes our copies of the connections. Those of the parent stay open."""
-        for each in list(self._sockets):
-            each.close()
-        self._sockets.clear()
-
-
-class Stream(httpcore.NetworkStream):
-    """One connection. Only the thread of the attempt that has it reads and writes."""
-
-    def __init__(
-        self, connection: socket.socket, among: weakref.WeakSet[socket.socket], until: float | None = None
-    ) -> None:
+    def __init__(self, connection: socket.socket, origin: Origin) -> None:
+        self.origin = origin
+        self.idle_since = 0.0
+        self.is_reused = False
         self._socket = connection
-        self._among = among
-        self._until = until
-        """When the handshake must be over."""
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
+        self._has_ended = False
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        assert isinstance(timeout, Attempt)
-        attempt = timeout
-        try:
-            self._socket.settimeout(attempt.left("while waiting for the answer"))
-            found = self._socket.recv(max_bytes)
-        except TimeoutError:
-            raise attempt.timed_out("while waiting for the answer") from None
-        except OSError as error:
-            attempt.ended = True
-            raise attempt.unavailable(f"the connection broke: {error.strerror or error}") from None
-        attempt.ended = attempt.ended or not found
-        return found
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        assert isinstance(timeout, Attempt)
-        attempt = timeout
-        rest = memoryview(buffer)
+    def send(self, outgoing: Outgoing, attempt: Attempt) -> None:
+        """Writes the whole request. A connection that breaks meanwhile is not told yet: the server may have refused
+        the request in the middle, and have said why."""
+        parts = [
+            self._http.send(h11.Request(method=outgoing.method, target=outgoing.url.target, headers=_wire(outgoing)))
+        ]
+        if outgoing.body:
+            parts.append(self._http.send(h11.Data(data=outgoing.body)))
+        parts.append(self._http.send(h11.EndOfMessage()))
+        rest = memoryview(b"".join(part for part in parts if part))
+        doing = "while sending the request"
         while rest:
             try:
-                self._socket.settimeout(attempt.left("while sending the request"))
+                self._socket.settimeout(attempt.left(doing))
                 count = self._socket.send(rest)
             except TimeoutError:
-                raise attempt.timed_out("while sending the request") from None
-            except OSError as error:
-                # httpcore goes on to read: a server may refuse a request in the middle, and say why.
-                raise httpcore.WriteError(str(error)) from None
+                raise attempt.timed_out(doing) from None
+            except OSError:
+                return
             attempt.sent += count
             rest = rest[count:]
 
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> Stream:
-        assert isinstance(timeout, Attempt)
-        attempt = timeout
-        doing = f"during the TLS handshake with {server_hostname}"
+    def head(self, attempt: Attempt) -> h11.Response:
+        """The status and the headers of the answer; what comes before it is only for information."""
+        while True:
+            event = self._event(attempt)
+            if isinstance(event, h11.Response):
+                return event
+            attempt.left("while waiting for the answer")
+
+    def body(self, attempt: Attempt) -> Iterator[bytes]:
+        """The body, piece by piece."""
+        while True:
+            event = self._event(attempt)
+            if not isinstance(event, h11.Data):
+                return
+            attempt.left("while reading the answer")
+            yield bytes(event.data)
+
+    def _event(self, attempt: Attempt) -> object:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                if self._has_ended:
+                    raise attempt.unavailable("the connection was closed before the answer was complete") from None
+                # What comes after the colon is what the other side sent: of any length, and perhaps our own secret.
+                raise NotHttp(str(error).partition(":")[0]) from None
+            if event is not h11.NEED_DATA:
+                return event
+            received = self._received(attempt)
+            if not received and self._http.their_state is h11.SEND_RESPONSE:
+                raise attempt.unavailable("the connection was closed before the answer was complete")
+            self._http.receive_data(received)
+
+    def _received(self, attempt: Attempt) -> bytes:
+        doing = "while waiting for the answer"
         try:
-            self._socket.settimeout(attempt.left(doing, self._until))
-            # An end that nobody announced is no end: otherwise somebody in between could cut an answer short.
-            secured = ssl_context.wrap_socket(self._socket, server_hostname=server_hostname, suppress_ragged_eofs=False)
+            self._socket.settimeout(attempt.left(doing))
+            found = self._socket.recv(_READ)
         except TimeoutError:
-            self._socket.close()
             raise attempt.timed_out(doing) from None
-        except ssl.SSLCertVerificationError as error:
-            self._socket.close()
-            problem = f"the certificate of `{server_hostname}` is refused: {error.verify_message}"
-            raise attempt.unavailable(problem) from None
-        except (OSError, ValueError) as error:
-            self._socket.close()
-            raise attempt.unavailable(f"no TLS connection with `{server_hostname}`: {_reason(error)}") from None
-        except EffectFailed:
-            self._socket.close()
-            raise
-        self._among.add(secured)
-        return Stream(secured, self._among)
+        except OSError as error:
+            raise attempt.unavailable(f"the connection broke: {_reason(error)}") from None
+        self._has_ended = not found
+        return found
+
+    def is_done(self) -> bool:
+        """Whether the answer was read to its end, so that another request may be sent. Nothing may have come behind
+        it: that would be read as the next answer."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        if self._http.trailing_data[0]:
+            return False
+        self._http.start_next_cycle()
+        return True
+
+    def is_stale(self) -> bool:
+        """Whether an idle connection has something to say, which can only be that it ends."""
+        watched = select.poll()
+        watched.register(self._socket, select.POLLIN)
+        return bool(watched.poll(0))
 
     def close(self) -> None:
         self._socket.close()
 
-    def get_extra_info(self, info: str) -> object:
-        match info:
-            case "ssl_object":
-                return self._socket if isinstance(self._socket, ssl.SSLSocket) else None
-            case "is_readable":
-                return _is_readable(self._socket)
-            case _:
-                return None
+
+class NotHttp(Exception):
+    """The other side does not speak HTTP as it should."""
 
 
-def _is_readable(connection: socket.socket) -> bool:
-    """Whether an idle connection has something to say, which can only be that it ends."""
-    if connection.fileno() < 0:
-        return True
-    watched = select.poll()
-    watched.register(connection, select.POLLIN)
-    return bool(watched.poll(0))
+def _wire(outgoing: Outgoing) -> list[tuple[str, str]]:
+    headers = {"Host": outgoing.url.origin.authority, **outgoing.headers, "Accept-Encoding": "identity"}
+    if outgoing.body is not None or outgoing.method in _HAVE_BODIES:
+        headers["Content-Length"] = str(len(outgoing.body or b""))
+    return list(headers.items())
 
 
 def _reason(error: OSError | ValueError) -> str:

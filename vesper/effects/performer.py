@@ -18,9 +18,9 @@ with `is_repeat`, where the class allows it:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from vesper.spec.record import record
 from vesper.spec.types import Type
 from vesper.spec.values import Value
 
@@ -30,7 +30,7 @@ def no_secret(name: str) -> str:
     raise EffectFailed("not_found", f"the secret `{name}` may not be used here")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ask:
     """One attempt at one effect."""
 

@@ -22,13 +22,26 @@ class PrivateLoop:
         """What the coroutine gives or raises. When the time is up it is cancelled, and `StillRunning` is raised: it
         may have done its work, or a part of it."""
         context = contextvars.copy_context()
-        future = asyncio.run_coroutine_threadsafe(_within(context, make), self._loop.get())
+        loop = self._loop.get()
+        if _running_loop() is loop:
+            raise RuntimeError("an `async def` effect waits for another one in its own loop: use asyncio.to_thread")
+        future = asyncio.run_coroutine_threadsafe(_within(context, make), loop)
         try:
             return future.result(timeout)
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
         except TimeoutError:
             if not future.cancel():  # it is over: it came just in time, or raised this itself
                 return future.result()
             raise StillRunning from None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _within(context: contextvars.Context, make: Callable[[], Coroutine[Any, Any, object]]) -> object:

@@ -27,6 +27,7 @@ from vesper.effects.worker_threads import NoThread, StillRunning, WorkerThreads
 MIN_CHARACTERS: Final = 4
 """A shorter text stands in every other sentence: redacting it would leave nothing to read."""
 _MAX_BYTES: Final = 65_536
+_WAIT_SECONDS: Final = 5.0
 _MAX_REMEMBERED: Final = 16
 """So many texts of one secret are looked for: the one in use and those before it."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
@@ -100,20 +101,35 @@ class Secrets:
         self._settings = settings
         self._clock = clock
         self._lock = PerProcess(threading.Lock)
+        self._asking: PerProcess[dict[str, threading.Lock]] = PerProcess(dict)
         self._known: dict[str, _Known] = {}
         self._given: dict[str, tuple[str, ...]] = {}
         """All texts of each name that somebody has, the newest first."""
         self._finder: tuple[re.Pattern[str], dict[str, str]] | None = None
-        self._threads = WorkerThreads(8)
+        self._threads = WorkerThreads()
 
     def text(self, name: str) -> str:
         """The text of a secret. Raises `EffectFailed`: `not_found`, or `unavailable` where it cannot be had or used."""
         if not _NAME.fullmatch(name):
             raise EffectFailed("not_found", f"no secret can be called {name[:80]!a}")
+        known = self._fresh(name)
+        if known is not None:
+            return known
+        # One asks the source, and the others wait for what it gets: when a text has had its time, all want a new one.
+        asking = self._asking.get().setdefault(name, threading.Lock())
+        if not asking.acquire(timeout=_WAIT_SECONDS + self._settings.timeout):
+            raise EffectFailed("timeout", f"the secret `{name}`: others ask for it, and get no answer")
+        try:
+            return self._fresh(name) or self._asked(name)
+        finally:
+            asking.release()
+
+    def _fresh(self, name: str) -> str | None:
         known = self._known.get(name)
+        return known.text if known is not None and self._clock() < known.until else None
+
+    def _asked(self, name: str) -> str:
         now = self._clock()
-        if known is not None and now < known.until:
-            return known.text
         text = self._checked(name, self._from_source(name))
         with self._lock.get():
             given = self._given.get(name, ())
@@ -172,19 +188,21 @@ class Secrets:
             raise EffectFailed("not_found", f"there is no secret `{name}`: no file `{path}`") from None
         except OSError as error:
             raise EffectFailed("unavailable", f"the secret `{name}`: {path}: {error.strerror}") from None
-        with os.fdopen(file, "rb") as opened:
-            found = os.fstat(opened.fileno())
+        try:
+            found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
                 raise EffectFailed("unavailable", f"the secret `{name}`: {path} is no regular file")
             if found.st_mode & 0o077:
                 mode = f"{stat.S_IMODE(found.st_mode):04o}"
                 message = f"the secret `{name}`: others may use {path} (mode {mode}): chmod 0400 {path}"
                 raise EffectFailed("unavailable", message)
-            content = opened.read(_MAX_BYTES + 3)
-        try:
-            text = content.decode("utf-8")
+            text = os.read(file, _MAX_BYTES + 3).decode("utf-8")
         except UnicodeDecodeError:
             raise EffectFailed("unavailable", f"the secret `{name}`: {path} is no UTF-8") from None
+        except OSError as error:
+            raise EffectFailed("unavailable", f"the secret `{name}`: {path}: {error.strerror}") from None
+        finally:
+            os.close(file)
         return text.removesuffix("\n").removesuffix("\r")
 
     def _from_function(self, name: str) -> str:

@@ -17,10 +17,11 @@ from decimal import Decimal
 from typing import Any
 
 from vesper.effects.performer import EffectFailed
-from vesper.spec.inputs import read_inputs
+from vesper.spec.inputs import Refusal, read_inputs
 from vesper.spec.json_forms import has_names, input_of_json
 from vesper.spec.json_value import Json, JsonContent, json_string
 from vesper.spec.numbers import decimal_text, float_text
+from vesper.spec.problem import ProblemKind
 from vesper.spec.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import Value, plain, scalar_text
 
@@ -134,11 +135,19 @@ def checked_value(type_: Type, given: object, what: str) -> object:
 def _read(type_: Type, given: object, what: str) -> Value:
     values, refusals = read_inputs([("value", type_, None)], {"value": given})
     if refusals:
-        first = refusals[0]
-        place = first.problem.path.removeprefix("value")
-        where = f"{what}, at `{place.removeprefix('.')}`," if place else what
-        raise EffectFailed("bad_response", f"{where} is no {first.expected or type_}: {first.problem.kind}")
+        raise EffectFailed("bad_response", _problem(type_, refusals[0], what))
     return values["value"]
+
+
+def _problem(type_: Type, refusal: Refusal, what: str) -> str:
+    place = refusal.problem.path.removeprefix("value").removeprefix(".")
+    match refusal.problem.kind:
+        case ProblemKind.MISSING:
+            return f"{what} has no `{place}`, which is declared as {refusal.expected}"
+        case ProblemKind.UNKNOWN:
+            return f"{what} has `{place}`, which nobody declares"
+        case kind:
+            return f"{what}{f', at `{place}`,' if place else ''} is no {refusal.expected or type_}: {kind}"
 
 
 def _no_constant(name: str) -> object:

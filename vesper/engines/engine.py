@@ -21,6 +21,7 @@ from typing import Protocol, TypeAlias
 from vesper.compiler import Compiled
 from vesper.engines.outcome import Outcome
 from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
+from vesper.spec.record import record
 from vesper.spec.values import Value
 
 Marks: TypeAlias = tuple[tuple[int, Value], ...]
@@ -51,7 +52,7 @@ _MAX_SECONDS = 1_000_000_000
 UNLESS_SAID = Limits()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Request:
     """An effect that an execution asks for. Only the Host performs it."""
 
@@ -65,7 +66,7 @@ class Request:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Completion:
     """What came of a request: a value in its Python form, or the code of a failure."""
 
@@ -74,7 +75,7 @@ class Completion:
     failure: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Blocked:
     """The execution waits for these requests."""
 

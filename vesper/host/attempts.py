@@ -23,7 +23,6 @@ Once: TypeAlias = Callable[[float | None, bool], object]
 Note: TypeAlias = Callable[[Mapping[str, int | str], int], None]
 """Told of a decision, and of the number of the attempt that it is about."""
 
-_SHARED = ("breaker_failures", "rate_limit", "concurrency")
 _SECOND = 1_000_000
 
 
@@ -40,23 +39,20 @@ class Attempts:
         self, plan: Plan, effect_class: str, once: Once, note: Note, deadline: float | None
     ) -> tuple[object, EffectFailed | None]:
         """The value, or the failure that stands after the last attempt."""
-        policy = plan.policy
-        is_shared = any(name in policy for name in _SHARED)
-        attempt_us = policy.get("timeout_us")
-        own = None if attempt_us is None else int(attempt_us) / _SECOND  # type: ignore[arg-type]  # the IR has a number
-        if not is_shared and "attempts" not in policy:
+        own = plan.timeout
+        if plan.is_once:
             try:
                 return once(_least(own, deadline), False), None
             except EffectFailed as failure:
                 return None, failure
-        rule = retry.Rule.of(policy, effect_class)
+        rule = retry.Rule.of(plan.policy, effect_class)
         deadline_us = None if deadline is None else int(deadline * _SECOND)
         state = retry.State(rule, deadline_us)
         number = 1
         may_have_happened = False
         while True:
             try:
-                if is_shared:
+                if plan.is_shared:
                     value = self._once(plan, once, note, number, own, deadline)
                 else:
                     value = once(_least(own, deadline), number > 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
@@ -28,6 +28,8 @@ from vesper.journal.journal import Run
 from vesper.spec.node_id import split_node_id
 
 SENSITIVE = "<sensitive>"
+_PART = 3
+"""A shorter text is hidden where it is the whole value only: one letter is part of every other text."""
 
 
 class Auditing:
@@ -90,28 +92,52 @@ def result_of(outcome: Outcome) -> str:
 
 
 def without(value: object, hidden: list[object]) -> object:
-    """The value without those: a text that holds a hidden text is hidden as a whole."""
-    if not hidden:
-        return value
+    """The value without those: a text that holds a hidden text is hidden as a whole, a number that is a hidden number
+    too, whatever form either came in. What was computed from a hidden value is another value."""
+    texts, numbers = _forms(hidden)
+    return _without(value, texts, numbers) if texts or numbers else value
+
+
+def _without(value: object, texts: set[str], numbers: set[Decimal]) -> object:
     if isinstance(value, Mapping):
-        return {name: without(each, hidden) for name, each in value.items()}
+        return {str(_without(name, texts, numbers)): _without(each, texts, numbers) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [without(each, hidden) for each in value]
+        return [_without(each, texts, numbers) for each in value]
     if isinstance(value, frozenset | set):
-        return SENSITIVE if any(without(each, hidden) is SENSITIVE for each in value) else value
-    for each in hidden:
-        if isinstance(each, Mapping | list | tuple | frozenset):
-            inner = list(each.values()) if isinstance(each, Mapping) else list(each)
-            if without(value, inner) is SENSITIVE:
-                return SENSITIVE
-        elif isinstance(each, str) and isinstance(value, str):
-            if each and each in value:
-                return SENSITIVE
-        elif isinstance(each, bool) or each is None:
-            continue  # a boolean that is hidden would hide every other
-        elif isinstance(each, int | Decimal) and isinstance(value, str):
-            if str(each) == value:
-                return SENSITIVE
-        elif type(each) is type(value) and each == value:
-            return SENSITIVE
+        return SENSITIVE if any(_without(each, texts, numbers) is SENSITIVE for each in value) else value
+    if isinstance(value, bool) or value is None:
+        return value  # one that is hidden would hide every other
+    text = str(value)
+    if any(each == text or (len(each) >= _PART and each in text) for each in texts) or (
+        numbers and _number(text) in numbers
+    ):
+        return SENSITIVE
     return value
+
+
+def _forms(hidden: list[object]) -> tuple[set[str], set[Decimal]]:
+    """The texts and the numbers in these values, however deep."""
+    texts: set[str] = set()
+    numbers: set[Decimal] = set()
+    waiting = list(hidden)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            waiting += each.values()
+        elif isinstance(each, list | tuple | frozenset | set):
+            waiting += each
+        elif not isinstance(each, bool) and each is not None and str(each):
+            number = _number(str(each))
+            if number is None:
+                texts.add(str(each))
+            else:
+                numbers.add(number)
+    return texts, numbers
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None

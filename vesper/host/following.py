@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Blocked, Completion, Limits, Program, Request
 from vesper.engines.outcome import LimitHit, Outcome
-from vesper.host.outcomes import recorded_outcome
+from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.host.running import says_not_done
 from vesper.journal.entry import Entry, Kind
-from vesper.spec.values import same
+from vesper.journal.typed_json import encode
 
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
@@ -59,7 +58,8 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
         return Followed(step.outcome, f"{next(iter(settled))} was recorded and is not asked for")
     if isinstance(first, LimitHit):
         return Followed(step.outcome, None)  # when a limit is hit depends on the machine
-    return Followed(step.outcome, None if same_outcome(first, step.outcome) else "the outcomes differ")
+    is_same = encode(outcome_record(first)) == encode(outcome_record(step.outcome))
+    return Followed(step.outcome, None if is_same else "the outcomes differ")
 
 
 def _without_answer(request: Request, first: Outcome) -> Followed:
@@ -76,5 +76,5 @@ def _is_same(request: Request, entry: Entry) -> bool:
         and request.effect_class == entry.effect_class
         and request.key == entry.key
         and dict(request.fixed) == dict(body["fixed"])
-        and same(dict(request.arguments), dict(body["arguments"]))
+        and encode(dict(request.arguments)) == encode(dict(body["arguments"]))
     )

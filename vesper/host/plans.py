@@ -33,6 +33,12 @@ class Plan:
     capabilities: tuple[str, ...]
     in_handler: bool
     """True where it stands in an error handler: what it does must be tried even where the time is up."""
+    is_shared: bool
+    """True where it has limits that runs share."""
+    is_once: bool
+    """True where one attempt, admitted by nobody, is all there is to it."""
+    timeout: float | None
+    """Seconds of one attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,8 @@ class Plans:
     """The initial state of each machine."""
 
     def of(self, path: str) -> Plan:
-        return self.requests[_ITERATION.sub("", path)]
+        found = self.requests.get(path)
+        return self.requests[_ITERATION.sub("", path)] if found is None else found
 
 
 class MachineConflict(ValueError):
@@ -84,6 +91,7 @@ def _add(
                 f"{node.node_id} {statement.effect} {_target(statement)}",
                 capabilities_of(statement.effect, tuple(statement.fixed.items())),
                 handled,
+                *_counted({**node.grants.policy, **statement.policy}),
             )
         elif isinstance(statement, ir.CallNode):
             _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines)
@@ -99,6 +107,13 @@ def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, 
             yield from _statements(inner, in_handler)
         for body in of_handlers:
             yield from _statements(body, True)
+
+
+def _counted(policy: Policy) -> tuple[bool, bool, float | None]:
+    is_shared = any(name in policy for name in ("breaker_failures", "rate_limit", "concurrency"))
+    timeout = policy.get("timeout_us")
+    assert timeout is None or isinstance(timeout, int)  # the checker reads nothing else
+    return is_shared, not is_shared and "attempts" not in policy, None if timeout is None else timeout / 1_000_000
 
 
 def _target(request: ir.Request) -> str:

@@ -8,7 +8,6 @@ cost no commit: after a crash they are done again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from vesper.host.outcomes import outcome_record
 from vesper.host.sizes import size_of
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Run, Status
+from vesper.journal.typed_json import encode
 from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
@@ -83,7 +83,6 @@ class Running:
         self._plans = plans
         self._handles = handles
         self._refused = refused
-        self._lock = threading.Lock()
         self._recorded = _by_path(run.recorded)
         self._began = time.monotonic()
         total = policy.get("total_timeout_us")
@@ -104,6 +103,9 @@ class Running:
         """Runs to the end. Raises `InDoubt` where it cannot, and `JournalError` where the journal cannot be written;
         the run is then for recovery."""
         try:
+            for capability, why in self._refused.items():
+                # Before anything is done: half of a flow is worse than none of it.
+                raise _Stopped(Denied(capability, why))
             if self._room is not None:
                 self._take_room(inputs)
             step = execution.advance(())
@@ -123,27 +125,29 @@ class Running:
         body = {**outcome_record(outcome), "duration_us": took}
         if self.expected_us is not None and took > self.expected_us:
             body["slow"] = True
-        with self._lock:
-            if isinstance(outcome, ContractBroken):
-                broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
-                self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
-            self._run.append(Entry(Kind.END, body=body, at_us=now_us()))
-            self._run.commit(Status.ENDED, outcome.kind)
+        if isinstance(outcome, ContractBroken):
+            broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
+            self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
+        self._run.append(Entry(Kind.END, body=body, at_us=now_us()))
+        self._run.commit(Status.ENDED, outcome.kind)
 
     def renew(self) -> None:
-        """Prolongs the lease of a run that the journal knows, unless it is being written to just now."""
-        if self.has_committed and self._lock.acquire(blocking=False):
-            try:
-                self._run.renew()
-            finally:
-                self._lock.release()
+        """Prolongs the lease of a run that the journal knows."""
+        if self.has_committed:
+            self._run.renew()
 
     # -- one request ------------------------------------------------------------------------------
 
     def _complete(self, request: Request) -> Completion:
         plan = self._plans.of(request.path)
-        digest = self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
-        recorded = self._recorded.get(request.path)
+        is_read = request.effect_class == "read"
+        # What is asked for stands in the entry of a read; a digest would only cost.
+        digest = (
+            ""
+            if is_read
+            else self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
+        )
+        recorded = self._recorded.get(request.path) if self._recorded else None
         if recorded is not None:
             known = self._looked_up(request, digest, recorded)
             if known is not None:
@@ -152,7 +156,7 @@ class Running:
         if self._deadline is not None and not plan.in_handler and self._is_late():
             message = "the execution's time was up before this was tried"
             return self._settle(request, digest, None, EffectFailed("timeout", message))
-        if request.effect_class == "read":
+        if is_read:
             value, failure = self._perform(request, plan, handles, is_repeat=False)
             return self._settle(request, digest, value, failure)
         if self.is_cancelled and not self._has_changed:
@@ -190,8 +194,7 @@ class Running:
 
         def note(decision: Mapping[str, int | str], attempt: int) -> None:
             entry = Entry(Kind.VALUE, f"{request.path}#{attempt}", request.effect, body=decision, at_us=now_us())
-            with self._lock:
-                self._run.append(entry)
+            self._run.append(entry)
 
         def once(timeout: float | None, is_again: bool) -> object:
             return self._gate.perform(handles, plan.capabilities, ask, timeout, is_again or is_repeat)
@@ -240,11 +243,10 @@ class Running:
     def _looked_up(self, request: Request, digest: str, recorded: _Recorded) -> Entry | None:
         """What the journal says came of this request; None where it says nothing."""
         known = recorded.settled or recorded.intent
-        if known is not None and known.digest and known.digest != digest:
+        if known is not None and known.kind is not Kind.RESOLVED and _is_other(request, digest, known):
             told = {"asked": digest, "recorded": known.digest, "effect": request.effect}
-            with self._lock:
-                self._run.append(Entry(Kind.DIVERGENCE, request.path, request.effect, body=told, at_us=now_us()))
-                self._run.commit(Status.IN_DOUBT)
+            self._run.append(Entry(Kind.DIVERGENCE, request.path, request.effect, body=told, at_us=now_us()))
+            self._run.commit(Status.IN_DOUBT)
             raise InDoubt(request.path, "the request is not the one that the journal has: it was not sent")
         if recorded.in_doubt and recorded.settled is None:
             raise InDoubt(request.path, "nobody has said yet what came of it")
@@ -281,27 +283,22 @@ class Running:
                 return None, None, False
 
     def _doubt(self, request: Request, why: str) -> NoReturn:
-        with self._lock:
-            self._run.append(
-                Entry(
-                    Kind.IN_DOUBT, request.path, request.effect, request.effect_class, body={"why": why}, at_us=now_us()
-                )
-            )
-            self._run.commit(Status.IN_DOUBT)
+        self._run.append(
+            Entry(Kind.IN_DOUBT, request.path, request.effect, request.effect_class, body={"why": why}, at_us=now_us())
+        )
+        self._run.commit(Status.IN_DOUBT)
         raise InDoubt(request.path, why)
 
     # -- small parts ------------------------------------------------------------------------------
 
     def _append(self, kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
         entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
-        with self._lock:
-            self._run.append(entry)
+        self._run.append(entry)
         return entry
 
     def _commit(self) -> None:
-        with self._lock:
-            self._run.commit()
-            self.has_committed = True
+        self._run.commit()
+        self.has_committed = True
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
@@ -312,6 +309,15 @@ class Running:
         self._room -= size_of(value)
         if self._room < 0:
             raise _Stopped(LimitHit("memory_limit_mb"))
+
+
+def _is_other(request: Request, digest: str, known: Entry) -> bool:
+    """True where the journal has another request at this path."""
+    if known.digest:
+        return known.digest != digest
+    asked = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+    recorded = {name: known.body.get(name) for name in asked}
+    return request.effect != known.effect or encode(asked) != encode(recorded)
 
 
 def _by_path(entries: Any) -> dict[str, _Recorded]:

@@ -31,58 +31,40 @@ class Birth:
 
 
 class Batch:
-    """One commit of one run. A store fills in `run` for a new one, and `error` where it refuses; then it is `done`."""
+    """One commit of one run. A store fills in `run` for a new one, and `error` where it refuses; then it is `done`.
 
-    __slots__ = (
-        "audit", "birth", "blobs", "done", "error", "execution", "fence", "head_hash", "head_seq", "is_prolonged",
-        "is_synced", "lease_us", "outcome", "rows", "run", "status",
-    )  # fmt: skip
+    Most are only lines: what those do not need are attributes of the class, because setting them takes time."""
+
+    is_prolonged = False
+    """True where the row of the execution is written: its lease, its head."""
+    head_seq = 0
+    head_hash = b""
+    lease_us = 0
+    status: Status | None = None
+    """None: it stays as it is."""
+    outcome: str | None = None
+    birth: Birth | None = None
+    blobs: Sequence[Blob] = ()
+    audit: Sequence[AuditEvent] = ()
+    done = False
+    error: JournalError | None = None
 
     def __init__(
-        self,
-        *,
-        execution: str,
-        run: int,
-        fence: int,
-        rows: Sequence[tuple[int, bytes, bytes]],
-        head_seq: int,
-        head_hash: bytes,
-        is_synced: bool,
-        is_prolonged: bool,
-        lease_us: int,
-        status: Status | None = None,
-        outcome: str | None = None,
-        birth: Birth | None = None,
-        blobs: Sequence[Blob] = (),
-        audit: Sequence[AuditEvent] = (),
+        self, execution: str, run: int, fence: int, rows: Sequence[tuple[int, bytes, bytes]], is_synced: bool
     ) -> None:
         self.execution = execution
         self.run = run
         self.fence = fence
         self.rows = rows
         """The number of the first line, the lines, and their hashes."""
-        self.head_seq = head_seq
-        self.head_hash = head_hash
         self.is_synced = is_synced
-        self.is_prolonged = is_prolonged
-        """True where the row of the execution is written: its lease, its head."""
-        self.lease_us = lease_us
-        self.status = status
-        """None: it stays as it is."""
-        self.outcome = outcome
-        self.birth = birth
-        self.blobs = blobs
-        self.audit = audit
-        self.done = False
-        self.error: JournalError | None = None
 
     @staticmethod
     def of_audit(events: Sequence[AuditEvent]) -> Batch:
         """Lines of the audit log that belong to no run."""
-        return Batch(
-            execution="", run=0, fence=0, rows=(), head_seq=0, head_hash=b"", is_synced=True, is_prolonged=False,
-            lease_us=0, audit=events,
-        )  # fmt: skip
+        batch = Batch("", 0, 0, (), is_synced=True)
+        batch.audit = events
+        return batch
 
     @property
     def is_of_run(self) -> bool:

@@ -1,8 +1,8 @@
 """An entry as the line that is stored: canonical bytes, and the hash that chains it to the line before.
 
-A line is a JSON array (docs/spec/journal.md). Its last element is the body: typed JSON, or `{"$sealed": ...}` where the
-run is sensitive, or `{"$blob": ...}` where it stands in the table of blobs. The chain goes over what is stored, so that
-it holds without any key, and after the key was deleted.
+A line is a JSON array (docs/spec/journal.md). Its last two elements are the form of the body and the body: `plain` is
+typed JSON, `sealed` is encrypted, `blob` stands in the table of blobs. The chain goes over what is stored, so that it
+holds without any key, and after the key was deleted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from vesper.journal.entry import FORMAT, Entry, Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.limits import Limits
 from vesper.journal.sealing import RunKey
-from vesper.journal.typed_json import as_bytes, decode, decoder_with, encode_text, read_json
+from vesper.journal.typed_json import as_bytes, decode, encode_text
 
 BRANCH = "main"
 """The only branch so far: what was executed. Others are for executions that leave it while somebody debugs."""
 _quoted = encode_basestring
-_FIELDS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,7 @@ def next_hash(before: bytes, line: bytes) -> bytes:
 def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tuple[bytes, Blob | None]:
     """The canonical bytes of an entry, and its body where that is too large to stand in them."""
     body = encode_text(entry.body)
+    form = "plain"
     blob = None
     name = entry.key
     if key is not None:
@@ -84,19 +84,19 @@ def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tu
             is_compressed, data = _compressed(sealed)
             data = key.seal(data, seq)
             blob = Blob(sha256(data).hexdigest(), len(sealed), is_compressed, data)
-            body = f'{{"$blob":["{blob.name}",{blob.size},true]}}'
+            form, body = "blob", f'["{blob.name}",{blob.size},true]'
         else:
-            body = f'{{"$sealed":"{b64encode(key.seal(sealed, seq)).decode("ascii")}"}}'
+            form, body = "sealed", f'"{b64encode(key.seal(sealed, seq)).decode("ascii")}"'
     elif len(body) > limits.max_inline or 4 * len(body) > limits.max_inline < len(as_bytes(body)):
         content = as_bytes(body)
         _check_size(entry, len(content), limits)
         is_compressed, data = _compressed(content)
         blob = Blob(sha256(content).hexdigest(), len(content), is_compressed, data)
-        body = f'{{"$blob":["{blob.name}",{blob.size},false]}}'
+        form, body = "blob", f'["{blob.name}",{blob.size},false]'
     return as_bytes(
-        f'[{FORMAT},"{BRANCH}",{seq},"{entry.kind.value}",{_quoted(entry.path)},{_quoted(entry.effect)},'
+        f'[{FORMAT},"{BRANCH}",{seq},"{entry.kind}",{_quoted(entry.path)},{_quoted(entry.effect)},'
         f"{_quoted(entry.effect_class)},{'null' if name is None else _quoted(name)},{_quoted(entry.digest)},"
-        f"{entry.at_us},{body}]"
+        f'{entry.at_us},"{form}",{body}]'
     ), blob
 
 
@@ -117,25 +117,9 @@ def _compressed(content: bytes) -> tuple[bool, bytes]:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def _blob_ref(content: Any) -> BlobRef:
-    match content:
-        case [str() as name, int() as size, bool() as is_sealed]:
-            return BlobRef(name, size, is_sealed)
-    raise ValueError("a reference to a blob is malformed")
-
-
-def _sealed(content: Any) -> Sealed:
-    if type(content) is not str:
-        raise ValueError("a sealed body is no text")
-    return Sealed(b64decode(content, validate=True))
-
-
-_LINE = decoder_with({"$blob": _blob_ref, "$sealed": _sealed})
-
-
 def read_line(data: bytes) -> Line:
     """A stored line. Raises `JournalError` for bytes that are none, and for one of a format to come."""
-    fields = read_json(data, _LINE)
+    fields = decode(data)
     if type(fields) is not list or not fields or type(fields[0]) is not int:
         raise JournalError("an entry in the journal is malformed")
     if fields[0] != FORMAT:
@@ -145,11 +129,25 @@ def read_line(data: bytes) -> Line:
     match fields:
         case [
             _, str() as branch, int() as seq, str() as kind, str() as path, str() as effect, str() as effect_class,
-            (None | str()) as key, str() as digest, int() as at_us, (dict() | BlobRef() | Sealed()) as body,
-        ] if kind in Kind.__members__:  # fmt: skip
+            (None | str()) as key, str() as digest, int() as at_us, str() as form, body,
+        ] if kind in Kind.__members__ and type(seq) is int and type(at_us) is int:  # fmt: skip
             entry = Entry(Kind(kind), path, effect, effect_class, key, digest, {}, at_us)
-            return Line(entry, seq, branch, body)
+            return Line(entry, seq, branch, _body(form, body))
     raise JournalError("an entry in the journal is malformed")
+
+
+def _body(form: str, body: Any) -> Mapping[str, object] | BlobRef | Sealed:
+    match form, body:
+        case "plain", dict():
+            return body
+        case "sealed", str():
+            try:
+                return Sealed(b64decode(body, validate=True))
+            except ValueError:
+                raise JournalError("a sealed body in the journal is not in base64") from None
+        case "blob", [str() as name, int() as size, bool() as is_sealed] if type(size) is int and size >= 0:
+            return BlobRef(name, size, is_sealed)
+    raise JournalError("the body of an entry in the journal is malformed")
 
 
 def read_blob(ref: BlobRef, blob: Blob | None, key: RunKey | None, seq: int) -> bytes:

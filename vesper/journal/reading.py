@@ -20,6 +20,7 @@ from vesper.journal.lines import (
     read_line,
     sealed_body_of,
 )
+from vesper.journal.schema import PLACES
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Row, Transaction
 
@@ -86,8 +87,11 @@ def read_entries(
     entries: list[Stored] = []
     last = first_hash(row.execution)
     seq = 0
-    rows = transaction.rows("SELECT seq, lines, hashes FROM vesper_commits WHERE run = ? ORDER BY seq", (row.id,))
-    for first, joined, joined_hashes in rows:
+    for place, joined, joined_hashes in transaction.rows(
+        "SELECT place, lines, hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place",
+        places_of(row.id),
+    ):
+        first = place - row.id * PLACES
         if first != seq + 1:
             raise broken(seq + 1, "it is missing" if first > seq + 1 else "it is there twice")
         lines, hashes = bytes(joined).split(b"\n"), bytes(joined_hashes)
@@ -110,6 +114,11 @@ def read_entries(
     if seq < row.head_seq or (seq > row.head_seq and row.summary.status is not Status.RUNNING):
         raise broken(seq + 1, f"the row of the execution says that there are {row.head_seq}, and there are {seq}")
     return entries, last
+
+
+def places_of(run: int) -> tuple[int, int]:
+    """Where the rows of a run are: from, and up to but without."""
+    return run * PLACES, (run + 1) * PLACES
 
 
 def _stored(transaction: Transaction, line: Line, key: RunKey | None, hash_: bytes) -> Stored:

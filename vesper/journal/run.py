@@ -12,6 +12,7 @@ from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.journal import Status
 from vesper.journal.limits import Limits
 from vesper.journal.lines import Blob, next_hash, write_line
+from vesper.journal.reading import places_of
 from vesper.journal.sealing import RunKey
 from vesper.journal.store import Store, fenced
 from vesper.journal.typed_json import digest_bytes, digest_of
@@ -111,22 +112,21 @@ class StoreRun:
             self.renew()
             return
         now = time.monotonic()
-        batch = Batch(
-            execution=self._execution,
-            run=self._row,
-            fence=self._fence,
-            rows=rows_of(self._seq - len(self._lines) + 1, self._lines, self._hashes) if self._lines else (),
-            head_seq=self._seq,
-            head_hash=self._hash,
-            is_synced=self._is_synced,
-            is_prolonged=self._birth is not None or is_changing or now >= self._renew_after,
-            lease_us=self._lease_us,
-            status=status if is_changing else None,
-            outcome=outcome,
-            birth=self._birth,
-            blobs=self._blobs,
-            audit=self._audit,
-        )
+        lines = self._lines
+        rows = rows_of(self._seq - len(lines) + 1, lines, self._hashes) if lines else ()
+        batch = Batch(self._execution, self._row, self._fence, rows, self._is_synced)
+        batch.head_seq = self._seq
+        batch.head_hash = self._hash
+        batch.lease_us = self._lease_us
+        if is_changing or now >= self._renew_after or self._birth is not None:
+            batch.is_prolonged = True
+            batch.status = status if is_changing else None
+            batch.outcome = outcome
+            batch.birth = self._birth
+        if self._blobs:
+            batch.blobs = self._blobs
+        if self._audit:
+            batch.audit = self._audit
         self._tried = len(self._audit)
         try:
             self._store.submit(batch)
@@ -142,17 +142,9 @@ class StoreRun:
         if self._birth is not None:
             return  # nobody else knows of the run yet
         now = time.monotonic()
-        batch = Batch(
-            execution=self._execution,
-            run=self._row,
-            fence=self._fence,
-            rows=(),
-            head_seq=0,
-            head_hash=b"",
-            is_synced=False,
-            is_prolonged=True,
-            lease_us=self._lease_us,
-        )
+        batch = Batch(self._execution, self._row, self._fence, (), is_synced=False)
+        batch.is_prolonged = True
+        batch.lease_us = self._lease_us
         self._store.submit(batch)
         self._renew_after = now + self._limits.lease_seconds / 3
 
@@ -177,12 +169,13 @@ class StoreRun:
         with self._store.reading() as transaction:
             found = transaction.rows("SELECT id, fence FROM vesper_executions WHERE execution = ?", (self._execution,))
             last = found and transaction.rows(
-                "SELECT seq, hashes FROM vesper_commits WHERE run = ? ORDER BY seq DESC LIMIT 1", (found[0][0],)
+                "SELECT hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1",
+                places_of(int(found[0][0])),
             )
         if found and int(found[0][1]) != self._fence:
             raise fenced(self._execution)
         if found and last:
-            hashes = bytes(last[0][1])
+            hashes = bytes(last[0][0])
             if self._hashes and hashes[-_HASH:] in self._hashes:
                 written = self._hashes.index(hashes[-_HASH:]) + 1
                 self._row = int(found[0][0])

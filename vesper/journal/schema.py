@@ -4,11 +4,15 @@ A step that was released is never changed: a later one changes what it made. A s
 one here was made by a newer Vesper, and is refused.
 
 A row of `vesper_commits` is what one commit (or a part of a very large one) wrote: lines of canonical bytes parted by
-line feeds, and their hashes one after the other. Measured against a row for each entry it takes a third less time to
-write (docs/adr/0012-journal-store.md).
+line feeds, and their hashes one after the other. Its `place` is the id of the run and the number of its first line in
+one integer, which is the number that SQLite keeps a table by: no index has to be written besides, and rows of a run are
+neighbours (docs/adr/0012-journal-store.md has the measurements).
 """
 
 from __future__ import annotations
+
+PLACES = 1 << 31
+"""More lines than a run can have: `place` is `id * PLACES + seq`."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -34,14 +38,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX vesper_executions_open ON vesper_executions (status, id) WHERE status <> 'ended'",
         "CREATE INDEX vesper_executions_node ON vesper_executions (node_id, id)",
         "CREATE INDEX vesper_executions_started ON vesper_executions (started_us)",
-        "CREATE INDEX vesper_executions_definition ON vesper_executions (semantic_hash)",
         """CREATE TABLE vesper_commits (
-            run {integer} NOT NULL,
-            seq {integer} NOT NULL,
+            place {integer} PRIMARY KEY,
             lines {bytes} NOT NULL,
-            hashes {bytes} NOT NULL,
-            PRIMARY KEY (run, seq)
-        ){clustered}""",
+            hashes {bytes} NOT NULL
+        )""",
         """CREATE TABLE vesper_definitions (
             semantic_hash {text} PRIMARY KEY,
             node_id {text} NOT NULL,

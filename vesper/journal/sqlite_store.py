@@ -28,6 +28,7 @@ from urllib.parse import unquote
 from vesper.journal import schema
 from vesper.journal.batch import Batch
 from vesper.journal.errors import JournalError
+from vesper.journal.schema import PLACES
 from vesper.journal.sqlite_errors import journal_error
 from vesper.journal.store import Row, Transaction, check_version, fenced, migrate, write_audit, write_batch
 
@@ -37,8 +38,8 @@ _FORK_SECONDS = 10.0
 
 # One statement, so one transaction: SQLite lets only one write at a time, nobody can take the run over in between.
 _PLAIN = (
-    "INSERT INTO vesper_commits (run, seq, lines, hashes) "
-    "SELECT ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM vesper_executions WHERE id = ? AND fence = ?)"
+    "INSERT INTO vesper_commits (place, lines, hashes) "
+    "SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM vesper_executions WHERE id = ? AND fence = ?)"
 )
 
 
@@ -118,7 +119,7 @@ class SqliteStore:
             if len(batches) == 1 and batches[0].is_plain:
                 batch = batches[0]
                 first, lines, hashes = batch.rows[0]
-                values = (batch.run, first, lines, hashes, batch.run, batch.fence)
+                values = (batch.run * PLACES + first, lines, hashes, batch.run, batch.fence)
                 if connection.execute(_PLAIN, values).rowcount != 1:
                     batch.error = fenced(batch.execution)
             else:
@@ -146,7 +147,7 @@ class SqliteStore:
             for batch in batches:
                 if batch.is_plain:
                     first, lines, hashes = batch.rows[0]
-                    values = (batch.run, first, lines, hashes, batch.run, batch.fence)
+                    values = (batch.run * PLACES + first, lines, hashes, batch.run, batch.fence)
                     if connection.execute(_PLAIN, values).rowcount != 1:
                         batch.error = fenced(batch.execution)
                 else:
@@ -306,7 +307,8 @@ class SqliteStore:
         except OSError:
             status = None
         if status is None or (status.st_dev, status.st_ino) != here.inode:
-            _close_writer(here)
+            with here.reading_lock:
+                _close(here)
             raise JournalError(f"{self._path}: somebody deleted or replaced the journal while it was in use")
 
     def _abandon(self, here: _Connections, error: sqlite3.Error) -> None:
@@ -317,6 +319,7 @@ class SqliteStore:
 
 class _SqliteTransaction:
     __slots__ = ("_connection",)
+    locking = ""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

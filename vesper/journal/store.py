@@ -16,12 +16,18 @@ from vesper.journal.batch import Batch, Birth
 from vesper.journal.entry import Definition
 from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.lines import Blob
+from vesper.journal.schema import PLACES
 
 Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
     """A transaction that is open."""
+
+    @property
+    def locking(self) -> str:
+        """What stands behind a SELECT of a row that is to be changed, where the store has several writers."""
+        ...
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
@@ -74,6 +80,7 @@ _BEGIN = (
     f"INSERT INTO vesper_executions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608
     "ON CONFLICT (execution) DO NOTHING RETURNING id"
 )
+_IS_OURS = "SELECT 1 FROM vesper_executions WHERE id = ? AND fence = ?"
 _PROLONG = "UPDATE vesper_executions SET lease_until_us = ?, updated_us = ? WHERE id = ? AND fence = ?"
 _ADVANCE = (
     "UPDATE vesper_executions SET lease_until_us = ?, updated_us = ?, head_seq = ?, head_hash = ? "
@@ -83,7 +90,7 @@ _CHANGE = (
     "UPDATE vesper_executions SET lease_until_us = ?, updated_us = ?, head_seq = ?, head_hash = ?, status = ?, "
     "outcome = ? WHERE id = ? AND fence = ?"
 )
-_LINES = "INSERT INTO vesper_commits (run, seq, lines, hashes) VALUES (?, ?, ?, ?)"
+_LINES = "INSERT INTO vesper_commits (place, lines, hashes) VALUES (?, ?, ?)"
 _BLOB = "INSERT INTO vesper_blobs (name, size, is_compressed, data) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
 _BLOB_USE = "INSERT INTO vesper_blob_uses (run, name) VALUES (?, ?) ON CONFLICT (run, name) DO NOTHING"
 _DEFINITION = (
@@ -100,6 +107,9 @@ def write_batch(transaction: Transaction, batch: Batch) -> None:
     now = transaction.now_us()
     if batch.birth is not None:
         _begin(transaction, batch, batch.birth, now)
+    elif not batch.is_prolonged:
+        if not transaction.rows(_IS_OURS, (batch.run, batch.fence)):
+            batch.error = fenced(batch.execution)
     elif not batch.rows and batch.status is None:
         if not transaction.run(_PROLONG, (now + batch.lease_us, now, batch.run, batch.fence)):
             batch.error = fenced(batch.execution)
@@ -123,7 +133,7 @@ def write_rows(
     transaction: Transaction, run: int, rows: Sequence[tuple[int, bytes, bytes]], blobs: Sequence[Blob]
 ) -> None:
     for first, lines, hashes in rows:
-        transaction.run(_LINES, (run, first, lines, hashes))
+        transaction.run(_LINES, (run * PLACES + first, lines, hashes))
     for blob in blobs:
         transaction.run(_BLOB, (blob.name, blob.size, int(blob.is_compressed), blob.data))
         transaction.run(_BLOB_USE, (run, blob.name))
@@ -176,13 +186,12 @@ def write_definition(transaction: Transaction, definition: Definition) -> None:
         waiting.extend(each.callees)
 
 
-def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes | None, locking: str = "") -> None:
-    """Adds the audit events of batches that were not refused to the one chain of the store. `locking` is what makes
-    the head ours until the transaction ends, where the transaction alone does not."""
+def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes | None) -> None:
+    """Adds the audit events of batches that were not refused to the one chain of the store."""
     events = [event for batch in batches if batch.error is None for event in batch.audit]
     if not events:
         return
-    found = transaction.rows(f"SELECT count, hash FROM vesper_audit_head WHERE one = 1{locking}")  # noqa: S608
+    found = transaction.rows(f"SELECT count, hash FROM vesper_audit_head WHERE one = 1{transaction.locking}")  # noqa: S608
     if not found:
         raise JournalError("the audit log has lost its head: somebody changed the journal")
     count, last = int(found[0][0]), bytes(found[0][1])

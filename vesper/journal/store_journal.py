@@ -13,7 +13,7 @@ from vesper.journal.journal import Beginning, Recorded, Status, Summary
 from vesper.journal.limits import Limits
 from vesper.journal.lines import first_hash, next_hash, write_line
 from vesper.journal.owner import is_dead, this_owner
-from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, read_entries, run_key
+from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, places_of, read_entries, run_key
 from vesper.journal.run import StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Store, Transaction, write_rows
@@ -198,7 +198,7 @@ class StoreJournal:
         """The execution of this id, or the only one whose id starts so."""
         rows = transaction.rows(
             f"SELECT {SUMMARY} FROM vesper_executions "  # noqa: S608
-            "WHERE execution >= ? AND execution < ? ORDER BY execution LIMIT 2",
+            f"WHERE execution >= ? AND execution < ? ORDER BY execution LIMIT 2{transaction.locking}",
             (execution, execution + "\U0010ffff"),
         )
         if not rows or not execution:
@@ -344,7 +344,7 @@ class StoreJournal:
                 values,
             )
             for (run,) in runs:
-                transaction.run("DELETE FROM vesper_commits WHERE run = ?", (run,))
+                transaction.run("DELETE FROM vesper_commits WHERE place >= ? AND place < ?", places_of(run))
                 transaction.run("DELETE FROM vesper_blob_uses WHERE run = ?", (run,))
                 transaction.run("DELETE FROM vesper_keys WHERE run = ?", (run,))
                 transaction.run("DELETE FROM vesper_executions WHERE id = ?", (run,))
@@ -362,13 +362,8 @@ class StoreJournal:
                 str(name): json.loads(called)
                 for name, called in transaction.rows("SELECT semantic_hash, callees FROM vesper_definitions")
             }
-            waiting = [
-                str(name)
-                for (name,) in transaction.rows(
-                    "SELECT semantic_hash FROM vesper_definitions WHERE EXISTS (SELECT 1 FROM vesper_executions "
-                    "WHERE vesper_executions.semantic_hash = vesper_definitions.semantic_hash)"
-                )
-            ]
+            pinned = transaction.rows("SELECT DISTINCT semantic_hash FROM vesper_executions")
+            waiting = [str(name) for (name,) in pinned]
             needed: set[str] = set()
             while waiting:
                 name = waiting.pop()

@@ -5,11 +5,13 @@ The form of the IR is another one (`values.to_json`): there numbers are integers
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import final
 
-from vesper.spec.json_value import MAX_ENTRIES, Json, JsonContent
+from vesper.spec.json_value import MAX_ENTRIES, Json, JsonContent, parse_json
 from vesper.spec.numbers import normal_decimal, parse_float
 from vesper.spec.types import (
     DECIMAL,
@@ -102,6 +104,23 @@ def value_of_form(type_: Type, form: JsonContent) -> Value:
             return _scalar(type_, form)
 
 
+@final
+class MinusZero(int):
+    """`-0`: an integer that is 0, and as a float the negative zero, which no other `int` can say."""
+
+
+def forms_of_json(text: str) -> object:
+    """Plain objects for a JSON text; a `JsonMistake` where it is none.
+
+    A number without fraction and exponent is an int, another one a Decimal: an integer takes 1000 and not 1e3, and a
+    decimal keeps the places of the text.
+    """
+    parse_json(text)  # what it refuses is no JSON, whatever Python's own reader would let pass
+    return json.loads(
+        text, parse_float=Decimal, parse_int=lambda digits: MinusZero() if digits == "-0" else int(digits)
+    )
+
+
 def input_of_json(type_: Type, form: object) -> object:
     """What a caller would give in Python for an input that came as JSON: plain objects, numbers as int and Decimal.
 
@@ -120,10 +139,12 @@ def input_of_json(type_: Type, form: object) -> object:
             types = dict(record.fields)
             return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
         case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
-            if isinstance(form, Decimal) and form.is_zero() and form.is_signed():
-                return -0.0  # a decimal has no such zero, a float has
+            if isinstance(form, MinusZero) or (isinstance(form, Decimal) and form.is_zero() and form.is_signed()):
+                return -0.0  # neither an integer nor a decimal has such a zero, a float has
             nearest = parse_float(scalar_text(form))
             return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
+        case _, MinusZero():
+            return 0
         case _:
             return form
 
@@ -139,6 +160,7 @@ def _is_pair(form: object) -> bool:
 def _dict_of_pairs(key: Type, pairs: list[tuple[object, object]]) -> dict[object, object]:
     found: dict[object, object] = {}
     for name, value in pairs:
+        name = 0 if isinstance(name, MinusZero) else name
         if name in found:
             raise ValueError(f"the key {name} of a map with keys of type {key} stands twice")
         found[name] = value

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TypeAlias, final
 
 from vesper.spec.base_types import is_a
+from vesper.spec.json_mistake import JsonMistake, malformed, no_number, no_token, not_expected, shown
 from vesper.spec.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
 from vesper.spec.problem import ProblemKind, ValueProblem
 
@@ -107,7 +108,7 @@ def _short_number(number: Decimal) -> str:
 # -- reading text ---------------------------------------------------------------------------------
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_TOKEN = re.compile(
+JSON_TOKEN = re.compile(
     r"""(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<word>true|false|null)
@@ -118,7 +119,8 @@ _WORDS: dict[str, JsonContent] = {"true": True, "false": False, "null": None}
 
 
 def parse_json(text: str) -> Json:
-    """RFC 8259, one value. A malformed text is that before it is too deep or too large."""
+    """RFC 8259, one value; a `JsonMistake` where it is none. A malformed text is that before it is too deep or too
+    large."""
     return Json(_Parser(text).document())
 
 
@@ -127,27 +129,35 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._start = 0
+        """Where the token that was read last begins."""
         self._position = 0
-        self._problem: ProblemKind | None = None
+        self._problem: JsonMistake | None = None
 
     def document(self) -> JsonContent:
         value = self._value()
-        if self._next() is not None:
-            raise ValueProblem(ProblemKind.MALFORMED)
+        space = _SPACE.match(self._text, self._position)
+        assert space is not None
+        if space.end() < len(self._text):
+            raise not_expected(self._text, space.end(), "the end of the text")
         if self._problem is not None:
-            raise ValueProblem(self._problem)
+            raise self._problem
         return value
+
+    def _expected(self, what: str) -> JsonMistake:
+        """What to raise for the token that was read last."""
+        return not_expected(self._text, self._start, what)
 
     def _next(self) -> tuple[str, str] | None:
         """Kind and text of the next token; None at the end."""
         space = _SPACE.match(self._text, self._position)
         assert space is not None
-        self._position = space.end()
+        self._start = self._position = space.end()
         if self._position == len(self._text):
             return None
-        match = _TOKEN.match(self._text, self._position)
+        match = JSON_TOKEN.match(self._text, self._position)
         if match is None:
-            raise ValueProblem(ProblemKind.MALFORMED)
+            raise no_token(self._text, self._position)
         self._position = match.end()
         return str(match.lastgroup), match[0]
 
@@ -160,7 +170,8 @@ class _Parser:
             if kind == "sign" and text in "[{":
                 open_ones.append([] if text == "[" else {})
                 if len(open_ones) > MAX_JSON_DEPTH:
-                    self._problem = ProblemKind.TOO_DEEP
+                    what = f"nested deeper than {MAX_JSON_DEPTH} levels"
+                    self._problem = self._problem or JsonMistake(ProblemKind.TOO_DEEP, self._start, what)
                 token = self._next()
                 if token != ("sign", "]" if text == "[" else "}"):
                     if text == "{":
@@ -169,7 +180,7 @@ class _Parser:
                     continue
                 value = self._closed(open_ones)
             else:
-                value = _scalar(kind, text)
+                value = self._scalar(kind, text)
             # A value is complete: it is the whole, or goes into the innermost collection, which may end with it.
             while open_ones:
                 inner = open_ones[-1]
@@ -184,46 +195,49 @@ class _Parser:
             if not open_ones:
                 return value
             if token != ("sign", ","):
-                raise ValueProblem(ProblemKind.MALFORMED)
+                raise self._expected("`,` or `]`" if isinstance(open_ones[-1], list) else "`,` or `}`")
             token = self._next()
             if isinstance(open_ones[-1], dict):
                 keys.append(self._key(token, open_ones[-1]))
                 token = self._next()
 
     def _key(self, token: tuple[str, str] | None, inner: list[JsonContent] | dict[str, JsonContent]) -> str:
-        if token is None or token[0] != "string" or self._next() != ("sign", ":"):
-            raise ValueProblem(ProblemKind.MALFORMED)
-        key = _string(token[1])
+        if token is None or token[0] != "string":
+            raise self._expected("a name in double quotes")
+        start = self._start
+        key = _string(token[1], start)
         if key in inner:
-            raise ValueProblem(ProblemKind.MALFORMED)
+            raise malformed(start, f"the name {shown(self._text, start)} stands twice in one object")
+        if self._next() != ("sign", ":"):
+            raise self._expected("`:` after the name")
         return key
+
+    def _scalar(self, kind: str, text: str) -> JsonContent:
+        match kind:
+            case "string":
+                return _string(text, self._start)
+            case "word":
+                return _WORDS[text]
+            case "number":
+                try:
+                    return parse_decimal(text)
+                except ValueProblem:
+                    raise no_number(text, self._start) from None
+            case _:
+                raise self._expected("a value")
 
     def _closed(self, open_ones: list[list[JsonContent] | dict[str, JsonContent]]) -> JsonContent:
         inner = open_ones.pop()
         if len(inner) > MAX_ENTRIES:
-            self._problem = ProblemKind.OUT_OF_RANGE
+            what = f"this ends something with more than {MAX_ENTRIES:,} entries"
+            self._problem = self._problem or JsonMistake(ProblemKind.OUT_OF_RANGE, self._start, what)
         return tuple(inner) if isinstance(inner, list) else {key: inner[key] for key in sorted(inner)}
 
 
-def _scalar(kind: str, text: str) -> JsonContent:
-    match kind:
-        case "string":
-            return _string(text)
-        case "word":
-            return _WORDS[text]
-        case "number":
-            try:
-                return parse_decimal(text)
-            except ValueProblem:
-                raise ValueProblem(ProblemKind.MALFORMED) from None
-        case _:
-            raise ValueProblem(ProblemKind.MALFORMED)
-
-
-def _string(token: str) -> str:
+def _string(token: str, offset: int) -> str:
     text: str = json.loads(token)  # the token has been checked: this only undoes the escapes
     if has_surrogate(text):
-        raise ValueProblem(ProblemKind.MALFORMED)
+        raise malformed(offset, "a string with one half of a surrogate pair, which no text has")
     return text
 
 

@@ -326,6 +326,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("json_text.key_twice", "guard"),
     ("json_text.unknown_names_backwards", "order"),
     ("json_text.large_float_is_infinite", "overflow"),
+    ("json_text.zero_loses_its_minus", "guard"),
     ("json_text.fields_backwards", "order"),
     ("json_text.infinity_without_quotes", "guard"),
     ("float.sum_from_minus_zero", "sign"),

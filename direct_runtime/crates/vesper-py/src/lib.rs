@@ -15,6 +15,7 @@ mod execution;
     reason = "goes through dicts without taking each entry apart twice"
 )]
 mod gather;
+mod journal_text;
 mod json;
 mod outcome;
 mod problems;
@@ -61,7 +62,7 @@ fn select_fault(name: Option<&str>) -> PyResult<()> {
     Err(PyValueError::new_err("there is no planted fault of this name"))
 }
 
-/// The Rust engine. Only `vesper.engines.direct_engine` imports this module.
+/// The Rust engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
 #[pymodule(gil_used = true)]
 mod _direct {
     use super::{Bound, PyModule, PyResult};
@@ -77,6 +78,8 @@ mod _direct {
     #[cfg(feature = "faults")]
     #[pymodule_export]
     use super::faults;
+    #[pymodule_export]
+    use super::journal_text::journal_text;
     #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]

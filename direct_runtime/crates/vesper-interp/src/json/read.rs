@@ -13,12 +13,20 @@ use crate::problems::{Path, Problems};
 pub(super) enum Spelled {
     Null,
     Boolean(bool),
-    /// Whether it has neither a fraction nor an exponent: only such a number is an integer.
-    Number(Decimal, bool),
+    Number(Number),
     Text(Arc<str>),
     Array(Vec<Spelled>),
     /// In the order given, each key once.
     Object(Vec<(Arc<str>, Spelled)>),
+}
+
+/// What the text of a number says.
+pub(super) struct Number {
+    value: Decimal,
+    /// Whether it has neither a fraction nor an exponent: only such a number is an integer.
+    is_whole: bool,
+    /// Whether a minus stands in front, which the value of a zero does not tell.
+    has_minus: bool,
 }
 
 impl Build for Spelled {
@@ -36,9 +44,13 @@ impl Build for Spelled {
             !text.contains(['.', 'e', 'E']),
             !text.contains('.')
         );
-        Decimal::parse(text)
-            .ok()
-            .map(|number| Self::Number(number, is_whole))
+        let value = Decimal::parse(text).ok()?;
+        let has_minus = text.starts_with('-');
+        Some(Self::Number(Number {
+            value,
+            is_whole,
+            has_minus,
+        }))
     }
 
     fn text(text: Arc<str>) -> Self {
@@ -82,7 +94,7 @@ impl Spelled {
         Some(match self {
             Self::Null => Json::Null,
             Self::Boolean(value) => Json::Boolean(*value),
-            Self::Number(number, _) => Json::Number(number.clone()),
+            Self::Number(number) => Json::Number(number.value.clone()),
             Self::Text(text) => Json::Text(short(text)?),
             Self::Array(items) => Json::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
             Self::Object(entries) => {
@@ -261,7 +273,7 @@ fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKin
     };
     match pair.as_slice() {
         [
-            key @ (Spelled::Boolean(_) | Spelled::Number(_, true) | Spelled::Text(_)),
+            key @ (Spelled::Boolean(_) | Spelled::Number(Number { is_whole: true, .. }) | Spelled::Text(_)),
             value,
         ] => Some((scalar(of, key), value)),
         _ => None,
@@ -271,8 +283,17 @@ fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKin
 fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
     match (ty, spelled) {
         // SEMANTICS: a number for a decimal is what its text spells, scale included.
-        (Type::Decimal, Spelled::Number(number, _)) => Ok(Value::Decimal(number.clone())),
-        (Type::Float, Spelled::Number(number, _)) => Some(number.to_float())
+        (Type::Decimal, Spelled::Number(number)) => Ok(Value::Decimal(number.value.clone())),
+        // SEMANTICS: a float has a negative zero, which a decimal has not: the sign is that of the text.
+        (Type::Float, Spelled::Number(number)) => Some(number.value.to_float().abs())
+            .map(|size| {
+                let is_negative = planted!(
+                    "json_text.zero_loses_its_minus",
+                    number.has_minus,
+                    number.has_minus && size > 0.0
+                );
+                if is_negative { -size } else { size }
+            })
             .filter(|nearest| {
                 planted!(
                     "json_text.large_float_is_infinite",
@@ -282,7 +303,8 @@ fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
             })
             .map(Value::Float)
             .ok_or(ProblemKind::OutOfRange),
-        (Type::Integer, Spelled::Number(number, true)) => number
+        (Type::Integer, Spelled::Number(number)) if number.is_whole => number
+            .value
             .to_whole(RoundingMode::Down)
             .map(Value::Integer)
             .ok_or(ProblemKind::OutOfRange),

@@ -1,0 +1,154 @@
+//! The text of a value in the journal, for the kinds that nearly all of them are made of.
+//!
+//! `vesper/journal/typed_json.py` says what the text is; this writes the same for texts, whole numbers, floats, booleans,
+//! null, decimals, lists and dicts of these, and asks it for every other value. What it does not want to decide (keys
+//! that are no plain texts, numbers beyond 64 bits, a lone surrogate, great depth or length) it leaves to it as a whole.
+
+use std::fmt::Write as _;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyStringMethods, PyTuple, PyType};
+
+const MAX_DEPTH: usize = 100;
+const MAX_BYTES: usize = 1 << 20;
+
+static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The text of a value; None where `typed_json` has to write all of it. `other(value)` writes a part.
+#[pyfunction]
+#[pyo3(signature = (value, other, /))]
+pub fn journal_text(value: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let mut writer = Writer {
+        text: String::with_capacity(256),
+        decimal: DECIMAL.import(value.py(), "decimal", "Decimal")?,
+        other,
+    };
+    Ok(writer.value(value, 0)?.then_some(writer.text))
+}
+
+struct Writer<'a, 'py> {
+    text: String,
+    decimal: &'a Bound<'py, PyType>,
+    other: &'a Bound<'py, PyAny>,
+}
+
+impl Writer<'_, '_> {
+    /// False where the value is left to others as a whole.
+    fn value(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+        if depth > MAX_DEPTH || self.text.len() > MAX_BYTES {
+            return Ok(false);
+        }
+        if let Ok(text) = value.cast_exact::<PyString>() {
+            let Ok(text) = text.to_str() else {
+                return Ok(false);
+            };
+            self.quote(text);
+        } else if value.is_none() {
+            self.text.push_str("null");
+        } else if let Ok(truth) = value.cast_exact::<PyBool>() {
+            self.text.push_str(if truth.is_true() { "true" } else { "false" });
+        } else if let Ok(number) = value.cast_exact::<PyInt>() {
+            let Ok(number) = number.extract::<i64>() else {
+                return Ok(false);
+            };
+            // Writing to a text cannot fail.
+            let _ = write!(self.text, "{number}");
+        } else if let Ok(dict) = value.cast_exact::<PyDict>() {
+            return self.dict(dict, depth);
+        } else if let Ok(list) = value.cast_exact::<PyList>() {
+            return self.items(list.iter(), depth);
+        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+            return self.items(tuple.iter(), depth);
+        } else if value.get_type().is(self.decimal) {
+            self.text.push_str("{\"$decimal\":\"");
+            self.text.push_str(value.str()?.to_str()?);
+            self.text.push_str("\"}");
+        } else if let Ok(number) = value.cast_exact::<PyFloat>() {
+            if !number.value().is_finite() {
+                return Ok(false);
+            }
+            self.text.push_str(number.repr()?.to_str()?);
+        } else {
+            let text = self.other.call1((value,))?;
+            let Ok(text) = text.cast::<PyString>()?.to_str() else {
+                return Ok(false);
+            };
+            self.text.push_str(text);
+        }
+        Ok(true)
+    }
+
+    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<bool> {
+        let mut entries = Vec::with_capacity(dict.len());
+        for (key, item) in dict.iter() {
+            let Ok(key) = key.cast_into_exact::<PyString>() else {
+                return Ok(false);
+            };
+            entries.push((key, item));
+        }
+        let mut named = Vec::with_capacity(entries.len());
+        for (key, item) in &entries {
+            match key.to_str() {
+                Ok(name) if !name.starts_with('$') => named.push((name, item)),
+                _ => return Ok(false),
+            }
+        }
+        // The order of UTF-8 is the order of code points.
+        named.sort_unstable_by_key(|(name, _)| *name);
+        self.text.push('{');
+        for (position, (name, item)) in named.into_iter().enumerate() {
+            if position > 0 {
+                self.text.push(',');
+            }
+            self.quote(name);
+            self.text.push(':');
+            if !self.value(item, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        self.text.push('}');
+        Ok(true)
+    }
+
+    fn items<'py>(&mut self, items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize) -> PyResult<bool> {
+        self.text.push('[');
+        for (position, item) in items.enumerate() {
+            if position > 0 {
+                self.text.push(',');
+            }
+            if !self.value(&item, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        self.text.push(']');
+        Ok(true)
+    }
+
+    /// A JSON string in which only what must be escaped is.
+    fn quote(&mut self, text: &str) {
+        self.text.push('"');
+        let mut from = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+                continue;
+            }
+            self.text.push_str(text.get(from..at).unwrap_or_default());
+            from = at + 1;
+            match byte {
+                b'"' => self.text.push_str("\\\""),
+                b'\\' => self.text.push_str("\\\\"),
+                b'\n' => self.text.push_str("\\n"),
+                b'\r' => self.text.push_str("\\r"),
+                b'\t' => self.text.push_str("\\t"),
+                0x08 => self.text.push_str("\\b"),
+                0x0c => self.text.push_str("\\f"),
+                other => {
+                    let _ = write!(self.text, "\\u{other:04x}");
+                }
+            }
+        }
+        self.text.push_str(text.get(from..).unwrap_or_default());
+        self.text.push('"');
+    }
+}

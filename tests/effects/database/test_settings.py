@@ -1,0 +1,96 @@
+"""Every mistake in `[databases.NAME]` has its place and says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.effects.database.databases import fails, query, sqlite_at, write
+from vesper.effects.database import DatabasePerformer, DatabaseSettings
+from vesper.effects.performer import no_secret
+from vesper.effects.settings import ConfigError, Table
+from vesper.spec.types import INTEGER
+
+
+def read(**values: object) -> DatabaseSettings:
+    return DatabaseSettings.from_table("main", Table("databases.main", values))
+
+
+def test_defaults() -> None:
+    found = read(dsn="postgresql://u@h/d")
+    assert (found.timeout, found.pool_size, found.max_rows, found.max_value) == (30.0, 8, 10_000, 1 << 20)
+    assert not found.read_only
+    assert found.foreign_keys
+    assert not found.create
+    assert not found.is_sqlite
+
+
+@pytest.mark.parametrize(
+    "dsn, path", [("sqlite:a/b.db", "a/b.db"), ("sqlite:/a/b.db", "/a/b.db"), ("sqlite:///a/b.db", "/a/b.db")]
+)
+def test_paths(dsn: str, path: str) -> None:
+    assert read(dsn=dsn).path == Path(path)
+
+
+def test_a_relative_path_is_taken_from_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    table = Table("databases.main", {"dsn": "sqlite:a.db"})
+    assert DatabaseSettings.from_table("main", table, tmp_path).path == tmp_path / "a.db"
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        ({}, "`dsn` is missing"),
+        ({"dsn": "mysql://u:geheim@h/d"}, "is expected"),
+        ({"dsn": "sqlite:"}, "a file is expected"),
+        ({"dsn": "sqlite::memory:"}, "in memory"),
+        ({"dsn": "sqlite://host/a.db"}, "no host"),
+        ({"dsn": "postgresql://u:geheim@h/d"}, "password_secret"),
+        ({"dsn": "postgresql://u@h/d?password=geheim"}, "password_secret"),
+        ({"dsn": "postgresql://u@h:port/d"}, "no address"),
+        ({"dsn": "postgresql://u@h/d", "create": True}, "no such setting"),
+        ({"dsn": "postgresql://u@h/d", "foreign_keys": False}, "no such setting"),
+        ({"dsn": "sqlite:a.db", "password_secret": "x"}, "no such setting"),
+        ({"dsn": "sqlite:a.db", "pool_sise": 3}, "did you mean `pool_size`"),
+        ({"dsn": "sqlite:a.db", "pool_size": 0}, "from 1"),
+        ({"dsn": "sqlite:a.db", "timeout": "0s"}, "above zero"),
+        ({"dsn": "sqlite:a.db", "timeout": 30}, "a duration"),
+        ({"dsn": "sqlite:a.db", "create": True, "read_only": True}, "only read"),
+    ],
+)
+def test_mistakes(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(**values)
+    assert "databases.main" in str(caught.value)
+    assert said in str(caught.value)
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_file_that_is_missing_is_not_made(tmp_path: Path) -> None:
+    database = sqlite_at(tmp_path, create=False)
+    with fails("unavailable", "there is no file", "test.db", "create = true"):
+        database.ask(query("SELECT 1 AS n", INTEGER))
+    assert not (tmp_path / "test.db").exists()
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "test.db").write_bytes(b"no database at all " * 100)
+    database = sqlite_at(tmp_path)
+    with fails("unavailable", "not a database"):
+        database.ask(query("SELECT 1 AS n", INTEGER))
+
+
+def test_an_unknown_database() -> None:
+    performer = DatabasePerformer({}, no_secret)
+    with fails("unavailable", "no database `main` is configured"):
+        performer.perform(query("SELECT 1 AS n", INTEGER))
+
+
+def test_read_only(tmp_path: Path) -> None:
+    sqlite_at(tmp_path).run("CREATE TABLE t (id INTEGER)")
+    database = sqlite_at(tmp_path, create=False, read_only=True)
+    assert database.ask(query("SELECT count(*) AS n FROM t", INTEGER)) == 0
+    with fails("unavailable", "read_only"):
+        database.ask(write("INSERT INTO t (id) VALUES (1)"))
+    database.close()

@@ -1,0 +1,97 @@
+"""A journal that was used before a fork is used by parent and child."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.journal.helpers import begun, end, in_child, intent, result
+from vesper.journal.journal import Fenced, Journal, JournalError, open_journal
+
+
+def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
+    run = begun(journal, "run-parent")
+    journal.read("run-parent")
+
+    def child() -> None:
+        mine = begun(journal, "run-child")
+        for number in range(20):
+            mine.append(result(f"step[{number}]"))
+            mine.commit()
+        end(mine)
+        assert len(journal.read("run-child").entries) == 22
+
+    assert in_child(child) == 0
+    run.append(intent())
+    run.commit()
+    assert len(journal.read("run-child").entries) == 22
+    assert journal.read("run-child").summary.owner != journal.read("run-parent").summary.owner
+    assert in_child(child) == 1  # the id is used: what a child reports arrives here
+
+
+def test_a_run_belongs_to_the_process_that_began_it(journal: Journal) -> None:
+    run = begun(journal, "run-a")
+
+    def child() -> None:
+        run.append(result())
+        with pytest.raises(Fenced, match="belongs to the process that began it"):
+            run.commit()
+        with pytest.raises(Fenced):
+            run.renew()
+
+    assert in_child(child) == 0
+    run.append(result())
+    run.commit()
+    assert len(journal.read("run-a").entries) == 2
+
+
+def test_a_fork_while_other_threads_commit(journal: Journal) -> None:
+    stop = threading.Event()
+    problems: list[JournalError] = []
+
+    def write(number: int) -> None:
+        run = begun(journal, f"run-{number}-busy")
+        try:
+            while not stop.is_set():
+                run.append(result())
+                run.commit()
+        except JournalError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    statuses = [in_child(lambda number=number: end(begun(journal, f"run-{number}-child"))) for number in range(5)]  # type: ignore[misc]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert statuses == [0] * 5
+    assert problems == []
+    for number in range(3):
+        journal.read(f"run-{number}-busy")
+    for number in range(5):
+        assert len(journal.read(f"run-{number}-child").entries) == 2
+
+
+def test_what_was_closed_opens_again(journal: Journal) -> None:
+    begun(journal, "run-a")
+    journal.close()
+    journal.close()
+    assert len(journal.read("run-a").entries) == 1
+
+
+def test_a_child_of_a_parent_that_could_not_let_go_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.journal.sqlite_store._FORK_SECONDS", 0.05)
+    journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
+    begun(journal, "run-a")
+
+    def child() -> None:
+        with pytest.raises(JournalError, match="forked while its parent was writing"):
+            begun(journal, "run-b")
+
+    with journal._store.writing():  # type: ignore[attr-defined]
+        assert in_child(child) == 0
+    begun(journal, "run-c")
+    journal.close()

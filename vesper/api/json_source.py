@@ -1,0 +1,120 @@
+"""The JSON text that inputs came as: where in it each of them stands and how it is written there, for messages.
+
+Only a call that is refused asks. The text is then read once more, by its tokens; it is known to be JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vesper.spec.json_mistake import JsonMistake, TextPlace
+from vesper.spec.json_value import JSON_TOKEN
+from vesper.spec.values import printable
+
+_LONGEST = 60
+
+
+class Step(NamedTuple):
+    """A part of a path: a name, a position, or the key of a map as a path writes it."""
+
+    text: str
+    is_key: bool = False
+
+
+@dataclass(slots=True)
+class Spot:
+    """A value of the text: where it begins, how it begins, and what is in it."""
+
+    offset: int
+    token: str
+    name_offset: int | None = None
+    """Where the name of an entry begins."""
+    inner: dict[str, Spot] = field(default_factory=dict)
+    """By name, or by position."""
+    _by_key: dict[str, Spot] | None = None
+
+    def step(self, step: Step) -> Spot | None:
+        """What is in it there."""
+        if not step.is_key:
+            return self.inner.get(step.text)
+        if self.token == "{":
+            return self.inner.get(json.loads(step.text) if step.text.startswith('"') else step.text)
+        if self._by_key is None:
+            # A map whose keys are no strings: an array of pairs.
+            pairs = [each.inner for each in self.inner.values() if len(each.inner) == 2]
+            self._by_key = {_bare(pair["0"].token): pair["1"] for pair in pairs if "0" in pair}
+        return self._by_key.get(step.text)
+
+    def __str__(self) -> str:
+        """The value in a message; of one that is long the beginning."""
+        match self.token[0]:
+            case "{":
+                return "an object"
+            case "[":
+                return "an array"
+            case "t" | "f" | "n":
+                return self.token
+        kind = "string" if self.token.startswith('"') else "number"
+        cut = self.token if len(self.token) <= _LONGEST else self.token[: _LONGEST - 1] + "…"
+        return f"{kind} {printable(cut)}"
+
+
+class JsonSource:
+    """A JSON text, or what was given as one."""
+
+    def __init__(self, text: str, mistake: JsonMistake | None = None) -> None:
+        self.mistake = mistake
+        """Why it is none."""
+        self._text = text
+        self._line_ends: list[int] | None = None
+        self._whole: Spot | None = None
+
+    def place(self, offset: int) -> TextPlace:
+        """Line and column. There may be a million problems in one text, so the lines are counted once."""
+        if self._line_ends is None:
+            self._line_ends = [place for place, each in enumerate(self._text) if each == "\n"]
+        line = bisect_left(self._line_ends, offset)
+        return TextPlace(line + 1, offset - (self._line_ends[line - 1] + 1 if line else 0) + 1)
+
+    def find(self, steps: Sequence[Step]) -> tuple[Spot, bool]:
+        """The value that these steps lead to, or the last on the way that is there; and whether it is the former."""
+        if self._whole is None:
+            self._whole = _spots(self._text)
+        spot = self._whole
+        for step in steps:
+            inner = spot.step(step)
+            if inner is None:
+                return spot, False
+            spot = inner
+        return spot, True
+
+
+def _bare(token: str) -> str:
+    return str(json.loads(token)) if token.startswith('"') else token
+
+
+def _spots(text: str) -> Spot:
+    """All values of a JSON text. Not recursive, like the reader of JSON itself."""
+    top = Spot(0, "[")
+    open_ones = [top]
+    name: tuple[str, int] | None = None
+    for match in JSON_TOKEN.finditer(text):
+        token = match[0]
+        around = open_ones[-1]
+        if token in ("]", "}"):
+            open_ones.pop()
+        elif token in (":", ","):
+            continue
+        elif around.token == "{" and name is None:
+            name = (json.loads(token), match.start())
+        else:
+            spot = Spot(match.start(), token, None if name is None else name[1])
+            around.inner[str(len(around.inner)) if name is None else name[0]] = spot
+            name = None
+            if token in ("[", "{"):
+                open_ones.append(spot)
+    return top.inner["0"]
