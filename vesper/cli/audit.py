@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -126,7 +127,7 @@ def verify_command(config: Path | None, dsn: str | None, exported: Path | None) 
     settings = settings_of(config, dsn)
     with clean_errors():
         # Nothing is opened: the settings say with which secret the hashes were made.
-        key = Performers(settings, {}).open_journal().audit_key
+        key = Performers(replace(settings, modules=()), {}).open_journal().audit_key
         _verify(AuditFile(exported, key), printable(str(exported)))
 
 
@@ -157,7 +158,7 @@ def export_command(config: Path | None, dsn: str | None, output: Path | None, st
     """Write the whole log to a file that can be checked on its own: `vesper audit verify --file FILE`."""
     with the_journal(config, dsn) as journal:
         if output is None or str(output) == "-":
-            stream = click.get_binary_stream("stdout")
+            stream = sys.stdout.buffer
             export_audit(journal, stream, style, time.time_ns() // 1000)
             stream.flush()
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -422,23 +423,29 @@ def verify_command(execution: str | None, config: Path | None, dsn: str | None) 
         total = 1 if execution is not None else sum(1 for _ in journal.executions())
         problems: list[str] = []
         checked = 0
-        with click.progressbar(
-            names, total, label="executions", file=sys.stderr, hidden=total < _LONG or not sys.stderr.isatty()
-        ) as bar:
-            for name in bar:
-                try:
-                    journal.read(name)
-                except UnknownExecution:
-                    continue  # it was pruned meanwhile
-                except JournalError as problem:
-                    problems.append(str(problem))
-                    if len(problems) >= _MOST_PROBLEMS:
-                        problems.append("there may be more")
-                        break
-                checked += 1
+        for name in _with_progress(names, total):
+            try:
+                journal.read(name)
+            except UnknownExecution:
+                continue  # it was pruned meanwhile
+            except JournalError as problem:
+                problems.append(str(problem))
+                if len(problems) >= _MOST_PROBLEMS:
+                    problems.append("there may be more")
+                    break
+            checked += 1
     if problems:
         raise click.ClickException("\n".join(map(printable, problems)))
     click.echo(f"{number(checked, 'execution')} checked: every entry is what was written")
+
+
+def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
+    """The same names; where there are many and somebody watches, with a bar."""
+    if total < _LONG or not sys.stderr.isatty():
+        yield from names
+        return
+    with click.progressbar(names, total, label="executions", file=sys.stderr) as bar:
+        yield from bar
 
 
 def _audit(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:

@@ -33,6 +33,7 @@ _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _COLUMNS = ("seq", "time", "at_us", "execution", "node_id", "level", "action", "fields", "previous", "hash")
 _OF_EVENT = ("seq", "at_us", "execution", "node_id", "level", "action", "fields")
+_TEXTS = ("execution", "node_id", "level", "action")
 _MOST_BYTES = MAX_TEXT + 4_096
 
 
@@ -82,22 +83,27 @@ def _json_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
 
 def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
     event = decode(line)
-    if not isinstance(event, dict) or set(event) != set(_OF_EVENT) or encode(event) != line:
-        raise JournalError(f"line {seq} of the audit log has no place in CSV; export it as jsonl")
-    cells = {
-        **{name: str(event[name]) for name in _OF_EVENT},
-        "time": moment_json(event["at_us"]),
-        "fields": encode(event["fields"]).decode(),
-        "previous": previous,
-        "hash": hash_,
-    }
-    return _csv_row(tuple(cells[name] for name in _COLUMNS))
+    match event:
+        case {"at_us": int() as at_us, "seq": int(), "fields": dict() as fields} if (
+            set(event) == set(_OF_EVENT)
+            and all(isinstance(event[name], str) and event[name].isprintable() for name in _TEXTS)
+            and encode(event) == line
+        ):
+            cells = {
+                **{name: str(event[name]) for name in _OF_EVENT},
+                "time": moment_json(at_us),
+                "fields": encode(fields).decode(),
+                "previous": previous,
+                "hash": hash_,
+            }
+            return _csv_row(tuple(cells[name] for name in _COLUMNS))
+    raise JournalError(f"line {seq} of the audit log has no place in CSV; export it as jsonl")
 
 
 def _csv_row(cells: tuple[str, ...]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode("utf-8", "surrogatepass")
+    return text.getvalue().encode()
 
 
 # -- reading --------------------------------------------------------------------------------------

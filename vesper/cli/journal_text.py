@@ -194,6 +194,7 @@ def _said(entry: Entry) -> dict[str, object]:
         case Kind.START:
             for known in ("node_id", "semantic_hash"):
                 body.pop(known, None)  # they stand in the header
+            said = {name: body.pop(name) for name in ("inputs", "now") if name in body}
         case Kind.INTENT | Kind.RESULT | Kind.FAILED:
             asked = {**_mapping(body.pop("fixed", None)), **_mapping(body.pop("arguments", None))}
             if asked:
@@ -207,6 +208,8 @@ def _said(entry: Entry) -> dict[str, object]:
                 said["said"] = "it did not happen: it is performed when the run is taken over"
             if "value" in body:
                 said["came"] = body.pop("value")
+        case Kind.HANDOFF:
+            said = {name: body.pop(name) or "nobody" for name in ("from", "to") if name in body}
         case Kind.END:
             if "outcome" in body:
                 said["outcome"] = words(str(body.pop("outcome")))
