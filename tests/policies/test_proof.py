@@ -54,7 +54,7 @@ class LetsAllProbe(MemoryPolicyState):
     ) -> Admission:
         admission = super().acquire(name, policy, now_us, deadline_us, waiting)
         if isinstance(admission.decision, gate.Rejected) and admission.decision.wait_us == 0:
-            return Admission(gate.Admitted(now_us, 0), Token(name, "x", gate.Rule.of(policy), now_us, "memory"))
+            return Admission(gate.Admitted(now_us, 0), Token(name, "x", gate.Rule.of(policy), now_us, "memory", 0))
         return admission
 
 

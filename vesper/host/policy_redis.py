@@ -118,7 +118,7 @@ class RedisPolicyState:
         wait_us = int(wait)
         if kind == "rejected":
             return Admission(gate.Rejected(by, now_us + wait_us, wait_us), None)
-        token = Token(name, question.asker, rule, int(store_us), "redis")
+        token = Token(name, question.asker, rule, int(store_us), "redis", question.asked_us)
         if kind == "waiting":
             return Admission(gate.Waiting(by, now_us + wait_us, wait_us), token)
         return Admission(gate.Admitted(now_us + wait_us, wait_us), token)
