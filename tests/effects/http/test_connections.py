@@ -153,6 +153,10 @@ def test_a_performer_is_used_again_after_close(side: Side) -> None:
     assert side.web.connections == 2
 
 
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: prefork servers do
+
+
+@FORKS
 def test_a_forked_child_makes_connections_of_its_own(side: Side) -> None:
     side.web.on("/it", says(1))
     performer = side.performer()
@@ -171,6 +175,7 @@ def test_a_forked_child_makes_connections_of_its_own(side: Side) -> None:
     assert [got.connection for got in side.web.got] == [1, 2, 2, 2, 1]
 
 
+@FORKS
 def test_a_child_that_was_forked_while_a_lock_was_held(side: Side) -> None:
     side.web.on("/it", says(1))
     performer = side.performer()
