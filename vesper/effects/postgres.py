@@ -1,12 +1,14 @@
 """PostgreSQL: connections, transactions and failures.
 
 What the server sends is taken as it is, in text, and read by database_values: no setting of a session and no adapter
-that an application has registered can change what a value is. A query runs in a transaction that can only read.
+that an application has registered can change what a value is. A session can only read (a query is one round trip); a
+write begins a transaction that can do more.
 """
 
 from __future__ import annotations
 
 import math
+import select
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -33,6 +35,7 @@ _FORMS = {
     "extra_float_digits": "1",
     "standard_conforming_strings": "on",
 }
+_SESSION = {**_FORMS, "default_transaction_read_only": "on"}
 """The settings of a session that decide how values look in text."""
 _GRACE = 1.0
 """Seconds by which the server may be late in stopping a statement before the connection is cut."""
@@ -79,12 +82,14 @@ class PostgresBackend:
                 self._pool.drop(connection)
 
     def _begun(self, purpose: Purpose) -> OurConnection:
-        """A connection with an open transaction. One that has waited may have died since: then a new one is opened,
-        because nothing has been asked of it yet."""
+        """A connection for a query, or with an open transaction for a write. One that has waited may have died since:
+        then a new one is opened, because nothing has been asked of it yet."""
         import psycopg
 
         connection, is_used = self._pool.take(purpose.deadline)
         try:
+            if is_used and _has_news(connection):
+                connection, is_used = self._pool.another(purpose.deadline, connection), False
             try:
                 self._begin(connection, purpose)
             except psycopg.OperationalError:
@@ -102,18 +107,26 @@ class PostgresBackend:
 
     def _begin(self, connection: OurConnection, purpose: Purpose) -> None:
         connection.cut_at = Deadline(purpose.deadline.left() + _GRACE)
-        mode = "" if purpose.writes else " READ ONLY"
-        connection.execute(f"BEGIN{mode}; SET LOCAL statement_timeout = {_milliseconds(purpose.deadline)}".encode())
+        if purpose.writes:
+            limit = _milliseconds(purpose.deadline.left())
+            connection.execute(f"BEGIN READ WRITE; SET LOCAL statement_timeout = {limit}".encode())
+            return
+        limit = _milliseconds(purpose.deadline.seconds)  # mostly the same as the last time
+        if limit != connection.limit:
+            connection.execute(f"SET statement_timeout = {limit}".encode())
+            connection.limit = limit
 
     def _commit(self, connection: OurConnection, purpose: Purpose) -> None:
         import psycopg
 
         if purpose.deadline.has_passed():
             raise purpose.deadline.failure(f"the transaction on `{self._settings.name}`")
+        if not purpose.writes:
+            return
         try:
             connection.execute(b"COMMIT")
         except psycopg.Error as error:
-            raise _failure(error, purpose, self._settings.name, is_commit=purpose.writes) from error
+            raise _failure(error, purpose, self._settings.name, is_commit=True) from error
 
     def _open(self, deadline: Deadline) -> OurConnection:
         import psycopg
@@ -124,9 +137,7 @@ class PostgresBackend:
         try:
             given: dict[str, Any] = dict(psycopg.conninfo.conninfo_to_dict(settings.dsn))
             options = [str(given["options"])] if given.get("options") else []
-            options += [f"-c {name}={value}" for name, value in _FORMS.items()]
-            if settings.read_only:
-                options.append("-c default_transaction_read_only=on")
+            options += [f"-c {name}={value}" for name, value in _SESSION.items()]
             given.update(options=" ".join(options), client_encoding="utf8")
             given.setdefault("application_name", "vesper")
             given["connect_timeout"] = max(2, min(int(given.get("connect_timeout") or 10), math.ceil(deadline.left())))
@@ -156,7 +167,7 @@ class PostgresBackend:
             cursor.execute(f"SAVEPOINT {name}".encode())
             cursor.execute(b"SELECT current_setting('statement_timeout')")
             before = cursor.pgresult.get_value(0, 0) if cursor.pgresult is not None else None
-            cursor.execute(f"SET LOCAL statement_timeout = {_milliseconds(purpose.deadline)}".encode())
+            cursor.execute(f"SET LOCAL statement_timeout = {_milliseconds(purpose.deadline.left())}".encode())
             if not purpose.writes:
                 forms = "; ".join(f"SET LOCAL {setting} = '{value}'" for setting, value in _FORMS.items())
                 cursor.execute(f"{forms}; SET LOCAL transaction_read_only = on".encode())
@@ -203,8 +214,15 @@ class PostgresBackend:
             # The connection is lost, and the whole transaction with it; the failure that led here says why.
 
 
-def _milliseconds(deadline: Deadline) -> int:
-    return max(1, math.ceil(deadline.left() * 1000))
+def _milliseconds(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))
+
+
+def _has_news(connection: OurConnection) -> bool:
+    """True where the server has sent something that nobody asked for: mostly, that the connection has ended."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _close(connection: OurConnection) -> None:
