@@ -28,6 +28,8 @@ class OurConnection(psycopg.Connection[Any]):
     a machine that stands still) stops nothing: then this side does, at `cut_at`."""
 
     cut_at: Deadline | None = None
+    reported: tuple[str | None, ...] = ()
+    """What the server said of the session when it began."""
     limit = 0
     """The `statement_timeout` that the session has for queries, in milliseconds."""
 

@@ -37,6 +37,14 @@ _FORMS = {
 }
 _SESSION = {**_FORMS, "default_transaction_read_only": "on"}
 """The settings of a session that decide how values look in text."""
+_REPORTED = (
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "client_encoding",
+    "standard_conforming_strings",
+    "default_transaction_read_only",
+)
 _GRACE = 1.0
 """Seconds by which the server may be late in stopping a statement before the connection is cut."""
 _LOCK = 0x76657370
@@ -143,12 +151,17 @@ class PostgresBackend:
             given["connect_timeout"] = max(2, min(int(given.get("connect_timeout") or 10), math.ceil(deadline.left())))
             if self._password is not None:
                 given["password"] = self._password()  # each time: it may have changed
-            return OurConnection.connect(**given, autocommit=True, context=raw_values())
+            connection = OurConnection.connect(**given, autocommit=True, context=raw_values())
         except psycopg.Error as error:
             text = " ".join(str(error).split())
             if deadline.has_passed():
                 raise deadline.failure(f"connecting to `{settings.name}`") from error
             raise EffectFailed("unavailable", f"`{settings.name}` cannot be reached: {text}") from error
+        connection.reported = _reported(connection)
+        if None in connection.reported:
+            connection.close()
+            raise EffectFailed("unavailable", f"`{settings.name}` is older than PostgreSQL 14, which is needed")
+        return connection
 
     # -- the caller's transaction -----------------------------------------------------------------
 
@@ -218,6 +231,12 @@ def _milliseconds(seconds: float) -> int:
     return max(1, math.ceil(seconds * 1000))
 
 
+def _reported(connection: OurConnection) -> tuple[str | None, ...]:
+    """The settings of a session that its server tells of whenever they change: a function of the database may have
+    changed one, and the next user of the connection would read something else. Asking costs no round trip."""
+    return tuple(connection.info.parameter_status(name) for name in _REPORTED)
+
+
 def _has_news(connection: OurConnection) -> bool:
     """True where the server has sent something that nobody asked for: mostly, that the connection has ended."""
     poll = select.poll()
@@ -244,7 +263,7 @@ def _rolled_back(connection: OurConnection) -> bool:
         except psycopg.Error:
             return False  # it is closed, which rolls back as well
     connection.cut_at = None
-    return True
+    return _reported(connection) == connection.reported
 
 
 # -- statements -----------------------------------------------------------------------------------
