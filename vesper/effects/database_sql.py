@@ -20,6 +20,7 @@ _POSTGRES = re.compile(
     rf"""(?P<escape>[eE]'(?:[^'\\]|\\.|'')*+')
   | (?P<open_escape>[eE]')
   | {_COMMON}
+  | (?P<hidden_name>[uU]&")
   | (?P<dollar>\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$)
   | (?P<word>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*)
   | (?P<cast>::)
@@ -112,6 +113,10 @@ def _check(token: str, text: str) -> None:
         raise SqlRefused(f"has a {text} that does not end")
     if token == "no_cast":
         raise SqlRefused("has the cast `::`, which SQLite does not know; write CAST(x AS type)")
+    if token == "hidden_name":
+        raise SqlRefused('has a name with U&"…"; write its letters')
+    if text.strip('"').lower() == "set_config" and token in ("word", "name"):
+        raise SqlRefused("calls set_config, which would change the connection for those who use it next")
     if token == "position":
         raise SqlRefused(f"has the parameter `{text}`, which nothing gives; parameters are `:name`")
 

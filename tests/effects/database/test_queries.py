@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from tests.effects.database.databases import Database, fails, query, write
-from vesper.spec.types import DECIMAL, INTEGER, STRING, ArrayOf, OptionalOf, Record
+from vesper.spec.types import DECIMAL, DURATION, INTEGER, STRING, TIMESTAMP, ArrayOf, OptionalOf, Record
 
 ROW = Record((("id", INTEGER), ("name", STRING)))
 
@@ -151,6 +152,29 @@ def test_a_query_writes_nothing(filled: Database) -> None:
         with fails("unavailable", "read-only"):
             filled.ask(query("SELECT nextval('s') AS n", INTEGER))
     assert filled.rows("SELECT count(*) FROM t") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "setting, value",
+    [
+        ("timezone", "Asia/Kolkata"),
+        ("datestyle", "German"),
+        ("intervalstyle", "postgres"),
+        ("default_transaction_read_only", "off"),
+    ],
+)
+def test_a_query_does_not_change_what_the_next_one_reads(filled: Database, setting: str, value: str) -> None:
+    if filled.kind == "sqlite":
+        return  # has no sessions
+    body = f"SELECT set_config('{setting}', '{value}', false)"
+    filled.run(f"CREATE FUNCTION change() RETURNS text LANGUAGE sql AS $$ {body} $$")
+    filled.run("CREATE SEQUENCE s")
+    filled.ask(query("SELECT change() AS x", STRING))
+    row = Record((("m", TIMESTAMP), ("d", DURATION)))
+    found = filled.ask(query("SELECT '2026-11-15T02:00:00Z'::timestamptz AS m, '1 day'::interval AS d", row))
+    assert found == {"m": datetime(2026, 11, 15, 2, tzinfo=UTC), "d": timedelta(days=1)}
+    with fails("unavailable", "read-only"):
+        filled.ask(query("SELECT nextval('s') AS n", INTEGER))
 
 
 def test_several_statements_are_refused(filled: Database) -> None:
