@@ -341,10 +341,14 @@ def _resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:
 
 
 def _outcome_text(outcome: Outcome) -> str:
+    """An outcome in a few words, without its values."""
+    from vesper.engines.outcome import DeclaredError, Failed, Returned
     from vesper.host.auditing import result_of
 
-    result = result_of(outcome)
-    return words(outcome.kind) + ("" if result in ("success", "engine fault") else f": {printable(result)}")
+    if isinstance(outcome, Returned):
+        return words(outcome.kind)
+    result = printable(result_of(outcome))
+    return f"{words(outcome.kind)}: {result}" if isinstance(outcome, DeclaredError | Failed) else result
 
 
 # -- prune, erase, verify -------------------------------------------------------------------------
