@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hmac
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -178,6 +180,22 @@ def test_the_lines_of_a_file_are_for_tools_too(audited: Place) -> None:
     rows = list(csv.DictReader(invoke("audit", "export", "--format", "csv").stdout.splitlines()))
     assert [row["hash"] for row in rows] == [each["hash"] for each in lines]
     assert json.loads(rows[2]["fields"])["inputs"]["customer"] == "ann"
+
+
+@pytest.mark.parametrize("journal", ["", 'audit_key_secret = "audit_key"\n'], ids=["plain", "keyed"])
+def test_the_hashes_are_what_the_page_says(place: Place, journal: str) -> None:
+    """Written down from docs/how-to/audit.md, with nothing of Vesper."""
+    place.settings(journal)
+    place.run(node_text(audit="detailed"))
+    exported = invoke("audit", "export").stdout_bytes.splitlines()
+    assert len(exported) == 3
+    for row in exported[1:]:
+        head, _, rest = row.partition(b'"event":')
+        said = json.loads(head + b'"":0}')
+        content = bytes.fromhex(said["previous"]) + rest[: rest.rindex(b"}")]
+        key = sha256(KEY.encode()).digest()
+        found = hmac.digest(key, content, "sha256").hex() if journal else sha256(content).hexdigest()
+        assert said["hash"] == found
 
 
 def _replaced(line: int, old: bytes, new: bytes) -> Callable[[Lines], Lines]:

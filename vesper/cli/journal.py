@@ -28,8 +28,10 @@ from vesper.cli.journal_open import (
     this_user,
 )
 from vesper.cli.journal_text import (
+    document,
     list_lines,
     number,
+    open_doubts,
     short_ids,
     show_json,
     show_lines,
@@ -37,7 +39,6 @@ from vesper.cli.journal_text import (
     time_text,
     words,
 )
-from vesper.cli.show import json_text
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
@@ -97,7 +98,7 @@ def list_command(
         ]
         found = sorted(found, key=lambda each: each.started_us, reverse=True)[:limit]
         if style == "json":
-            click.echo(json_text([summary_json(each) for each in found]))
+            click.echo(document([summary_json(each) for each in found]))
             return
         click.echo("\n".join([*list_lines(found, _now_us())] if found else ["no such executions"]))
         for line in _footnotes(journal, len(found) == limit):
@@ -135,22 +136,22 @@ def _counted(count: int) -> str:
 @click.option("--reveal", is_flag=True, help="Show what a sensitive execution holds.")
 def show_command(execution: str, config: Path | None, dsn: str | None, style: str, reveal: bool) -> None:
     """Show an execution: every request, what came of it, and what was decided on the way."""
-    from vesper.cli.journal_resolve import compiled_of, open_doubts, plan_of
-
     with the_journal(config, dsn) as journal:
         recorded = journal.read(the_execution(journal, execution))
         doubts = open_doubts(recorded.entries)
         hides = recorded.summary.is_sensitive and not reveal
         gives: dict[str, str] = {}
         if doubts:
+            from vesper.cli.journal_resolve import compiled_of, plan_of
+
             compiled = compiled_of(journal, recorded)
             gives = {each.path: str(plan_of(compiled, each.path).gives) for each in doubts}
         if style == "json":
-            document = show_json(recorded, reveal)
-            document["in_doubt"] = [
+            shown = show_json(recorded, reveal)
+            shown["in_doubt"] = [
                 {"path": each.path, "why": None if hides else each.why, "gives": gives[each.path]} for each in doubts
             ]
-            click.echo(json_text(document))
+            click.echo(document(shown))
             return
         click.echo("\n".join(show_lines(recorded, _now_us(), reveal)))
         for each in doubts:
