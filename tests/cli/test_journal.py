@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -18,8 +17,10 @@ from tests.support.journalled import Place, a_place, compiled_node, invoke, node
 from tests.support.servers import Postgres
 from vesper.engines.registry import ENGINES
 from vesper.host.following import follow
-from vesper.journal.entry import Kind
+from vesper.host.host import Host
+from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
+from vesper.journal.schema import PLACES
 
 RESULT = '{"id": "ch_7", "fee": 0.50}'
 
@@ -92,9 +93,10 @@ def test_a_list_says_what_is_to_be_done(place: Place) -> None:
     assert "1 execution is left unfinished" in said
 
 
-@pytest.mark.parametrize(
-    "arguments, expected",
-    [
+def test_a_list_of_some(place: Place) -> None:
+    ids = {"new": place.run(node_text("charge_v2")), "old": place.run(node_text("charge_v1"))}
+    ids |= {"refund": place.run(node_text("refund_v1")), "doubt": place.in_doubt(node_text("charge_v1"))}
+    for arguments, expected in (
         (["--status", "in_doubt"], ["doubt"]),
         (["--status", "ended"], ["refund", "old", "new"]),
         (["--node", "charge"], ["doubt", "old", "new"]),
@@ -104,14 +106,9 @@ def test_a_list_says_what_is_to_be_done(place: Place) -> None:
         (["--since", "2100-01-01T00:00:00Z"], []),
         (["--limit", "1"], ["doubt"]),
         (["--node", "charge", "--limit", "2"], ["doubt", "old"]),
-    ],
-    ids=" ".join,
-)
-def test_a_list_of_some(place: Place, arguments: list[str], expected: list[str]) -> None:
-    ids = {"new": place.run(node_text("charge_v2")), "old": place.run(node_text("charge_v1"))}
-    ids |= {"refund": place.run(node_text("refund_v1")), "doubt": place.in_doubt(node_text("charge_v1"))}
-    found = json.loads(invoke("journal", "list", "--format", "json", *arguments).stdout)
-    assert [each["execution"] for each in found] == [ids[name] for name in expected]
+    ):
+        found = json.loads(invoke("journal", "list", "--format", "json", *arguments).stdout)
+        assert [each["execution"] for each in found] == [ids[name] for name in expected], arguments
 
 
 def test_nothing_to_list(place: Place) -> None:
@@ -168,13 +165,13 @@ def test_a_key_that_cannot_be_had(place: Place) -> None:
     assert "a key of the journal cannot be read" in done.stderr
 
 
-@pytest.mark.parametrize("wanted", ["", "%", "\udcff", "x" * 5_000, "a\nb", "'; DROP TABLE vesper_executions; --"])
-def test_an_id_that_is_none(place: Place, wanted: str) -> None:
+def test_an_id_that_is_none(place: Place) -> None:
     place.run(node_text())
-    done = invoke("journal", "show", wanted)
-    assert done.exit_code == 1
-    assert "execution" in done.stderr
-    assert len(done.stderr) < 500
+    for wanted in ("", "%", "\udcff", "x" * 5_000, "a\nb", "'; DROP TABLE vesper_executions; --"):
+        done = invoke("journal", "show", wanted)
+        assert done.exit_code == 1, wanted
+        assert "execution" in done.stderr
+        assert len(done.stderr) < 500
     assert len(json.loads(invoke("journal", "list", "--format", "json").stdout)) == 1
 
 
@@ -188,8 +185,7 @@ def test_an_unknown_id_is_answered_with_a_close_one(place: Place) -> None:
 
 def test_a_beginning_that_several_have(place: Place) -> None:
     ids = sorted(place.run(node_text()) for _ in range(3))
-    common = os.path.commonprefix(ids)
-    done = invoke("journal", "show", common)
+    done = invoke("journal", "show", ids[0][:5])
     assert done.exit_code == 1
     assert done.stderr.splitlines()[1:] == [f"  {each}" for each in ids]
 
@@ -289,11 +285,12 @@ def test_a_result_is_read_by_its_type_and_finishes_the_run(place: Place) -> None
     assert str(value["fee"]) == "0.50"
 
 
-@pytest.mark.parametrize(
-    "result, expected",
-    [
+def test_a_result_that_does_not_fit_is_refused(place: Place) -> None:
+    execution = place.in_doubt(node_text())
+    before = kinds(place, execution)
+    for result, expected in (
         ('{"id": 7, "fee": 1}', "at `id`, is no string"),
-        ('{"id": "x"}', "at `fee`"),
+        ('{"id": "x"}', "has no `fee`"),
         ('{"id": "x", "fee": "much"}', "at `fee`, is no decimal"),
         ("[]", "gives {id: string"),
         ("null", "gives {id: string"),
@@ -304,15 +301,11 @@ def test_a_result_is_read_by_its_type_and_finishes_the_run(place: Place) -> None
         ('{"id": "x", "fee": NaN}', "is not JSON"),
         ('{"id": "x", "fee": 1e999999}', "at `fee`"),
         ('{"id": "\\ud800", "fee": 1}', "at `id`"),
-    ],
-)
-def test_a_result_that_does_not_fit_is_refused(place: Place, result: str, expected: str) -> None:
-    execution = place.in_doubt(node_text())
-    before = kinds(place, execution)
-    done = invoke("journal", "resolve", execution, "charge", "--result", result, "--why", "x")
-    assert done.exit_code == 1
-    assert expected in done.stderr
-    assert "Nothing was written" in done.stderr
+    ):
+        done = invoke("journal", "resolve", execution, "charge", "--result", result, "--why", "x")
+        assert done.exit_code == 1, result
+        assert expected in done.stderr
+        assert "Nothing was written" in done.stderr
     assert kinds(place, execution) == before
 
 
@@ -369,19 +362,16 @@ def test_a_second_crash_after_not_done_is_in_doubt_again(place: Place) -> None:
     invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x", "--later")
     place.dies = True
     with pytest.raises(KeyboardInterrupt):
-        invoke_in_host(place, execution)
+        resumed(place, execution)
     place.dies = False
-    done = invoke_in_host(place, execution)
-    assert done is None
+    assert resumed(place, execution) is None
     assert place.charged == []
     done_again = invoke("journal", "resolve", execution, "charge", "--result", RESULT, "--why", "x")
     assert done_again.exit_code == 0
     assert place.charged == []
 
 
-def invoke_in_host(place: Place, execution: str) -> object:
-    from vesper.host.host import Host
-
+def resumed(place: Place, execution: str) -> object:
     with Host(place.config) as host:
         return host.resume(execution).outcome
 
@@ -392,7 +382,7 @@ def test_not_done_of_what_lost_its_grant_ends_as_denied(place: Place) -> None:
     (place.folder / "vesper.toml").write_text('[journal]\ndsn = "sqlite:journal.db"\n')
     done = invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x")
     assert done.exit_code == 0
-    assert "ended: denied: denied effect.call.unsafe_charge" in done.stdout
+    assert "ended: denied effect.call." in done.stdout
     assert place.charged == []
     with place.journal() as journal:
         entries = [each.entry for each in journal.read(execution).entries]
@@ -423,7 +413,7 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
     execution = place.in_doubt(node_text())
     place.left(node_text())
     (place.folder / "vesper.toml").unlink()
-    monkeypatch.delenv("VESPER_CONFIG", raising=False)
+    monkeypatch.setattr("vesper.cli.journal_open.find_config", lambda: None)  # whatever lies above the folder
     dsn = ["--journal", "sqlite:journal.db"]
     for arguments in (["recover"], ["resolve", execution, "charge", "--not-done", "--why", "x"]):
         done = invoke("journal", *arguments, *dsn)
@@ -433,9 +423,9 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
     assert done.exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_resolution_that_is_none(place: Place) -> None:
+    execution = place.in_doubt(node_text())
+    for arguments in (
         ["--why", "x"],
         ["--not-done"],
         ["--not-done", "--failed", "timeout", "--why", "x"],
@@ -444,11 +434,8 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
         ["--not-done", "--why", "\udcff"],
         ["--not-done", "--why", "x" * 3_000],
         ["--not-done", "--why", "x", "--by", ""],
-    ],
-)
-def test_a_resolution_that_is_none(place: Place, arguments: list[str]) -> None:
-    execution = place.in_doubt(node_text())
-    assert invoke("journal", "resolve", execution, "charge", *arguments).exit_code == 2
+    ):
+        assert invoke("journal", "resolve", execution, "charge", *arguments).exit_code == 2, arguments
     assert "RESOLVED" not in kinds(place, execution)
 
 
@@ -465,8 +452,6 @@ def test_a_run_that_asks_for_something_else_cannot_be_resolved(place: Place) -> 
     execution = place.left(node_text())
     with place.journal() as journal:
         run = journal.take_over(execution, "python")
-        from vesper.journal.entry import Entry
-
         run.append(Entry(Kind.DIVERGENCE, "charge", "custom", body={"asked": "a", "recorded": "b"}, at_us=1))
         run.commit(Status.IN_DOUBT)
     assert "asked for something else" in invoke("journal", "show", execution).stdout
@@ -508,7 +493,7 @@ def test_recovery_of_so_many(place: Place) -> None:
 def test_one_that_is_broken_does_not_stop_the_others(place: Place) -> None:
     broken = place.left(node_text(effect_class="keyed"), "a")
     whole = place.left(node_text(effect_class="keyed"), "b")
-    change(place, "UPDATE vesper_commits SET hashes = zeroblob(length(hashes)) WHERE run = 1")
+    change(place, "UPDATE vesper_commits SET hashes = zeroblob(length(hashes)) WHERE place < ?", 2 * PLACES)
     done = invoke("journal", "recover")
     assert done.exit_code == 1
     assert f"{broken[:18]}  charge_v1  cannot be finished: " in done.stdout
@@ -626,9 +611,10 @@ def test_a_chain_that_is_broken_is_named(place: Place, damage: Callable[[bytes],
     execution = place.run(node_text())
     connection = sqlite3.connect(place.folder / "journal.db")
     with connection:
-        seq, lines = connection.execute("SELECT seq, lines FROM vesper_commits WHERE run = 2 ORDER BY seq").fetchone()
+        first = 2 * PLACES + 1
+        (lines,) = connection.execute("SELECT lines FROM vesper_commits WHERE place = ?", (first,)).fetchone()
         assert damage(lines) != lines
-        connection.execute("UPDATE vesper_commits SET lines = ? WHERE run = 2 AND seq = ?", (damage(lines), seq))
+        connection.execute("UPDATE vesper_commits SET lines = ? WHERE place = ?", (damage(lines), first))
     connection.close()
     for arguments in (["verify"], ["verify", execution], ["show", execution]):
         done = invoke("journal", *arguments)
@@ -638,7 +624,7 @@ def test_a_chain_that_is_broken_is_named(place: Place, damage: Callable[[bytes],
 
 def test_a_row_that_was_removed_is_named(place: Place) -> None:
     execution = place.run(node_text())
-    change(place, "DELETE FROM vesper_commits WHERE seq > 1")
+    change(place, "DELETE FROM vesper_commits WHERE place > ?", PLACES + 1)
     done = invoke("journal", "verify")
     assert done.exit_code == 1
     assert f"execution {execution} is broken at entry" in done.stderr

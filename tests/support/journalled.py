@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -17,6 +18,7 @@ from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.source import SourceFile
 from vesper.effects.custom import effect, registered, unregister
 from vesper.effects.performer import EffectFailed
+from vesper.engines.engine import Program
 from vesper.engines.registry import ENGINES
 from vesper.host.config import Config, read_config
 from vesper.host.host import Host
@@ -71,10 +73,16 @@ def node_text(
     return _NODE.format(node_id=node_id, effect_class=effect_class, policy=policy, security=security)
 
 
+@lru_cache(maxsize=32)
 def compiled_node(text: str) -> Compiled:
     found, bag = compile_source(SourceFile("node.vsp", text))
     assert found is not None, [each.headline for each in bag.sorted()]
     return found
+
+
+@lru_cache(maxsize=32)
+def _loaded(text: str, engine: str) -> Program:
+    return ENGINES[engine].load(compiled_node(text))
 
 
 def dead_owner() -> str:
@@ -147,7 +155,7 @@ class Place:
 
     def _run(self, host: Host, text: str, customer: str, amount: str, engine: str) -> str:
         compiled = compiled_node(text)
-        prepared = host.prepare(compiled, ENGINES[engine].load(compiled), engine)
+        prepared = host.prepare(compiled, _loaded(text, engine), engine)
         inputs = {"event_id": f"event {customer}", "customer": customer, "amount": Decimal(amount)}
         return host.run(prepared, inputs, datetime.now(UTC)).execution
 
@@ -165,7 +173,7 @@ def a_place(folder: Path, dsn: str) -> Iterator[Place]:
     """The place, with its effects registered as long as it is used."""
     place = Place(folder, dsn)
     before = set(registered())
-    effect("known", effect_class="read")(lambda customer: len(customer))
+    effect("known", effect_class="read")(_known)
     for effect_class in ("unsafe", "keyed", "txn"):
         effect(f"{effect_class}_charge", effect_class=effect_class)(_charging(place))
     try:
@@ -173,6 +181,10 @@ def a_place(folder: Path, dsn: str) -> Iterator[Place]:
     finally:
         for name in set(registered()) - before:
             unregister(name)
+
+
+def _known(customer: str) -> int:
+    return len(customer)
 
 
 def _charging(place: Place) -> Callable[..., object]:

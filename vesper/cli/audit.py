@@ -26,8 +26,7 @@ from vesper.cli.journal_open import (
     style_option,
     the_journal,
 )
-from vesper.cli.journal_text import number, table, time_text
-from vesper.cli.show import json_text
+from vesper.cli.journal_text import document, number, table, time_text
 from vesper.cli.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
@@ -60,7 +59,7 @@ def list_command(
     with the_journal(config, dsn) as journal:
         events = _newest(journal, node, since_us, limit)
     if style == "json":
-        click.echo(json_text([event_json(each) for each in events]))
+        click.echo(document([event_json(each) for each in events]))
         return
     for line in _lines(events) if events else ["no such lines"]:
         click.echo(line)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -30,8 +28,10 @@ from vesper.cli.journal_open import (
     this_user,
 )
 from vesper.cli.journal_text import (
+    document,
     list_lines,
     number,
+    open_doubts,
     short_ids,
     show_json,
     show_lines,
@@ -39,16 +39,10 @@ from vesper.cli.journal_text import (
     time_text,
     words,
 )
-from vesper.cli.show import json_text
 from vesper.effects.settings import ConfigError
-from vesper.host.config import Config
 from vesper.journal.entry import AuditEvent
-from vesper.journal.journal import Journal, JournalError, NotTaken, Recorded, Status, Summary, UnknownExecution
+from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
 from vesper.spec.values import printable
-
-if TYPE_CHECKING:
-    from vesper.engines.outcome import Outcome
-    from vesper.host.host import Host, Recovered
 
 _MOST_COUNTED = 1_000
 _MOST_PROBLEMS = 20
@@ -104,7 +98,7 @@ def list_command(
         ]
         found = sorted(found, key=lambda each: each.started_us, reverse=True)[:limit]
         if style == "json":
-            click.echo(json_text([summary_json(each) for each in found]))
+            click.echo(document([summary_json(each) for each in found]))
             return
         click.echo("\n".join([*list_lines(found, _now_us())] if found else ["no such executions"]))
         for line in _footnotes(journal, len(found) == limit):
@@ -142,22 +136,22 @@ def _counted(count: int) -> str:
 @click.option("--reveal", is_flag=True, help="Show what a sensitive execution holds.")
 def show_command(execution: str, config: Path | None, dsn: str | None, style: str, reveal: bool) -> None:
     """Show an execution: every request, what came of it, and what was decided on the way."""
-    from vesper.cli.journal_resolve import compiled_of, open_doubts, plan_of
-
     with the_journal(config, dsn) as journal:
         recorded = journal.read(the_execution(journal, execution))
         doubts = open_doubts(recorded.entries)
         hides = recorded.summary.is_sensitive and not reveal
         gives: dict[str, str] = {}
         if doubts:
+            from vesper.cli.journal_resolve import compiled_of, plan_of
+
             compiled = compiled_of(journal, recorded)
             gives = {each.path: str(plan_of(compiled, each.path).gives) for each in doubts}
         if style == "json":
-            document = show_json(recorded, reveal)
-            document["in_doubt"] = [
+            shown = show_json(recorded, reveal)
+            shown["in_doubt"] = [
                 {"path": each.path, "why": None if hides else each.why, "gives": gives[each.path]} for each in doubts
             ]
-            click.echo(json_text(document))
+            click.echo(document(shown))
             return
         click.echo("\n".join(show_lines(recorded, _now_us(), reveal)))
         for each in doubts:
@@ -200,6 +194,7 @@ def resolve_command(
     STEP is the path that `vesper journal show` gives, such as charge or pay/charge[2]. The result is JSON, read by the
     type that the step declares. Be sure: a step that is said not to be done is done now.
     """
+    from vesper.cli.journal_finish import check_can_finish, finish, quiet_host
     from vesper.cli.journal_resolve import checked_code, compiled_of, left_out_text, plan_of, read_result, the_doubt
 
     if (result is not None) + (failed is not None) + not_done != 1:
@@ -208,8 +203,8 @@ def resolve_command(
     settings = settings_of(config, dsn)
     check_there(settings)
     if not later:
-        _check_can_finish(settings, "--later only writes it down")
-    with clean_errors(), _host(settings, finishes=not later) as host:
+        check_can_finish(settings, "--later only writes it down")
+    with clean_errors(), quiet_host(settings, finishes=not later) as host:
         journal = host.journal
         recorded = journal.read(the_execution(journal, execution))
         name = recorded.summary.execution
@@ -226,32 +221,7 @@ def resolve_command(
         if later:
             click.echo("`vesper journal recover`, or any process with this journal, finishes it")
             return
-        sys.exit(_finish(host, recorded, settings.recovery.engine))
-
-
-def _finish(host: Host, recorded: Recorded, engine: str | None) -> int:
-    """Takes an execution that was resolved to its end, and says which."""
-    from vesper.cli.journal_resolve import compiled_of
-    from vesper.cli.show import outcome_lines
-    from vesper.engines.outcome import EngineFault
-
-    summary = recorded.summary
-    try:
-        finished = _resumed(host, summary, engine)
-    except NotTaken as reason:
-        click.echo(f"another process goes on with it: {reason}")
-        return FINE
-    if finished.outcome is None:
-        click.echo(f"it cannot go on: {printable(finished.why)}", err=True)
-        return WRONG_INPUT
-    if summary.is_sensitive:
-        click.echo(f"ended: {_outcome_text(finished.outcome)}; `vesper journal show --reveal` shows its values")
-    else:
-        inputs = recorded.entries[0].entry.body.get("inputs")
-        compiled = compiled_of(host.journal, recorded)
-        click.echo(f"ended: {_outcome_text(finished.outcome)}")
-        click.echo(outcome_lines(compiled, finished.outcome, inputs if isinstance(inputs, dict) else {}))
-    return OUR_BUG if isinstance(finished.outcome, EngineFault) else FINE
+        sys.exit(finish(host, recorded, settings.recovery.engine))
 
 
 @command.command("recover")
@@ -263,6 +233,7 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
 
     Nothing is done twice that must not be. What nobody can know is in doubt then, and the exit code is 1.
     """
+    from vesper.cli.journal_finish import check_can_finish, outcome_text, quiet_host, resumed
     from vesper.engines.outcome import EngineFault
 
     settings = settings_of(config, dsn)
@@ -271,16 +242,16 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
         click.echo(f"nothing ran yet: there is no journal at {printable(str(absent))}", err=True)
         return
     check_there(settings)
-    _check_can_finish(settings, "it is the one that the node runs with")
+    check_can_finish(settings, "it is the one that the node runs with")
     code = FINE
-    with clean_errors(), _host(settings, finishes=True) as host:
+    with clean_errors(), quiet_host(settings, finishes=True) as host:
         left = host.journal.unfinished(limit)
         shorts = short_ids([each.execution for each in left])
         ended = 0
         for summary in left:
             line = f"{shorts[summary.execution]}  {printable(summary.node_id)}  "
             try:
-                finished = _resumed(host, summary, engine or settings.recovery.engine)
+                finished = resumed(host, summary, engine or settings.recovery.engine)
             except (NotTaken, UnknownExecution):
                 click.echo(f"{line}another process goes on with it")
                 continue
@@ -293,7 +264,7 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
                 click.echo(f"{line}in doubt: {printable(finished.why)}")
                 code = code or WRONG_INPUT
                 continue
-            click.echo(f"{line}{_outcome_text(finished.outcome)}")
+            click.echo(f"{line}{outcome_text(finished.outcome)}")
             ended += 1
             code = OUR_BUG if isinstance(finished.outcome, EngineFault) else code
         click.echo(f"{number(ended, 'execution')} finished" if left else "nothing is left unfinished")
@@ -301,50 +272,6 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
         if doubtful:
             click.echo(f"{_counted(doubtful)} in doubt; `vesper journal list --status in_doubt` lists them")
     sys.exit(code)
-
-
-def _host(settings: Config, finishes: bool) -> Host:
-    """A Host that finishes what it is told to, and nothing else on its own. Where it finishes nothing, the
-    application's own effects are not needed."""
-    from vesper.host.host import Host
-
-    quiet = replace(settings, recovery=replace(settings.recovery, enabled=False))
-    return Host(quiet if finishes else replace(quiet, modules=()))
-
-
-def _check_can_finish(settings: Config, otherwise: str) -> None:
-    """Without grants every execution would end as denied, for good."""
-    if settings.path is None:
-        raise click.ClickException(
-            "there is no vesper.toml from here upwards: nothing is granted, and an execution that is finished without "
-            f"grants ends as denied. Name it with --config; {otherwise}"
-        )
-
-
-def _resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:
-    """One execution, finished. What is wrong with the engine is a message, and comes before it is taken over."""
-    from vesper.engines.engine import EngineUnavailable
-    from vesper.engines.registry import ENGINES
-    from vesper.host.plans import MachineConflict
-
-    chosen = engine or summary.engine
-    if chosen not in ENGINES:
-        raise click.ClickException(
-            f"it was begun on the engine `{printable(chosen)}`, which this Vesper does not have; --engine names another"
-        )
-    try:
-        return host.resume(summary.execution, chosen)
-    except EngineUnavailable as problem:
-        raise click.ClickException(f"engine {chosen}: {problem}") from None
-    except MachineConflict as problem:
-        raise click.ClickException(str(problem)) from None
-
-
-def _outcome_text(outcome: Outcome) -> str:
-    from vesper.host.auditing import result_of
-
-    result = result_of(outcome)
-    return words(outcome.kind) + ("" if result in ("success", "engine fault") else f": {printable(result)}")
 
 
 # -- prune, erase, verify -------------------------------------------------------------------------

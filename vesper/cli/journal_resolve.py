@@ -6,17 +6,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import click
 
+from vesper.cli.journal_text import Doubt, open_doubts
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.performer import EffectFailed
 from vesper.effects.stored_json import stored_value
 from vesper.host.host import compiled_from
 from vesper.host.plans import Plan, plans_of
-from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Journal, JournalError, Recorded
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import STRING, ArrayOf, MapOf, OptionalOf, Record, Type, without_null
@@ -24,31 +23,6 @@ from vesper.spec.values import printable
 
 _HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A request of which nobody knows whether it was performed."""
-
-    path: str
-    why: str
-    can_be_resolved: bool = True
-    """False where the run asks for something else than it did before: no answer would be one to its request."""
-
-
-def open_doubts(entries: Sequence[Stored]) -> list[Doubt]:
-    """What is in doubt and was not resolved since."""
-    found: dict[str, Doubt] = {}
-    for stored in entries:
-        entry = stored.entry
-        if entry.kind is Kind.IN_DOUBT:
-            found[entry.path] = Doubt(entry.path, "" if stored.is_erased else str(entry.body.get("why", "")))
-        elif entry.kind is Kind.DIVERGENCE:
-            why = "when it was taken over, the run asked for something else than the journal has: it was not sent"
-            found[entry.path] = Doubt(entry.path, why, can_be_resolved=False)
-        elif entry.kind is Kind.RESOLVED:
-            found.pop(entry.path, None)
-    return list(found.values())
 
 
 def the_doubt(recorded: Recorded, step: str) -> Doubt:
@@ -83,12 +57,6 @@ def plan_of(compiled: Compiled, path: str) -> Plan:
         return plans_of(compiled).of(path)
     except KeyError:
         raise JournalError(f"{compiled.node.node_id} has no step `{path}`: the journal was changed") from None
-
-
-def asked_at(entries: Sequence[Stored], path: str) -> Entry | None:
-    """The request as it was sent, if it was."""
-    intents = [each.entry for each in entries if each.entry.kind is Kind.INTENT and each.entry.path == path]
-    return intents[-1] if intents else None
 
 
 def read_result(plan: Plan, path: str, text: str) -> tuple[object, list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -123,6 +124,34 @@ def summary_json(each: Summary) -> dict[str, Any]:
         "is_joined": each.is_joined,
         "is_sensitive": each.is_sensitive,
     }
+
+
+# -- what is in doubt -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A request of which nobody knows whether it was performed."""
+
+    path: str
+    why: str
+    can_be_resolved: bool = True
+    """False where the run asks for something else than it did before: no answer would be one to its request."""
+
+
+def open_doubts(entries: Sequence[Stored]) -> list[Doubt]:
+    """What is in doubt and was not resolved since."""
+    found: dict[str, Doubt] = {}
+    for stored in entries:
+        entry = stored.entry
+        if entry.kind is Kind.IN_DOUBT:
+            found[entry.path] = Doubt(entry.path, "" if stored.is_erased else str(entry.body.get("why", "")))
+        elif entry.kind is Kind.DIVERGENCE:
+            why = "when it was taken over, the run asked for something else than the journal has: it was not sent"
+            found[entry.path] = Doubt(entry.path, why, can_be_resolved=False)
+        elif entry.kind is Kind.RESOLVED:
+            found.pop(entry.path, None)
+    return list(found.values())
 
 
 # -- one execution --------------------------------------------------------------------------------
@@ -266,3 +295,8 @@ def _entry_json(stored: Stored, hides: bool) -> dict[str, Any]:
 def typed(value: object) -> Any:
     """A value as JSON, in the spelling of the journal."""
     return json.loads(encode(value))
+
+
+def document(value: object) -> str:
+    """JSON for programs; signs beyond ASCII are escaped, so that every terminal and every file takes it."""
+    return json.dumps(value, indent=2)
