@@ -27,6 +27,7 @@ from urllib.parse import unquote
 
 from vesper.journal import schema
 from vesper.journal.batch import Batch
+from vesper.journal.cells import integer
 from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
 from vesper.journal.sqlite_errors import journal_error
@@ -257,7 +258,9 @@ class SqliteStore:
     def _migrate(self, connection: sqlite3.Connection) -> None:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vesper_migrations'").fetchone()
         if known is not None:
-            version = int(connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations").fetchone()[0])
+            version = integer(
+                connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations").fetchone()[0]
+            )
             check_version(version, self.name)
             if version == schema.VERSION:
                 return
