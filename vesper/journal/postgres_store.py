@@ -263,6 +263,8 @@ class PostgresStore:
         connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS)
         try:
             connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
+            # Statements that are used again and again look rows up by their key: planning them anew takes longer.
+            connection.execute("SET plan_cache_mode = force_generic_plan")
             if not is_synced:
                 connection.execute("SET synchronous_commit = off")
             else:

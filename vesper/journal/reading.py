@@ -125,6 +125,14 @@ def places_of(run: int) -> tuple[int, int]:
     return run * PLACES, (run + 1) * PLACES
 
 
+def last_hash(transaction: Transaction, run: int) -> bytes:
+    """The hash of the last entry that is stored of a run; nothing where there is none."""
+    found = transaction.rows(
+        "SELECT hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1", places_of(run)
+    )
+    return data(found[0][0])[-_HASH:] if found else b""
+
+
 def _stored(transaction: Transaction, line: Line, key: RunKey | None, hash_: bytes) -> Stored:
     entry = line.entry
     is_erased = False

@@ -15,7 +15,7 @@ from vesper.journal.journal import Beginning, Recorded, Status, Summary
 from vesper.journal.limits import Limits
 from vesper.journal.lines import first_hash, next_hash, write_line
 from vesper.journal.owner import is_dead, this_owner
-from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, places_of, read_entries, run_key
+from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, last_hash, places_of, read_entries, run_key
 from vesper.journal.run import StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Store, Transaction, write_rows
@@ -102,20 +102,26 @@ class StoreJournal:
         return run
 
     def take_over(self, execution: str, engine: str) -> StoreRun:
-        with self._store.writing() as transaction:
+        # Read before the store is ours: nobody waits while a long run is read. It is read again where it went on.
+        with self._store.reading() as transaction:
             row = self._row(transaction, execution)
+            self._check_takable(row, transaction.now_us())
+            key = run_key(transaction, row, self._keys)
+            entries, last = read_entries(transaction, row, key, self._store.name)
+        with self._store.writing() as transaction:
+            row = self._row(transaction, row.execution)
             now = transaction.now_us()
             self._check_takable(row, now)
             key = run_key(transaction, row, self._keys)
             if row.summary.is_sensitive and key is None:
                 raise NotTaken(f"execution {row.execution} cannot be taken over: its key was deleted")
-            entries, last = read_entries(transaction, row, key, self._store.name)
+            if last_hash(transaction, row.id) != last:
+                entries, last = read_entries(transaction, row, key, self._store.name)
             body = {"from": row.summary.owner, "to": self.owner, "engine": engine, "fence": row.summary.fence + 1}
             seq = len(entries) + 1
             handoff = Entry(Kind.HANDOFF, body=body, at_us=time.time_ns() // 1000)
             line, blob = write_line(handoff, seq, key, self._limits)
             last = next_hash(last, line)
-            # The transaction may see an older state than others have written: the fence decides.
             taken = transaction.run(
                 "UPDATE vesper_executions SET owner = ?, engine = ?, fence = fence + 1, lease_until_us = ?, "
                 "updated_us = ?, head_seq = ?, head_hash = ? WHERE id = ? AND fence = ? AND status = 'running'",
