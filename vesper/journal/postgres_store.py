@@ -98,8 +98,11 @@ class PostgresStore:
             ) from None
         try:
             parts = psycopg.conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError as error:
-            raise JournalError(f"the DSN of the journal cannot be read: {error}".strip()) from None
+        except psycopg.ProgrammingError:  # its message may hold the whole DSN, and so a password
+            raise JournalError(
+                "the DSN of the journal cannot be read: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` is expected, "
+                "with special signs escaped as in a URL"
+            ) from None
         self._dsn = dsn
         self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
         self.audit_key: bytes | None = None

@@ -277,6 +277,7 @@ class SqliteStore:
         try:
             if not self._path.parent.exists():
                 self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer path is a mistake
+                _sync_folder(self._path.parent.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             if self._path.is_dir():
@@ -340,6 +341,15 @@ class _SqliteTransaction:
 
     def now_us(self) -> int:
         return time.time_ns() // 1000
+
+
+def _sync_folder(folder: Path) -> None:
+    """A folder that was made is found again after a loss of power; SQLite sees to that for the files in it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _set_level(here: _Connections, connection: sqlite3.Connection, level: str) -> None:
