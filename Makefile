@@ -24,7 +24,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-check proof-sample proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-check proof-sample proof-kills proof-policies proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -96,6 +96,9 @@ check-rust: $(VENV_STAMP)
 bench: build ## measure generated Python and the engines beside hand-written Python
 	$(BIN)/python tests/bench/run.py
 
+bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
+	$(BIN)/python tests/bench/effects.py $(FOLDER)
+
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
@@ -106,6 +109,13 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
+	$(BIN)/python tests/kills/campaign.py --kills 16
+
+proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
+	$(BIN)/python tests/kills/campaign.py
+
+proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
+	$(BIN)/python -m tests.policies.proof
 
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
 	$(BIN)/python tests/differential/campaign.py

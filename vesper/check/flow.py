@@ -40,6 +40,7 @@ class EffectChecker(Protocol):
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None: ...
     def callee_codes(self) -> dict[str, frozenset[str]]: ...
+    def in_loop(self) -> AbstractContextManager[None]: ...
 
 
 class FlowChecker:
@@ -533,7 +534,8 @@ class FlowChecker:
             condition = None if action.condition is None else self._expressions.check(action.condition, BOOLEAN)
             if action.condition is not None:
                 self._expressions.know(facts_when(action.condition, True, self._scope))
-            body = self.block(action.steps)
+            with self._effects.in_loop():
+                body = self.block(action.steps)
             collect = None if action.collect is None else self._value(action.collect, None)
             next_ = self._next(action, dict(zip([each.name.text for each in action.state], state, strict=True)))
             stop_when = None if action.stop_when is None else self._expressions.check(action.stop_when, BOOLEAN)

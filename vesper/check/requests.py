@@ -6,6 +6,9 @@ chosen, and the capability that it needs is noted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from vesper.check.callees import Callees, Interface
 from vesper.check.capabilities import Need
 from vesper.check.expressions import ExpressionChecker, place_of
@@ -70,12 +73,21 @@ class RequestChecker:
         self._node_type = node_type
         self._bag = bag
         self._policies = PolicyReader(bag)
+        self._loops = 0
+        self._keyed_by_event: set[tuple[str, str]] = set()
         self.needs: list[Need] = []
         self.called: dict[str, Interface] = {}
         self.calls: list[tuple[ast.Word, Interface]] = []
         """Every call with where it stands."""
         self.made: list[tuple[EffectSpec, str, Span]] = []
         """Every request: its effect, its class, where."""
+
+    @contextmanager
+    def in_loop(self) -> Iterator[None]:
+        """What is asked for in here is asked for once an iteration."""
+        self._loops += 1
+        yield
+        self._loops -= 1
 
     def callee_codes(self) -> dict[str, frozenset[str]]:
         return {node_id: found.codes for node_id, found in self.called.items()}
@@ -137,7 +149,20 @@ class RequestChecker:
         parts = self._parts(spec, action, step)
         if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
             return None
+        if effect_class == "keyed" and "key" not in action.expressions and self._shares_its_key(spec, parts[0], step):
+            return None
         return self._request(spec, effect_class, name, step, *parts, policy, key)
+
+    def _shares_its_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
+        """The id of the event is one key: the other side takes a second thing under it for a repeat of the first."""
+        other_side = (spec.name, fixed[spec.fixed[0]])
+        if not self._loops and other_side not in self._keyed_by_event:
+            self._keyed_by_event.add(other_side)
+            return False
+        where = "in a loop" if self._loops else "like one before it"
+        problem, help_ = f"a `keyed` effect {where} needs its own `key`", "such as `event_id + '-2'`"
+        self._bag.error(Code.EFFECT_CLASS, step.span, problem=problem, help=help_)
+        return True
 
     def _request(
         self,
@@ -399,7 +424,7 @@ class RequestChecker:
         rows, row = _row_type(gives)
         if not self._columns_fit(statement, row, action.sql):
             return None
-        fixed = {"database": self._database(action), "sql": " ".join(action.sql.text.split()), "rows": rows}
+        fixed = {"database": self._database(action), "sql": _one_line(action.sql.text), "rows": rows}
         return fixed, self._bind_argument(binds, step), gives
 
     def _columns_fit(self, statement: Statement, row: Type, sql: ast.Sql) -> bool:
@@ -439,7 +464,7 @@ class RequestChecker:
                     where = f"a {step.operation.text} with `query`"
                     self._bag.error(Code.UNKNOWN_KEY, action.spans[name], where=where, key=name)
                     return None
-            sql, text = action.sql, " ".join(action.sql.text.split())
+            sql, text = action.sql, _one_line(action.sql.text)
         else:
             built = self._built(action, step, binds)
             if built is None:
@@ -477,7 +502,7 @@ class RequestChecker:
         assert action.where is not None
         binds.update({f"set_{name}": value for name, value in record.fields})
         changes = ", ".join(f"{name} = :set_{name}" for name in columns)
-        text = f"UPDATE {table.text} SET {changes} WHERE {' '.join(action.where.text.split())}"  # noqa: S608
+        text = f"UPDATE {table.text} SET {changes} WHERE {_one_line(action.where.text)}"  # noqa: S608
         return action.where, text
 
     # -- other nodes ------------------------------------------------------------------------------
@@ -560,3 +585,8 @@ def _row_type(gives: Type) -> tuple[str, Type]:
 
 def _scalar(word: ast.Word) -> Scalar:
     return Scalar(word.text, "", word.span)
+
+
+def _one_line(sql: str) -> str:
+    """SQL without its line breaks, unless it has literals or comments, in which they mean something."""
+    return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())
