@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,33 @@ def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
     assert len(journal.read("run-child").entries) == 22
     assert journal.read("run-child").summary.owner != journal.read("run-parent").summary.owner
     assert in_child(child) == 1  # the id is used: what a child reports arrives here
+
+
+def is_open() -> bool:
+    """Whether this process has a file of the journal open."""
+    names = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that the folder is read with
+            names.append(descriptor.readlink().name)
+    return any(name.startswith("journal.db") for name in names)
+
+
+def test_sqlite_does_not_see_a_fork(tmp_path: Path) -> None:
+    """What its library remembers of locks is the parent's: a child starts with none of its files open."""
+    journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
+    begun(journal, "run-a")
+    journal.read("run-a")
+
+    def child() -> None:
+        assert not is_open()
+        begun(journal, "run-b")
+        assert is_open()
+
+    assert is_open()
+    assert in_child(child) == 0
+    assert len(journal.read("run-b").entries) == 1
+    journal.close()
+    assert not is_open()
 
 
 def test_a_run_belongs_to_the_process_that_began_it(journal: Journal) -> None:

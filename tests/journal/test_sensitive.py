@@ -126,6 +126,29 @@ def test_bodies_cannot_change_places(journal: Journal, raw: Raw) -> None:
         journal.read("run-a")
 
 
+def test_bodies_of_one_run_cannot_change_places(journal: Journal, raw: Raw) -> None:
+    """One key, so only the place that a body is bound to tells."""
+    import json
+
+    from vesper.journal.lines import first_hash, next_hash
+
+    run = begun(journal, "run-a", is_sensitive=True)
+    run.append(result("a", "first"))
+    run.append(result("b", "second"))
+    run.commit()
+    (place, start), (_, both) = raw.run("SELECT place, lines FROM vesper_commits ORDER BY place")
+    one, two = (json.loads(line) for line in bytes(both).split(b"\n"))
+    one[11], two[11] = two[11], one[11]
+    lines = [json.dumps(line, separators=(",", ":")).encode() for line in (one, two)]
+    hashes = [next_hash(next_hash(first_hash("run-a"), bytes(start)), lines[0])]
+    hashes.append(next_hash(hashes[0], lines[1]))
+    raw.run(
+        "UPDATE vesper_commits SET lines = ?, hashes = ? WHERE place > ?", b"\n".join(lines), b"".join(hashes), place
+    )
+    with pytest.raises(JournalError, match=r"broken at entry 2: .*cannot be decrypted: it was changed, or moved"):
+        journal.read("run-a")
+
+
 def test_digests_of_a_sensitive_run_cannot_be_guessed(journal: Journal) -> None:
     plain = begun(journal)
     one = begun(journal, "run-a", is_sensitive=True)
