@@ -11,6 +11,7 @@ changed since. A whole run writes `docs/proofs/mutants.json`.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
 import multiprocessing
@@ -131,6 +132,7 @@ def examine(fault: str | None, task: Task, answer_to: Connection) -> None:
     """Says what notices the fault, and after how much; two messages where the corpus does not."""
     from vesper import _direct
 
+    die_with_parent()
     if fault is not None:
         _direct.select_fault(fault)  # type: ignore[attr-defined]  # of this build alone
     begun = time.monotonic()
@@ -141,6 +143,14 @@ def examine(fault: str | None, task: Task, answer_to: Connection) -> None:
         found = verify(task, begun + task.seconds)
         answer_to.send({**found, "seconds": round(time.monotonic() - begun, 2)})
     answer_to.close()
+
+
+def die_with_parent() -> None:
+    """So that a campaign that is killed leaves nothing running: the fault may be one that never ends."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+        if ctypes.CDLL(None, use_errno=True).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
 
 
 def ask_corpus(task: Task) -> Result:
@@ -383,12 +393,12 @@ def report(state: Result, known: Mapping[str, str], is_whole: bool) -> int:
     survivors = [name for name, result in results.items() if result["by"] is None]
     real = [name for name in results if name not in equivalent]
     killed = [name for name in real if results[name]["by"] is not None]
+    reasons: dict[str, str] = explained["survives"]
     wrong = [
-        f"{name} is called equivalent and was noticed"
-        for name in equivalent
+        f"{name} is listed in {EXPLAINED.name} and was noticed: take it out"
+        for name in {**equivalent, **reasons}
         if name in results and name not in survivors
     ]
-    reasons: dict[str, str] = explained["survives"]
     wrong += [f"{name} survives without an explanation" for name in survivors if name not in {**equivalent, **reasons}]
     share = len(killed) / len(real) if real else 1.0
     if share < KILLED_SHARE:
