@@ -141,7 +141,7 @@ def test_a_handle_cannot_be_made_copied_changed_or_sent() -> None:
         lambda: copy.copy(handle),
         lambda: copy.deepcopy(handle),
         lambda: pickle.dumps(handle),
-        lambda: type("Sub", (Handle,), {})(),
+        type("Sub", (Handle,), {}),
     ):
         with pytest.raises(TypeError):
             attempt()

@@ -167,7 +167,22 @@ def test_the_chain_holds_under_many_writers(dsn: str) -> None:
         journal.close()
 
 
-def test_an_event_that_cannot_be_written_is_refused_and_the_chain_holds(journal: Journal) -> None:
+def test_an_event_that_cannot_be_written_is_refused_where_it_is_made(dsn: str) -> None:
+    journal = open_journal(dsn, max_body=1000)
+    run = begun(journal, "run-a", inputs={})
+    with pytest.raises(JournalError, match="type `object`"):
+        run.audit(event("bad", what=object()))
+    with pytest.raises(JournalError, match=r"an audit event `large` has 2,\d+ bytes, and the journal takes 1,000"):
+        run.audit(event("large", what="x" * 2000))
+    fields: dict[str, object] = {"number": 1}
+    run.audit(event("good", fields=fields))
+    fields["number"] = object()
+    run.commit()
+    assert [line["action"] for line in journal.audit_events()] == ["good"]
+    journal.close()
+
+
+def test_an_event_that_cannot_be_written_leaves_the_chain_as_it_is(journal: Journal) -> None:
     with pytest.raises(JournalError, match="type `object`"):
         journal.audit([event("good"), event("bad", what=object())])
     assert verify_audit(journal) == []

@@ -63,6 +63,12 @@ def test_a_message_never_shows_a_password(postgres: Postgres) -> None:
     assert "hunter2" not in str(caught.value)
 
 
+def test_a_dsn_that_cannot_be_read_is_not_shown() -> None:
+    with pytest.raises(JournalError, match="the DSN of the journal cannot be read") as caught:
+        open_journal("postgresql://vesper:hunter2@ho st/x?nonsense=1")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_both_spellings_of_a_file(tmp_path: Path) -> None:
     begun(open_journal(f"sqlite:{tmp_path}/a b.db"), "run-a")
     url = open_journal(f"sqlite://{tmp_path}/a%20b.db")

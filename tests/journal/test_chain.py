@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.journal.helpers import Raw, begin, begun, end, intent, result
+from tests.journal.helpers import CALLED, DEFINITION, Raw, begin, begun, end, intent, result
 from vesper.journal.journal import Journal, JournalError, open_journal
 from vesper.journal.lines import first_hash, next_hash
 
@@ -26,7 +28,7 @@ def ended(journal: Journal) -> Journal:
 @pytest.mark.parametrize(
     "statement,why",
     [
-        ("UPDATE vesper_commits SET lines = hashes WHERE place % 2147483648 = 6", "entry 6: what it says is not what"),
+        ("UPDATE vesper_commits SET lines = ? WHERE place % 2147483648 = 6", "entry 6: what it says is not what"),
         ("DELETE FROM vesper_commits WHERE place % 2147483648 = 2", "entry 2: it is missing"),
         ("DELETE FROM vesper_commits WHERE place % 2147483648 = 1", "entry 1: it is missing"),
         ("DELETE FROM vesper_commits WHERE place % 2147483648 = 6",
@@ -40,7 +42,7 @@ def ended(journal: Journal) -> Journal:
     ],
 )  # fmt: skip
 def test_what_was_done_to_a_run_is_seen(ended: Journal, raw: Raw, statement: str, why: str) -> None:
-    raw.run(statement)
+    raw.run(statement, *([b"[]"] if "?" in statement else []))
     with pytest.raises(JournalError) as caught:
         ended.read("run-a")
     assert why in str(caught.value)
@@ -114,6 +116,42 @@ def test_blobs_that_were_changed(dsn: str, raw: Raw, statement: str, why: str) -
     with pytest.raises(JournalError, match=why):
         journal.read("run-a")
     journal.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE vesper_executions SET head_seq = 'x'",
+        "UPDATE vesper_executions SET head_hash = 1",
+        "UPDATE vesper_executions SET node_id = x'00'",
+        "UPDATE vesper_executions SET lease_until_us = 1.5",
+        "UPDATE vesper_commits SET lines = 'text'",
+        "UPDATE vesper_commits SET hashes = 5",
+        "UPDATE vesper_executions SET is_sensitive = 1; INSERT INTO vesper_keys VALUES (1, '', 'text')",
+        "UPDATE vesper_executions SET is_sensitive = 1; INSERT INTO vesper_keys VALUES (1, '', x'00')",
+    ],
+)
+def test_cells_that_hold_something_else(tmp_path: Path, statement: str) -> None:
+    """A file may hold anything in any cell; a server does not let it in."""
+    dsn = f"sqlite:{tmp_path / 'journal.db'}"
+    journal = open_journal(dsn)
+    begun(journal, "run-a")
+    for each in statement.split("; "):
+        Raw(dsn).run(each)
+    with pytest.raises(JournalError, match=r"somebody changed the journal|is damaged"):
+        journal.read("run-a")
+    with pytest.raises(JournalError, match=r"somebody changed the journal|is damaged"):
+        journal.take_over("run-a", "python")
+    journal.close()
+
+
+@pytest.mark.parametrize("callees", ["", "{}", "[1]", "[", '["{0}"]', '["{1}"]', '["{0}", "{0}", "{1}"]', '["ff"]'])
+def test_definitions_that_were_changed(journal: Journal, raw: Raw, callees: str) -> None:
+    begun(journal, "run-a")
+    changed = callees.replace("{0}", DEFINITION.semantic_hash).replace("{1}", CALLED.semantic_hash)
+    raw.run("UPDATE vesper_definitions SET callees = ?", changed)
+    with pytest.raises(JournalError, match=r"cannot be read|calls itself|no definition ff"):
+        journal.definition(DEFINITION.semantic_hash)
 
 
 def test_a_blob_that_is_a_bomb_is_not_unpacked(dsn: str, raw: Raw) -> None:

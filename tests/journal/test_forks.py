@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import traceback
 from pathlib import Path
 
 import pytest
 
-from tests.journal.helpers import begun, end, in_child, intent, result
+from tests.journal.helpers import begun, end, event, in_child, intent, result
+from vesper.journal.audit import verify_audit
 from vesper.journal.journal import Fenced, Journal, JournalError, open_journal
 
 
@@ -73,6 +76,35 @@ def test_a_fork_while_other_threads_commit(journal: Journal) -> None:
         journal.read(f"run-{number}-busy")
     for number in range(5):
         assert len(journal.read(f"run-{number}-child").entries) == 2
+
+
+def test_several_processes_write_to_one_store(dsn: str) -> None:
+    """Each opens it anew, all at once, also the tables; one chain of the audit log for all."""
+    pids = []
+    for number in range(4):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                journal = open_journal(dsn)
+                run = begun(journal, f"run-{number}-process")
+                for step in range(10):
+                    run.append(result(f"step[{step}]"))
+                    run.audit(event("effect", number=number, step=step))
+                    run.commit()
+                end(run)
+                status = 0
+            except BaseException:  # noqa: BLE001  # the child must not come back into pytest
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        pids.append(pid)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 4
+    journal = open_journal(dsn)
+    assert [len(journal.read(f"run-{number}-process").entries) for number in range(4)] == [12] * 4
+    assert verify_audit(journal) == []
+    assert journal.audit_head()[0] == 40
+    journal.close()
 
 
 def test_what_was_closed_opens_again(journal: Journal) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from vesper.journal import owner
+from vesper.journal.journal import open_journal
 from vesper.journal.owner import is_dead, this_owner
 from vesper.journal.volatile import is_volatile
 
@@ -88,6 +89,10 @@ def test_where_a_journal_would_vanish(
     monkeypatch.setattr(Path, "read_text", read_text)
     found = is_volatile(path)
     assert found is None if why is None else why in (found or "")
+
+
+def test_a_journal_says_so_of_itself(tmp_path: Path) -> None:
+    assert "temporary files" in (open_journal("sqlite:/dev/shm/none/journal.db").volatile_reason or "")
 
 
 def test_a_link_into_a_folder_that_vanishes(tmp_path: Path) -> None:

@@ -475,3 +475,54 @@ def test_a_beginning_of_which_nobody_knows_is_looked_up(journal: Journal, monkey
     monkeypatch.setattr(store, "submit", submit)
     end(run)
     assert len(journal.read("run-a").entries) == 2
+
+
+def test_a_run_that_goes_on_while_it_is_taken_over_is_read_to_its_end(
+    dsn: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner was slow and not dead: what it wrote after the first look belongs to what is taken over."""
+    mine, other = open_journal(dsn, owner="host-a:1"), open_journal(dsn, owner="host-b:1")
+    run = begun(mine, "run-a")
+    raw.run("UPDATE vesper_executions SET lease_until_us = 1")
+    store = other._store  # type: ignore[attr-defined]
+    writing = store.writing
+
+    def slowly() -> object:
+        run.append(result("late"))
+        run.commit()
+        return writing()
+
+    monkeypatch.setattr(store, "writing", slowly)
+    if dsn.startswith("postgresql"):
+        # There every commit prolongs the lease: the owner has shown that it lives.
+        with pytest.raises(NotTaken, match="whose lease runs"):
+            other.take_over("run-a", "python")
+    else:
+        assert [entry.path for entry in other.take_over("run-a", "python").recorded] == ["", "late"]
+    assert mine.read("run-a").entries[1].entry.path == "late"
+    mine.close()
+    other.close()
+
+
+def test_another_thread_renews_while_one_commits(journal: Journal) -> None:
+    run = begun(journal, "run-a")
+    stop = threading.Event()
+    problems: list[JournalError] = []
+
+    def renew() -> None:
+        try:
+            while not stop.is_set():
+                run.renew()
+        except JournalError as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    for number in range(50):
+        run.append(result(f"step[{number}]"))
+        run.commit()
+    end(run)
+    stop.set()
+    thread.join()
+    assert problems == []
+    assert len(journal.read("run-a").entries) == 52

@@ -3,8 +3,9 @@
 The extension is built with the feature `faults` into a folder of its own, beside a copy of the package: the one in the
 working tree stays as it is. What the python engine answers is computed once; then each fault gets a process of its own,
 in which it alone is selected. It is noticed by the first question of the corpus that is answered otherwise; one that no
-question notices is left to the verifier, for a minute. What is done is kept under `.proofs/`; the same command goes on
-where it was stopped, unless the sources have changed since. A whole run writes `docs/proofs/mutants.json`.
+question notices is left to the verifier, for a minute. Before them both stages run without a fault, and must notice
+nothing. What is done is kept under `.proofs/`; the same command goes on where it was stopped, unless the sources have
+changed since. A whole run writes `docs/proofs/mutants.json`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -48,7 +50,9 @@ EXPLAINED = Path(__file__).parent / "survivors.toml"
 SEED = 20_261_115
 VERIFY_SECONDS = 60
 CORPUS_SECONDS = 180
-"""The corpus takes a second or two; a fault that makes it take so long has been noticed."""
+"""A fault that makes the corpus take so long has been noticed, or so many times as long as it takes without a fault."""
+TIMES_AS_LONG = 10
+KEEP_EVERY_SECONDS = 20
 KILLED_SHARE = 0.97
 
 Result = dict[str, Any]
@@ -68,11 +72,13 @@ def main() -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.inside:
+        # Like an interrupt from the keyboard: the processes of faults are ended too.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         sys.exit(campaign(asked))
     build()
     environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{ROOT}", "PYTHONHASHSEED": "0"}
-    command = [sys.executable, __file__, "--inside", *sys.argv[1:]]
-    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    # In the place of this process: who stops it stops the campaign, and not only what waits for it.
+    os.execve(sys.executable, [sys.executable, __file__, "--inside", *sys.argv[1:]], environment)
 
 
 # -- the build ------------------------------------------------------------------------------------
@@ -130,7 +136,7 @@ def examine(fault: str | None, task: Task, answer_to: Connection) -> None:
     begun = time.monotonic()
     found = ask_corpus(task)
     answer_to.send({**found, "seconds": round(time.monotonic() - begun, 2)})
-    if found["by"] is None and fault is not None and task.seconds > 0:
+    if found["by"] is None and task.seconds > 0:
         begun = time.monotonic()
         found = verify(task, begun + task.seconds)
         answer_to.send({**found, "seconds": round(time.monotonic() - begun, 2)})
@@ -199,6 +205,8 @@ class Running:
     process: ForkProcess
     answers: Connection
     begun: float
+    patience: float
+    """How long the corpus may take."""
     results: list[Result]
 
     def take(self) -> None:
@@ -210,7 +218,7 @@ class Running:
 
     def is_over(self, seconds: float) -> bool:
         """True when it has ended, or takes longer than anything without a fault does."""
-        patience = CORPUS_SECONDS + (3 * seconds if self.results else 0)
+        patience = self.patience + (3 * seconds + CORPUS_SECONDS if self.results else 0)
         return not self.process.is_alive() or time.monotonic() - self.begun > patience
 
     def result(self) -> Result:
@@ -225,13 +233,13 @@ class Running:
         return last
 
 
-def start(fault: str | None, task: Task) -> Running:
+def start(fault: str | None, task: Task, patience: float) -> Running:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=examine, args=(fault, task, sender))
     process.start()
     sender.close()
-    return Running(fault, process, receiver, time.monotonic(), [])
+    return Running(fault, process, receiver, time.monotonic(), patience, [])
 
 
 def campaign(asked: argparse.Namespace) -> int:
@@ -254,10 +262,14 @@ def campaign(asked: argparse.Namespace) -> int:
     begun, before = time.monotonic(), state["elapsed_seconds"]
     if waiting:
         task = prepared(asked)
-        control = settled([None], task, 1, lambda _, __: None)
-        if control[None]["by"] is not None:
-            print(f"without a fault the engines differ: {control[None]['what']}; repair that first", file=sys.stderr)
+        started = time.monotonic()
+        control = settled([None], task, 1, float("inf"), lambda _, __: None)[None]
+        if control["by"] is not None:
+            found = f"{control['what']} ({control['by']})"
+            print(f"without a fault the engines differ: {found}; repair that first", file=sys.stderr)
             return 1
+        took = time.monotonic() - started - (control["seconds"] if asked.seconds > 0 else 0)
+        print(f"without a fault nothing is noticed; {len(task.questions)} questions take {took:.1f} s", flush=True)
 
         def keep(name: str | None, result: Result) -> None:
             assert name is not None
@@ -266,7 +278,7 @@ def campaign(asked: argparse.Namespace) -> int:
             write_json(state_file, state)
             print(f"{len(results):4} {name}: {result['by'] or 'SURVIVES'} {result.get('what', '')}", flush=True)
 
-        settled(list(waiting), task, asked.processes, keep)
+        settled(list(waiting), task, asked.processes, max(CORPUS_SECONDS, TIMES_AS_LONG * took), keep)
     return report(state, {name: known[name] for name in chosen}, is_whole)
 
 
@@ -285,14 +297,19 @@ def prepared(asked: argparse.Namespace) -> Task:
         return Task(asking, answers_without_fault(asking), asked.seconds, asked.seed)
     load = kept(PythonEngine().load)
     file = WORK / "reference.pickle"
-    known = read_answers(file)
+    made_from = python_hash()  # once: a file that is changed meanwhile is not what answers
+    known = read_answers(file, made_from)
     keys = [each.key() for each in asking]
+    kept_at = time.monotonic()
     for number, (key, each) in enumerate(zip(keys, asking, strict=True)):
         if key not in known:
             known[key] = answer(each, load)
+        if time.monotonic() - kept_at > KEEP_EVERY_SECONDS:
+            write_answers(file, made_from, known)
+            kept_at = time.monotonic()
         if sys.stderr.isatty():
             print(f"\r{number + 1} of {len(asking)} answered by the python engine", end="", file=sys.stderr, flush=True)
-    file.write_bytes(pickle.dumps((python_hash(), known)))
+    write_answers(file, made_from, known)
     reference = [known[key] for key in keys]
     return Task(asking, reference, asked.seconds, asked.seed)
 
@@ -317,12 +334,19 @@ def answers_without_fault(asking: list[Question]) -> list[Answer]:
     return answers
 
 
-def read_answers(file: Path) -> dict[str, Answer]:
+def read_answers(file: Path, made_from: str) -> dict[str, Answer]:
     """What the python engine of these sources has answered in an earlier run: it takes minutes, and does not change."""
     if not file.exists():
         return {}
-    made_from, known = pickle.loads(file.read_bytes())  # written by this program, in its own folder
-    return known if made_from == python_hash() else {}
+    of, known = pickle.loads(file.read_bytes())  # written by this program, in its own folder
+    return known if of == made_from else {}
+
+
+def write_answers(file: Path, made_from: str, known: dict[str, Answer]) -> None:
+    """As a whole: who stops the campaign in between leaves the old ones."""
+    scratch = file.with_suffix(".new")
+    scratch.write_bytes(pickle.dumps((made_from, known)))
+    scratch.replace(file)
 
 
 def python_hash() -> str:
@@ -330,14 +354,14 @@ def python_hash() -> str:
 
 
 def settled(
-    faults: list[str | None], task: Task, processes: int, keep: Callable[[str | None, Result], None]
+    faults: list[str | None], task: Task, processes: int, patience: float, keep: Callable[[str | None, Result], None]
 ) -> dict[str | None, Result]:
     results: dict[str | None, Result] = {}
     running: list[Running] = []
     try:
         while faults or running:
             while faults and len(running) < processes:
-                running.append(start(faults.pop(0), task))
+                running.append(start(faults.pop(0), task, patience))
             time.sleep(0.02)
             for each in running:
                 each.take()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vesper.host.policy_state import PolicyState, Token
-from vesper.policies.gate import Admitted, Rejected
+from vesper.policies.gate import Admitted, Rejected, Waiting
 from vesper.policies.settings import Policy
 
 SECOND = 1_000_000
@@ -115,3 +115,28 @@ def breaker_under_a_crowd(state: PolicyState, name: str, threads: int, clock: Cl
         expect(f"a probe that ends with {code}", state.release(probes[0], code, clock.now_us()).breaker, change)
     expect("admitted after it closed", sum(each is not None for each in at_once(threads, ask)), threads)
     return wrong
+
+
+def most_inside_a_room(state: PolicyState, name: str, threads: int, limit: int) -> int:
+    """How many were inside at once, of threads that each enter once and wait for it as the Host does."""
+    clock, lock = Clock(), threading.Lock()
+    inside, most = 0, 0
+
+    def one(_: int) -> None:
+        nonlocal inside, most
+        deadline_us = clock.now_us() + 60 * SECOND
+        admission = state.acquire(name, {"concurrency": limit}, clock.now_us(), deadline_us)
+        while isinstance(admission.decision, Waiting):
+            clock.sleep_until_us(admission.decision.until_us)
+            admission = state.acquire(name, {"concurrency": limit}, clock.now_us(), deadline_us, admission.token)
+        assert admission.token is not None, admission.decision
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        clock.sleep_us(1_000)
+        with lock:
+            inside -= 1
+        state.release(admission.token, None, clock.now_us())
+
+    at_once(threads, one)
+    return most

@@ -9,7 +9,14 @@ import warnings
 
 import pytest
 
-from tests.policies.crowds import SECOND, StillClock, at_once, breaker_under_a_crowd, most_in_a_window
+from tests.policies.crowds import (
+    SECOND,
+    StillClock,
+    at_once,
+    breaker_under_a_crowd,
+    most_in_a_window,
+    most_inside_a_room,
+)
 from vesper.host.policy_state import MemoryPolicyState, TooManyNames
 from vesper.policies.gate import LONGEST_WAIT_US, Admitted, Rejected, Released, Waiting
 from vesper.policies.settings import Policy, PolicyError
@@ -65,6 +72,22 @@ def test_without_a_deadline_nobody_waits_for_ever() -> None:
 
 def test_a_breaker_under_a_crowd_opens_once_and_probes_once() -> None:
     assert breaker_under_a_crowd(MemoryPolicyState(), "n", 64, StillClock()) == []
+
+
+def test_a_room_is_never_fuller_than_it_may_be_and_all_get_in() -> None:
+    assert most_inside_a_room(MemoryPolicyState(), "n", 32, 3) <= 3
+
+
+def test_without_a_deadline_nobody_stands_in_the_queue_for_ever() -> None:
+    state = MemoryPolicyState()
+    for _ in range(2):
+        state.acquire("n", ROOM, 0)
+    admission, now_us = state.acquire("n", ROOM, 0), 0
+    while isinstance(admission.decision, Waiting):
+        now_us = admission.decision.until_us
+        admission = state.acquire("n", ROOM, now_us, waiting=admission.token)
+    assert admission.decision == Rejected("concurrency", now_us, 0)
+    assert LONGEST_WAIT_US - 10_000 < now_us < LONGEST_WAIT_US
 
 
 def test_who_waits_for_a_place_asks_again_with_the_token() -> None:

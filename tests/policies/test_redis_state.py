@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
+import signal
 import sys
+import warnings
 from collections.abc import Iterator
 
 import pytest
 import redis
 
-from tests.policies.crowds import SECOND, StillClock, at_once, breaker_under_a_crowd, most_in_a_window
+from tests.policies.crowds import (
+    SECOND,
+    StillClock,
+    at_once,
+    breaker_under_a_crowd,
+    most_in_a_window,
+    most_inside_a_room,
+)
 from tests.support.servers import Redis, free_port
 from vesper.effects.settings import ConfigError, Table
 from vesper.host import policy_redis
@@ -149,6 +159,25 @@ def test_a_breaker_under_a_crowd_opens_once_and_probes_once(clocked: Clocked) ->
     assert breaker_under_a_crowd(clocked, new_name(), 64, OfTheTest()) == []
 
 
+def test_a_room_is_never_fuller_than_it_may_be_and_all_get_in(shared: RedisPolicyState) -> None:
+    assert most_inside_a_room(shared, new_name(), 32, 3) <= 3
+
+
+def test_a_forked_child_shares_the_limits_and_not_the_connection(shared: RedisPolicyState) -> None:
+    name = new_name()
+    for _ in range(2):
+        shared.acquire(name, ROOM, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, where other tests left threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if all(isinstance(shared.acquire(name, ROOM, 0).decision, Waiting) for _ in range(50)) else 1)
+    answers = [type(shared.acquire(name, ROOM, 0).decision) for _ in range(50)]
+    assert os.waitpid(child, 0)[1] == 0
+    assert answers == [Waiting] * 50
+
+
 def test_every_key_ends_and_none_too_early(redis_server: Redis, shared: RedisPolicyState) -> None:
     name = new_name()
     policy: Policy = {**ROOM, **RATE, "breaker_failures": 5, "breaker_within_us": 3_600 * SECOND}
@@ -214,8 +243,8 @@ def test_without_redis_limits_hold_in_the_process_and_it_is_said_once(caplog: py
 def test_a_store_that_must_be_asked_refuses_when_it_cannot_be(caplog: pytest.LogCaptureFixture) -> None:
     url = f"redis://:hidden-word@127.0.0.1:{free_port()}/0"
     state = RedisPolicyState(url, on_store_failure="refuse")
-    for _ in range(3):
-        assert state.acquire("n", ROOM, 5) == Admission(Rejected("store", SECOND + 5, SECOND), None)
+    rejected = Admission(Rejected("store", SECOND + 5, SECOND), None)
+    assert at_once(16, lambda _: state.acquire("n", ROOM, 5)) == [rejected] * 16
     assert isinstance(state.acquire("n", {}, 5).decision, Admitted), "who has no limits needs no store"
     assert len(caplog.records) == 1
     assert "effects are refused" in caplog.text

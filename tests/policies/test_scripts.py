@@ -19,7 +19,7 @@ from vesper.policies import breaker, concurrency, gate, rate_limit
 
 SECOND = 1_000_000
 NOW = 1_790_000_000_000_000
-STORIES, STEPS = 60, 70
+STORIES, STEPS = 40, 70
 ENDINGS = ("failed", "failed", "answered", "abandoned")
 
 
@@ -105,7 +105,9 @@ def run(in_redis: Clocked, seed: int) -> None:
             if aims and chance.random() < 0.3:
                 patience_us = max(chance.choice(aims) - now_us + chance.choice((-1, 0, 1)), 0)
             one, other = (
-                state.acquire(name, policy_of(rule), now_us, now_us + patience_us, Token(name, who, rule, 0, store))
+                state.acquire(
+                    name, policy_of(rule), now_us, now_us + patience_us, Token(name, who, rule, 0, store, now_us)
+                )
                 for state, store in ((in_redis, "redis"), (in_memory, "memory"))
             )
             story.append((now_us - NOW, who, patience_us, summary(other)))

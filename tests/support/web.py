@@ -22,8 +22,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from urllib.parse import parse_qsl, unquote
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 30
@@ -498,7 +501,6 @@ class Authority:
         """A certificate; without hosts that of the authority itself."""
         import ipaddress
         from datetime import UTC, datetime, timedelta
-        from typing import Any, cast
 
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
@@ -513,6 +515,10 @@ class Authority:
             .not_valid_before(now - timedelta(days=10))
             .not_valid_after(now + timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=hosts is None, path_length=None), critical=True)
+            # Python 3.13 asks for what follows.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(cast(Any, public)), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(_usage(is_authority=hosts is None), critical=True)
         )
         if hosts is not None:
             names: list[x509.GeneralName] = []
@@ -523,6 +529,22 @@ class Authority:
                     names.append(x509.DNSName(host))
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _usage(is_authority: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 if __name__ == "__main__":

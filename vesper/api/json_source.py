@@ -11,11 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vesper.spec.json_mistake import JsonMistake, TextPlace
+from vesper.spec.json_mistake import TextPlace
 from vesper.spec.json_value import JSON_TOKEN
 from vesper.spec.values import printable
 
 _LONGEST = 60
+
+
+class Mistake(NamedTuple):
+    """Why a text is no JSON. Not the exception: that would hold on to whatever it came through."""
+
+    offset: int
+    what: str
 
 
 class Step(NamedTuple):
@@ -66,7 +73,7 @@ class Spot:
 class JsonSource:
     """A JSON text, or what was given as one."""
 
-    def __init__(self, text: str, mistake: JsonMistake | None = None) -> None:
+    def __init__(self, text: str, mistake: Mistake | None = None) -> None:
         self.mistake = mistake
         """Why it is none."""
         self._text = text

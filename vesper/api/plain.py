@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from types import MemberDescriptorType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from vesper.api.json_source import JsonSource
+from vesper.api.json_source import JsonSource, Mistake
 from vesper.spec.base_types import is_a
 from vesper.spec.json_forms import forms_of_json, has_names, input_of_json
-from vesper.spec.json_mistake import JsonMistake, malformed
+from vesper.spec.json_mistake import JsonMistake
 from vesper.spec.problem import Problem, ProblemKind
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.spec.values import MAX_ENTRIES
@@ -218,14 +218,14 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     """The inputs that a JSON text has, or the one problem with it. Numbers are read from their text."""
     decoded, mistake = _decoded(text)
+    source = JsonSource(decoded, mistake)
     forms: object = None
     if mistake is None:
         try:
             forms = forms_of_json(decoded)
         except JsonMistake as found:
-            mistake = found
-    source = JsonSource(decoded, mistake)
-    if mistake is not None:
+            source.mistake = Mistake(found.offset, found.what)
+    if source.mistake is not None:
         return Plain({}, source=source, refused=Problem("", ProblemKind.MALFORMED))
     if not isinstance(forms, dict):
         return Plain({}, source=source, refused=Problem("", ProblemKind.WRONG_TYPE))
@@ -237,7 +237,7 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     return plain
 
 
-def _decoded(text: str | bytes | bytearray) -> tuple[str, JsonMistake | None]:
+def _decoded(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
     """The text, and what is wrong with bytes that are none. Read by the base types, as all that a caller gives."""
     if is_a(text, str):
         return str.__str__(text), None
@@ -247,8 +247,8 @@ def _decoded(text: str | bytes | bytearray) -> tuple[str, JsonMistake | None]:
         return data.decode("utf-8"), None
     except UnicodeDecodeError as error:
         offset = len(data[: error.start].decode("utf-8"))
-        mistake = malformed(offset, f"the byte 0x{data[error.start]:02x} is not UTF-8, which JSON text is written in")
-        return data.decode("utf-8", errors="replace"), mistake
+        what = f"the byte 0x{data[error.start]:02x} is not UTF-8, which JSON text is written in"
+        return data.decode("utf-8", errors="replace"), Mistake(offset, what)
 
 
 def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:

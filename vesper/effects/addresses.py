@@ -27,7 +27,7 @@ class BadHost(ValueError):
 
 def normal_host(text: str) -> str:
     """The one spelling of a host: a name in lower case, an IPv4 address as four numbers, an IPv6 address in its short
-    form and without brackets. Raises `BadHost`."""
+    form and without brackets, unless it stands for an IPv4 address. Raises `BadHost`."""
     if not text:
         raise BadHost("the host is missing")
     if not text.isascii():
@@ -56,9 +56,10 @@ def _ipv6(text: str) -> str:
     if not text.endswith("]") or "%" in inner:
         raise BadHost(f"{_shown(text)} is no host: an IPv6 address stands in brackets and has no zone")
     try:
-        return str(IPv6Address(inner))
+        address = IPv6Address(inner)
     except ValueError:
         raise BadHost(f"{_shown(text)} is no host: `{inner[:64]}` is no IPv6 address") from None
+    return str(address.ipv4_mapped or address)  # a mapped one is only another spelling of the IPv4 address
 
 
 def _shown(text: str) -> str:

@@ -29,7 +29,6 @@ from vesper.effects.custom_registry import (
     type_of,
 )
 from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
-from vesper.effects.private_loop import PrivateLoop
 from vesper.effects.stored_json import checked_value
 from vesper.effects.worker_threads import MAX_THREADS, NoThread, StillRunning, WorkerThreads
 from vesper.spec.effects import EFFECTS
@@ -42,7 +41,6 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _CODES: Final = EFFECTS["custom"].codes()
 _LOG = logging.getLogger("vesper.effects.custom")
 _THREADS: Final = WorkerThreads()
-_LOOP: Final = PrivateLoop()
 
 
 def effect(
@@ -95,7 +93,9 @@ class _Call:
 
     def make(self, timeout: float | None) -> object:
         if _is_async(self.function):
-            return _LOOP.run(lambda: self.function(**self.keywords), timeout)
+            from vesper.effects.private_loop import LOOP  # asyncio takes a while to load, and few need it
+
+            return LOOP.run(lambda: self.function(**self.keywords), timeout)
         if timeout is None:
             return self.function(**self.keywords)
         return _THREADS.run(lambda: self.function(**self.keywords), timeout)
@@ -198,7 +198,7 @@ class CustomPerformer:
             raise EffectFailed("bad_response", message, may_have_happened=True)
         what = f"what the effect `{found.name}` gives"
         try:
-            if found.response is not None:
+            if found.response is not None and found.response != ask.gives:
                 answer = checked_value(found.response, answer, what)
             return checked_value(ask.gives, answer, what)
         except EffectFailed as failure:

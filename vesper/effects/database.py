@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -77,7 +76,6 @@ class DatabasePerformer:
         self._settings = dict(settings)
         self._secret = secret
         self._backends: dict[str, Backend] = {}
-        self._lock = threading.Lock()
 
     def perform(self, ask: Ask) -> object:
         name, values = ask.fixed["database"], _bound(ask)
@@ -99,8 +97,7 @@ class DatabasePerformer:
         return NOT_DONE if found is None else int(found)
 
     def close(self) -> None:
-        with self._lock:
-            backends, self._backends = self._backends, {}
+        backends, self._backends = self._backends, {}
         for backend in backends.values():
             backend.close()
 
@@ -221,11 +218,9 @@ class DatabasePerformer:
         found = self._backends.get(name)
         if found is not None:
             return found
-        settings = self._configured(name)
-        with self._lock:
-            if name not in self._backends:
-                self._backends[name] = self._new_backend(settings)
-            return self._backends[name]
+        # Without a lock, which a fork could leave locked: of two that are made at once one is kept, and none has opened
+        # anything yet.
+        return self._backends.setdefault(name, self._new_backend(self._configured(name)))
 
     def _new_backend(self, settings: DatabaseSettings) -> Backend:
         if settings.is_sqlite:

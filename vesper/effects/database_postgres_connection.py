@@ -28,6 +28,10 @@ class OurConnection(psycopg.Connection[Any]):
     a machine that stands still) stops nothing: then this side does, at `cut_at`."""
 
     cut_at: Deadline | None = None
+    reported: tuple[str | None, ...] = ()
+    """What the server said of the session when it began."""
+    limit = 0
+    """The `statement_timeout` that the session has for queries, in milliseconds."""
 
     def wait(self, gen: Generator[Any, Any, _Result], *args: Any, **options: Any) -> _Result:
         try:

@@ -65,7 +65,9 @@ def _moment(text: str) -> object:
 
 
 def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("\\x"))
+    if not text.startswith("\\x"):  # a session that was set to another form
+        raise ValueProblem(ProblemKind.MALFORMED)
+    return bytes.fromhex(text[2:])
 
 
 def _without_zone(_text: str) -> object:

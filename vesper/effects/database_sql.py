@@ -20,6 +20,7 @@ _POSTGRES = re.compile(
     rf"""(?P<escape>[eE]'(?:[^'\\]|\\.|'')*+')
   | (?P<open_escape>[eE]')
   | {_COMMON}
+  | (?P<hidden_name>[uU]&")
   | (?P<dollar>\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$)
   | (?P<word>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*)
   | (?P<cast>::)
@@ -36,6 +37,7 @@ _SQLITE = re.compile(
   | (?P<bracket>\[[^\]]*\])
   | (?P<tick>`(?:[^`]|``)*+`)
   | (?P<word>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*)
+  | (?P<no_cast>::)
   | :(?P<parameter>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<position>[?@$])
   | (?P<end>;)
@@ -81,6 +83,9 @@ def statement_of(sql: str, kind: str) -> Statement:
         elif token == "dollar":
             position = _after(sql, text, position)
             text = sql[found.start() : position]
+        if token == "line" and position == len(sql):
+            # Nobody can tell any more whether it ended here, or whether what was on the next line is now part of it.
+            raise SqlRefused("ends in a comment with `--`; write it as /* … */")
         if token in ("space", "line", "block"):
             if not has_ended:
                 parts.append(text.replace("%", "%%") if is_postgres else text)
@@ -106,6 +111,12 @@ def statement_of(sql: str, kind: str) -> Statement:
 def _check(token: str, text: str) -> None:
     if token == "open_escape" or (token == "other" and text in "'\"`"):
         raise SqlRefused(f"has a {text} that does not end")
+    if token == "no_cast":
+        raise SqlRefused("has the cast `::`, which SQLite does not know; write CAST(x AS type)")
+    if token == "hidden_name":
+        raise SqlRefused('has a name with U&"…"; write its letters')
+    if text.strip('"').lower() == "set_config" and token in ("word", "name"):
+        raise SqlRefused("calls set_config, which would change the connection for those who use it next")
     if token == "position":
         raise SqlRefused(f"has the parameter `{text}`, which nothing gives; parameters are `:name`")
 

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from vesper.effects.events_memory import MemoryTopic, Subscriber
 from vesper.effects.events_redis import RedisTopic
@@ -31,6 +31,8 @@ from vesper.effects.stored_json import TooLong, stored_text
 from vesper.effects.topic_event import Event
 from vesper.spec.effects import EFFECTS
 from vesper.spec.json_value import Json, canonical_text, parse_json
+from vesper.spec.problem import ValueProblem
+from vesper.spec.times import timestamp_text
 from vesper.spec.types import INTEGER, JSON, STRING, ArrayOf, OptionalOf, Record
 from vesper.spec.values import Value, accept
 
@@ -196,8 +198,8 @@ class EventPerformer:
     def relay_outbox(self, database: str, most: int = 100) -> int:
         """Publishes what waits in the outbox of a database, oldest first, and takes it out; how many there were.
 
-        Any number of processes may do this at once. Raises `EffectFailed` where a topic or the database is away: what
-        was not taken out comes next time."""
+        Any number of processes may do this at once. Raises `EffectFailed` where the database is away, or a topic: the
+        events of the other topics are published first, and what was not taken out comes next time."""
         databases = self._required_databases(database)
         ask = Ask(
             execution="",
@@ -210,21 +212,24 @@ class EventPerformer:
         )
         rows = databases.perform(ask)
         assert isinstance(rows, list)
+        failed: dict[str, EffectFailed] = {}
         for row in rows:
-            event = Event(
-                row["id"],
-                row["topic"],
-                parse_json(row["payload"]),
-                row["event_key"],
-                row["execution"],
-                datetime.fromisoformat(row["created_at"]),
-            )
-            self._topic(event.topic)[1].publish(event, row["payload"], f"outbox:{event.id}", None)
+            topic = row["topic"]
+            if topic in failed:
+                continue  # its events stay in order
+            try:
+                event = _event_of(row)
+                self._topic(topic)[1].publish(event, row["payload"], f"outbox:{event.id}", None)
+            except EffectFailed as failure:
+                failed[topic] = failure
+                continue
             fixed = {"database": database, "sql": _TAKE}
             bind = _bound(id=event.id)
             databases.perform(
                 replace(ask, effect="database_write", effect_class="unsafe", fixed=fixed, arguments=bind, gives=INTEGER)
             )
+        for first in failed.values():
+            raise first
         return len(rows)
 
     def close(self) -> None:
@@ -276,7 +281,7 @@ class EventPerformer:
             payload=canonical_text(event.json),
             event_key=event.event_key,
             execution=event.execution,
-            created_at=event.published_at.isoformat(),
+            created_at=timestamp_text(event.published_at),
         )
         fixed = {"database": settings.database, "sql": _PUT}
         try:
@@ -297,6 +302,16 @@ class EventPerformer:
 
 def _bound(**values: Value) -> dict[str, Value]:
     return {"bind": values}
+
+
+def _event_of(row: Mapping[str, Any]) -> Event:
+    """The event that a row of the outbox holds."""
+    try:
+        payload, created = parse_json(row["payload"]), datetime.fromisoformat(row["created_at"])
+    except (ValueError, ValueProblem):
+        message = f"the row `{row['id']}` of the outbox was not written by Vesper: correct it, or delete it"
+        raise EffectFailed("unavailable", message) from None
+    return Event(row["id"], row["topic"], payload, row["event_key"], row["execution"], created)
 
 
 def _event_id(topic: str, ask: Ask) -> str:

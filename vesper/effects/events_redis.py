@@ -12,6 +12,7 @@ from typing import Final
 
 from vesper.effects.redis_server import Command, RedisAddress, RedisServer
 from vesper.effects.topic_event import Event
+from vesper.spec.times import timestamp_text
 
 # The stream first: where it refuses, no key is left behind that would make the next attempt a repeat.
 _ONCE: Final = """\
@@ -45,7 +46,7 @@ class RedisTopic:
             "topic", event.topic,
             "payload", payload,
             "execution", event.execution,
-            "published_at", event.published_at.isoformat(),
+            "published_at", timestamp_text(event.published_at),
             *(() if event.event_key is None else ("event_key", event.event_key)),
         )  # fmt: skip
         if key is None:

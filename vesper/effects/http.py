@@ -27,6 +27,7 @@ __all__ = ["HttpPerformer", "HttpSettings"]
 
 _MAX_HOPS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
+_ACTED = (301, 302, 303)
 _NOT_THERE = (404, 410)
 
 
@@ -92,6 +93,8 @@ class _Exchange:
         self.secrets = secrets
         self._ask = ask
         self._transport = transport
+        self._has_acted = False
+        """True where a redirect said so: after a POST, 303 and often 301 and 302 mean that it is done."""
         self._attempt = Attempt(self.settings.timeout if ask.timeout is None else max(0.0, ask.timeout))
 
     @contextmanager
@@ -104,7 +107,7 @@ class _Exchange:
                 failed.code,
                 self.secrets.redacted(failed.message),
                 retry_after=failed.retry_after,
-                may_have_happened=failed.may_have_happened,
+                may_have_happened=failed.may_have_happened or self._has_acted,
             ) from None
 
     def value(self, answer: Answer) -> object:
@@ -124,6 +127,7 @@ class _Exchange:
         for _ in range(_MAX_HOPS):
             if answer.status not in _REDIRECTS:
                 return answer
+            self._has_acted |= answer.status in _ACTED and outgoing.method not in ("GET", "HEAD")
             try:
                 if self._names_a_secret(answer):
                     raise BadUrl("a redirect to a URL with a secret in it is not followed")

@@ -122,19 +122,12 @@ class Connector:
                 continue
             # Each gets its share of the time: an address that swallows everything must not hide the next one.
             share = attempt.left(doing, until) / (len(addresses) - position)
-            connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             try:
-                connection.settimeout(share)
-                connection.connect((address, origin.port))
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return _reached(family, (address, origin.port), share)
             except TimeoutError:
-                connection.close()
                 problems.append(f"{address} did not answer")
             except OSError as error:
-                connection.close()
                 problems.append(f"{address}: {error.strerror or error}")
-            else:
-                return connection
         if refused and not problems:
             raise AddressRefused(f"`{host}` is at {', '.join(refused[:3])}, where no request may go")
         attempt.left(doing, until)
@@ -192,6 +185,18 @@ class Connector:
         return found
 
 
+def _reached(family: int, address: tuple[str, int], seconds: float) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(address)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
 class Connection:
     """One connection, in the hands of one attempt at a time."""
 
@@ -202,6 +207,7 @@ class Connection:
         self._socket = connection
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
         self._has_ended = False
+        self._is_broken = False
 
     def send(self, outgoing: Outgoing, attempt: Attempt) -> None:
         """Writes the whole request. A connection that breaks meanwhile is not told yet: the server may have refused
@@ -221,6 +227,7 @@ class Connection:
             except TimeoutError:
                 raise attempt.timed_out(doing) from None
             except OSError:
+                self._is_broken = True
                 return
             attempt.sent += count
             rest = rest[count:]
@@ -271,11 +278,10 @@ class Connection:
         return found
 
     def is_done(self) -> bool:
-        """Whether the answer was read to its end, so that another request may be sent. Nothing may have come behind
-        it: that would be read as the next answer."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        if self._http.trailing_data[0]:
+        """Whether the request was sent and the answer read to their ends, so that another request may be sent. Nothing
+        may have come behind the answer: that would be read as the next one."""
+        is_whole = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+        if not is_whole or self._is_broken or self._http.trailing_data[0]:
             return False
         self._http.start_next_cycle()
         return True

@@ -11,8 +11,8 @@ from vesper.effects.http_secrets import Template
 from vesper.effects.http_url import BadUrl, Origin, Url, joined, read_origin, read_url
 from vesper.effects.settings import Table
 
-MAX_RESPONSE = 64 << 20
-"""The largest `max_response`: the body is held in memory."""
+MAX_RESPONSE = 16 << 20
+"""The largest `max_response`: the body is held in memory, and reading a megabyte of JSON may take seconds."""
 _KEY_HOLE = "{key}"
 _BASIC = ("user", "password")
 

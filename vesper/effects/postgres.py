@@ -1,12 +1,14 @@
 """PostgreSQL: connections, transactions and failures.
 
 What the server sends is taken as it is, in text, and read by database_values: no setting of a session and no adapter
-that an application has registered can change what a value is. A query runs in a transaction that can only read.
+that an application has registered can change what a value is. A session can only read (a query is one round trip); a
+write begins a transaction that can do more.
 """
 
 from __future__ import annotations
 
 import math
+import select
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -33,7 +35,16 @@ _FORMS = {
     "extra_float_digits": "1",
     "standard_conforming_strings": "on",
 }
+_SESSION = {**_FORMS, "default_transaction_read_only": "on"}
 """The settings of a session that decide how values look in text."""
+_REPORTED = (
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "client_encoding",
+    "standard_conforming_strings",
+    "default_transaction_read_only",
+)
 _GRACE = 1.0
 """Seconds by which the server may be late in stopping a statement before the connection is cut."""
 _LOCK = 0x76657370
@@ -79,12 +90,14 @@ class PostgresBackend:
                 self._pool.drop(connection)
 
     def _begun(self, purpose: Purpose) -> OurConnection:
-        """A connection with an open transaction. One that has waited may have died since: then a new one is opened,
-        because nothing has been asked of it yet."""
+        """A connection for a query, or with an open transaction for a write. One that has waited may have died since:
+        then a new one is opened, because nothing has been asked of it yet."""
         import psycopg
 
         connection, is_used = self._pool.take(purpose.deadline)
         try:
+            if is_used and _has_news(connection):
+                connection, is_used = self._pool.another(purpose.deadline, connection), False
             try:
                 self._begin(connection, purpose)
             except psycopg.OperationalError:
@@ -102,18 +115,26 @@ class PostgresBackend:
 
     def _begin(self, connection: OurConnection, purpose: Purpose) -> None:
         connection.cut_at = Deadline(purpose.deadline.left() + _GRACE)
-        mode = "" if purpose.writes else " READ ONLY"
-        connection.execute(f"BEGIN{mode}; SET LOCAL statement_timeout = {_milliseconds(purpose.deadline)}".encode())
+        if purpose.writes:
+            limit = _milliseconds(purpose.deadline.left())
+            connection.execute(f"BEGIN READ WRITE; SET LOCAL statement_timeout = {limit}".encode())
+            return
+        limit = _milliseconds(purpose.deadline.seconds)  # mostly the same as the last time
+        if limit != connection.limit:
+            connection.execute(f"SET statement_timeout = {limit}".encode())
+            connection.limit = limit
 
     def _commit(self, connection: OurConnection, purpose: Purpose) -> None:
         import psycopg
 
         if purpose.deadline.has_passed():
             raise purpose.deadline.failure(f"the transaction on `{self._settings.name}`")
+        if not purpose.writes:
+            return
         try:
             connection.execute(b"COMMIT")
         except psycopg.Error as error:
-            raise _failure(error, purpose, self._settings.name, is_commit=purpose.writes) from error
+            raise _failure(error, purpose, self._settings.name, is_commit=True) from error
 
     def _open(self, deadline: Deadline) -> OurConnection:
         import psycopg
@@ -124,20 +145,23 @@ class PostgresBackend:
         try:
             given: dict[str, Any] = dict(psycopg.conninfo.conninfo_to_dict(settings.dsn))
             options = [str(given["options"])] if given.get("options") else []
-            options += [f"-c {name}={value}" for name, value in _FORMS.items()]
-            if settings.read_only:
-                options.append("-c default_transaction_read_only=on")
+            options += [f"-c {name}={value}" for name, value in _SESSION.items()]
             given.update(options=" ".join(options), client_encoding="utf8")
             given.setdefault("application_name", "vesper")
             given["connect_timeout"] = max(2, min(int(given.get("connect_timeout") or 10), math.ceil(deadline.left())))
             if self._password is not None:
                 given["password"] = self._password()  # each time: it may have changed
-            return OurConnection.connect(**given, autocommit=True, context=raw_values())
+            connection = OurConnection.connect(**given, autocommit=True, context=raw_values())
         except psycopg.Error as error:
             text = " ".join(str(error).split())
             if deadline.has_passed():
                 raise deadline.failure(f"connecting to `{settings.name}`") from error
             raise EffectFailed("unavailable", f"`{settings.name}` cannot be reached: {text}") from error
+        connection.reported = _reported(connection)
+        if None in connection.reported:
+            connection.close()
+            raise EffectFailed("unavailable", f"`{settings.name}` is older than PostgreSQL 14, which is needed")
+        return connection
 
     # -- the caller's transaction -----------------------------------------------------------------
 
@@ -156,7 +180,7 @@ class PostgresBackend:
             cursor.execute(f"SAVEPOINT {name}".encode())
             cursor.execute(b"SELECT current_setting('statement_timeout')")
             before = cursor.pgresult.get_value(0, 0) if cursor.pgresult is not None else None
-            cursor.execute(f"SET LOCAL statement_timeout = {_milliseconds(purpose.deadline)}".encode())
+            cursor.execute(f"SET LOCAL statement_timeout = {_milliseconds(purpose.deadline.left())}".encode())
             if not purpose.writes:
                 forms = "; ".join(f"SET LOCAL {setting} = '{value}'" for setting, value in _FORMS.items())
                 cursor.execute(f"{forms}; SET LOCAL transaction_read_only = on".encode())
@@ -203,8 +227,21 @@ class PostgresBackend:
             # The connection is lost, and the whole transaction with it; the failure that led here says why.
 
 
-def _milliseconds(deadline: Deadline) -> int:
-    return max(1, math.ceil(deadline.left() * 1000))
+def _milliseconds(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))
+
+
+def _reported(connection: OurConnection) -> tuple[str | None, ...]:
+    """The settings of a session that its server tells of whenever they change: a function of the database may have
+    changed one, and the next user of the connection would read something else. Asking costs no round trip."""
+    return tuple(connection.info.parameter_status(name) for name in _REPORTED)
+
+
+def _has_news(connection: OurConnection) -> bool:
+    """True where the server has sent something that nobody asked for: mostly, that the connection has ended."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _close(connection: OurConnection) -> None:
@@ -226,7 +263,7 @@ def _rolled_back(connection: OurConnection) -> bool:
         except psycopg.Error:
             return False  # it is closed, which rolls back as well
     connection.cut_at = None
-    return True
+    return _reported(connection) == connection.reported
 
 
 # -- statements -----------------------------------------------------------------------------------
@@ -350,7 +387,7 @@ def _failure(error: psycopg.Error, purpose: Purpose, database: str, is_commit: b
             return EffectFailed(purpose.refusal, text)
         case "40":
             return EffectFailed("unavailable", f"{text}; it was rolled back and may be tried again")
-    if state == "57014":
+    if state == "57014" and purpose.deadline.left() < _GRACE:  # otherwise it was somebody else who stopped it
         return purpose.deadline.failure(f"the statement on `{database}`")
     if state == "42P01":
         return MissingTable("unavailable", text)

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from vesper.effects.per_process import PerProcess
 from vesper.effects.worker_threads import StillRunning
@@ -58,3 +58,7 @@ def _started() -> asyncio.AbstractEventLoop:
 def _forever(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
+
+
+LOOP: Final = PrivateLoop()
+"""One for the process: coroutines of all effects take turns in it, so none of them may block."""

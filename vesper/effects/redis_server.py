@@ -6,6 +6,7 @@ again, and every attempt has its own time; so this goes one level below, to the 
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from vesper.effects.settings import ConfigError, Table
 Command: TypeAlias = tuple[str | bytes | int, ...]
 _Connection: TypeAlias = Any
 """A `redis.Connection`, whose methods have no types."""
+_NUMBER = re.compile(r"[0-9]{0,5}", re.ASCII)
 _CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _MAX_IDLE = 32
 """So many connections wait for the next command; more than that are closed after use."""
@@ -52,7 +54,7 @@ class RedisAddress:
         except ValueError:
             parts, port, host = urlsplit(""), None, None
         number = parts.path.removeprefix("/")
-        if parts.scheme not in ("redis", "rediss") or not host or not (number.isdecimal() or not number):
+        if parts.scheme not in ("redis", "rediss") or not host or not _NUMBER.fullmatch(number):
             raise table.error("url", "`memory:` or `redis://host:6379/0` (`rediss://` for TLS) is expected")
         if parts.fragment:
             raise table.error("url", "a `#` in the password is written `%23`")

@@ -168,8 +168,6 @@ def _fitted(type_: Type, form: Any) -> object:
             return None if form is None else _fitted(inner, form)
         case ((ArrayOf(element) | SetOf(element)), list()):
             return [_fitted(element, item) for item in form]
-        case MapOf(key, _), dict() if not form and not has_names(key):
-            return {}
         case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
             keys = [pair[0] for pair in form]
             if len(set(map(str, keys))) < len(keys):

@@ -74,9 +74,10 @@ class DirectProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> DirectExecution:
         fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
-        begun = self._program.start(inputs, now, True, fuel, seconds)  # type: ignore[arg-type]  # as above
+        begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
 
@@ -140,24 +141,30 @@ def _outcome(raw: _RawOutcome) -> Outcome:
 
 def _refuse(raw: _RawOutcome) -> NoReturn:
     """Raises what an outcome without outputs is, to whoever asked for the outputs alone."""
-    match _outcome(raw):
+    # Made elsewhere: an exception that has a name where it is raised holds, by its traceback, the frame that holds it,
+    # and such a ring stays in memory until Python looks for rings, which may be millions of calls later.
+    raise _exception(_outcome(raw))
+
+
+def _exception(outcome: Outcome) -> Exception:
+    match outcome:
         case DeclaredError(value):
-            raise raised.DeclaredError(value)
+            return raised.DeclaredError(value)
         case ContractBroken(phase, index, values):
-            raise raised.ContractBroken(phase, index, values)
+            return raised.ContractBroken(phase, index, values)
         case Failed(code, _, problems):
             failure = raised.Raised(code)
             for problem in problems:
                 failure.add_note(f"{problem.path}: {problem.kind}")
-            raise failure
+            return failure
         case Denied(capability):
-            raise RuntimeError(f"the capability {capability} is needed and not granted")
+            return RuntimeError(f"the capability {capability} is needed and not granted")
         case LimitHit(limit):
-            raise RuntimeError(f"the limit on {limit} was hit")
+            return RuntimeError(f"the limit on {limit} was hit")
         case EngineFault(message):
-            raise RuntimeError(f"engine fault: {message}")
+            return RuntimeError(f"engine fault: {message}")
         case Returned():
-            raise AssertionError("outputs are given back, not refused")
+            return AssertionError("outputs are given back, not refused")
 
 
 _CODES = frozenset(code.value for code in ErrorCode)

@@ -114,8 +114,9 @@ class Program(Protocol):
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> Execution:
-        """Begin an observed execution."""
+        """Begin an execution. One that is not traced has no marks, and nobody to tell of them."""
         ...
 
 

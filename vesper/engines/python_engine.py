@@ -143,6 +143,9 @@ class PythonProgram:
         shown += [each.type for each in (*self.node.outputs, *self.node.errors)]
         # What goes out shares nothing: not with the module, not with the inputs, not among itself.
         self._copies = self.has_json or bool(self._callees) or any(map(is_changeable, shown))
+        statements = list(all_statements(self.node.body))
+        self._result_types = {each.name: each.result.type for each in statements if isinstance(each, ir.Request)}
+        self._called = {each.name: each.node for each in statements if isinstance(each, ir.CallNode)}
         self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
         self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
         """True where nothing has to be counted: no call could spend what there is, unless less is given."""
@@ -218,7 +221,7 @@ class PythonProgram:
         accepted = self.accept(inputs)
         if isinstance(accepted, Failed):
             return accepted
-        is_counted = self.fuel_bound > limits.fuel or (limits.seconds is not None and self.fuel_bound > 0)
+        is_counted = self.is_counted(limits)
         loaded = self.form("metered" if is_counted else "plain")
         arguments = self.arguments(loaded, accepted, now)
         if is_counted:
@@ -227,14 +230,12 @@ class PythonProgram:
 
     def result_type(self, path: str) -> Type:
         """The type of what the request at this path is completed with; of a called node's request, that node's."""
-        head, _, rest = path.partition("/")
-        name = head.partition("[")[0]
-        for statement in all_statements(self.node.body):
-            if isinstance(statement, ir.Request) and statement.name == name:
-                return statement.result.type
-            if isinstance(statement, ir.CallNode) and statement.name == name:
-                return self._callees[statement.node].result_type(rest)
-        raise KeyError(path)
+        found = self._result_types.get(path)
+        if found is None:
+            head, _, rest = path.partition("/")
+            name = head.partition("[")[0]
+            found = self._callees[self._called[name]].result_type(rest) if rest else self._result_types[name]
+        return found
 
     def _metered_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
         return self.form("metered").entry(inputs, **now, meter=_Budget(UNLESS_SAID).meter)
@@ -245,8 +246,15 @@ class PythonProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> PythonExecution:
-        return PythonExecution(self, self.form("traced"), inputs, now, limits or UNLESS_SAID, observe)
+        given = limits or UNLESS_SAID
+        form = "traced" if is_traced else "metered" if self.is_counted(given) else "plain"
+        return PythonExecution(self, self.form(form), form, inputs, now, given, observe)
+
+    def is_counted(self, limits: Limits) -> bool:
+        """True where an execution could hit the limits."""
+        return self.fuel_bound > limits.fuel or (limits.seconds is not None and self.fuel_bound > 0)
 
     def accept(self, inputs: Mapping[str, object]) -> Mapping[str, Value] | Failed:
         values, problems = accept_inputs(self._declared, inputs)
@@ -339,6 +347,7 @@ class PythonExecution:
         self,
         program: PythonProgram,
         loaded: _LoadedFunction,
+        form: str,
         inputs: Mapping[str, object],
         now: datetime | None,
         limits: Limits,
@@ -346,6 +355,7 @@ class PythonExecution:
     ) -> None:
         self._program = program
         self._loaded = loaded
+        self._form = form
         self._inputs = inputs
         self._now = now
         self._budget = _Budget(limits)
@@ -394,10 +404,13 @@ class PythonExecution:
         if isinstance(accepted, Failed):
             return self._done(accepted)
         arguments = program.arguments(self._loaded, accepted, self._now)
+        if self._form == "traced":
+            arguments["mark"] = self._mark
+        if self._form != "plain":
+            arguments["meter"] = self._budget.meter
         if program.is_plain:
-            run = partial(self._loaded.function, **arguments, mark=self._mark, meter=self._budget.meter)
-            return self._done(program.outcome(self._loaded, run))
-        self._steps = self._loaded.function(**arguments, mark=self._mark, meter=self._budget.meter)
+            return self._done(program.outcome(self._loaded, partial(self._loaded.function, **arguments)))
+        self._steps = self._loaded.function(**arguments)
         return self._move(lambda steps: steps.send(None))
 
     def _go_on(self, asked: AskedFor, completion: Completion) -> Blocked | Done:

@@ -41,7 +41,7 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
     asked = {entry.path: entry for entry in entries if entry.kind is Kind.INTENT}
     settled = {entry.path: entry for entry in entries if entry.kind in _SETTLES and not says_not_done(entry)}
     first = recorded_outcome(end.body)
-    execution = program.start(inputs, now, limits)
+    execution = program.start(inputs, now, limits, is_traced=False)
     step = execution.advance(())
     while isinstance(step, Blocked):
         (request,) = step.requests

@@ -197,7 +197,9 @@ class Host:
         self._keep_going()
         try:
             try:
-                outcome = running.go(prepared.program.start(inputs, now, _limits(limits, policy)), inputs)
+                outcome = running.go(
+                    prepared.program.start(inputs, now, _limits(limits, policy), is_traced=False), inputs
+                )
             except (InDoubt, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from vesper.compiler import Compiled
 from vesper.ir import nodes as ir
 from vesper.ir.statements import Block, Policy, handlers_of, own_blocks
+from vesper.policies.settings import effective
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import Type
 
@@ -87,11 +88,11 @@ def _add(
                 node.node_id,
                 statement.effect,
                 statement.result.type,
-                {**node.grants.policy, **statement.policy},
+                effective(node.grants.policy, statement.policy),
                 f"{node.node_id} {statement.effect} {_target(statement)}",
                 capabilities_of(statement.effect, tuple(statement.fixed.items())),
                 handled,
-                *_counted({**node.grants.policy, **statement.policy}),
+                *_counted(effective(node.grants.policy, statement.policy)),
             )
         elif isinstance(statement, ir.CallNode):
             _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines)

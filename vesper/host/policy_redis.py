@@ -10,13 +10,14 @@ processes may do four times as much), `refuse` lets the effect fail. Either is s
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from vesper.effects.settings import ConfigError, Table
 from vesper.host.policy_scripts import ACQUIRE, KEYS, LEAVE
-from vesper.host.policy_state import Admission, MemoryPolicyState, Question, Token
+from vesper.host.policy_state import Admission, MemoryPolicyState, Question, Token, open_to_all
 from vesper.policies import gate
 from vesper.policies.codes import is_trouble
 from vesper.policies.settings import Policy
@@ -71,6 +72,7 @@ class RedisPolicyState:
         self._is_local = on_store_failure == "local"
         self._local = MemoryPolicyState()
         self._is_down = False
+        self._to_say = ["the first outage"]
         self._ask_again_at = 0.0
 
     @staticmethod
@@ -91,10 +93,10 @@ class RedisPolicyState:
     def acquire(
         self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
     ) -> Admission:
-        question = Question.of(policy, now_us, deadline_us, waiting)
-        rule = question.rule
+        rule = gate.Rule.of(policy)
         if rule.is_open_to_all:
-            return question.open_to_all(name, now_us)
+            return open_to_all(now_us)
+        question = Question.of(rule, now_us, deadline_us, waiting)
         answer = self._ask(
             self._acquire,
             name,
@@ -116,7 +118,7 @@ class RedisPolicyState:
         wait_us = int(wait)
         if kind == "rejected":
             return Admission(gate.Rejected(by, now_us + wait_us, wait_us), None)
-        token = Token(name, question.asker, rule, int(store_us), "redis")
+        token = Token(name, question.asker, rule, int(store_us), "redis", question.asked_us)
         if kind == "waiting":
             return Admission(gate.Waiting(by, now_us + wait_us, wait_us), token)
         return Admission(gate.Admitted(now_us + wait_us, wait_us), token)
@@ -155,17 +157,23 @@ class RedisPolicyState:
             answer = script(keys, arguments)
         except self._failures as error:
             self._ask_again_at = time.monotonic() + PAUSE_SECONDS
-            if not self._is_down:
-                self._is_down = True
-                follows = (
-                    "limits hold in each process alone until it answers" if self._is_local else "effects are refused"
-                )
-                _LOG.warning("the policies' Redis cannot be asked (%s): %s", _said(error), follows)
+            self._is_down = True
+            self._say_once(error)
             return None
         if self._is_down:
-            self._is_down = False
+            self._is_down, self._to_say = False, ["the next outage"]
             _LOG.info("the policies' Redis answers again")
         return answer
+
+    def _say_once(self, error: Exception) -> None:
+        """Of all threads that find Redis away, the one that takes the item says so. (A lock would have to be made anew
+        after a fork.) The text of the failure is left out: it may hold an address with a password."""
+        if not self._to_say:
+            return
+        with contextlib.suppress(IndexError):
+            self._to_say.pop()
+            follows = "limits hold in each process alone until it answers" if self._is_local else "effects are refused"
+            _LOG.warning("the policies' Redis cannot be asked (%s): %s", type(error).__name__, follows)
 
 
 def _shared_arguments(rule: gate.Rule) -> tuple[int, int, int, int]:
@@ -187,8 +195,3 @@ def _pace(rule: gate.Rule) -> tuple[int, int, int, int, int]:
 def _text(part: bytes | str) -> str:
     """An address may ask the client to decode answers itself."""
     return part if isinstance(part, str) else part.decode()
-
-
-def _said(error: Exception) -> str:
-    """The kind of the failure; its text may hold an address with a password."""
-    return type(error).__name__

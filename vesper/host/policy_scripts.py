@@ -101,7 +101,7 @@ if rate > 0 then
   if at < now then at, at_part = now, 0 end
   wait = at - now
   if at_part > 0 then wait = wait + 1 end
-  if us < at or (us == at and part < at_part) then us, part = at, at_part end
+  if us < at then us, part = at, at_part end
   us, part = us + step, part + step_part
   if part >= rate then us, part = us + 1, part - rate end
 end
@@ -159,7 +159,7 @@ local room = arg(8)
 local change = 'none'
 
 local function open()
-  redis.call('HSET', STATE, 'phase', 'open', 'probe', '')
+  redis.call('HSET', STATE, 'phase', 'open')
   store('until', now + open_for)
   redis.call('DEL', FAILURES)
   change = 'opened'
@@ -176,7 +176,7 @@ if threshold > 0 then
     elseif ending == 'abandoned' then
       redis.call('HSET', STATE, 'probe', '')
     else
-      redis.call('HSET', STATE, 'phase', 'closed', 'probe', '')
+      redis.call('HSET', STATE, 'phase', 'closed')
       store('since', now)
       redis.call('DEL', FAILURES)
       change = 'closed'

@@ -43,6 +43,8 @@ class Token:
     """By the clock of the store."""
     store: str
     """Who holds what was taken: `nobody`, `memory` or `redis`."""
+    asked_us: int
+    """When it was first asked for, by the clock of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +82,30 @@ class PolicyState(Protocol):
 class Question:
     """An `acquire` in the terms of a gate."""
 
-    rule: gate.Rule
     asker: str
+    asked_us: int
     left_us: int
     """How long the attempt may wait before it begins."""
     lease_us: int
 
     @staticmethod
-    def of(policy: Policy, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
-        rule = gate.Rule.of(policy)
+    def of(rule: gate.Rule, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
+        asked_us = now_us if waiting is None else waiting.asked_us
         left_us = None if deadline_us is None else min(max(deadline_us - now_us, 0), MAX_US)
         return Question(
-            rule,
             secrets.token_hex(12) if waiting is None else waiting.asker,
-            gate.LONGEST_WAIT_US if left_us is None else left_us,
+            asked_us,
+            max(asked_us + gate.LONGEST_WAIT_US - now_us, 0) if left_us is None else left_us,
             rule.lease_us(left_us),
         )
 
-    def open_to_all(self, name: str, now_us: int) -> Admission:
-        """The answer where there is nothing to decide."""
-        return Admission(gate.Admitted(now_us, 0), Token(name, self.asker, self.rule, now_us, "nobody"))
+
+_NOBODYS = Token("", "", gate.Rule(), 0, "nobody", 0)
+
+
+def open_to_all(now_us: int) -> Admission:
+    """The answer where there is nothing to decide, and nothing to give back."""
+    return Admission(gate.Admitted(now_us, 0), _NOBODYS)
 
 
 @dataclass(slots=True)
@@ -126,14 +132,15 @@ class MemoryPolicyState:
     def acquire(
         self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
     ) -> Admission:
-        question = Question.of(policy, now_us, deadline_us, waiting)
-        if question.rule.is_open_to_all:
-            return question.open_to_all(name, now_us)
+        rule = gate.Rule.of(policy)
+        if rule.is_open_to_all:
+            return open_to_all(now_us)
+        question = Question.of(rule, now_us, deadline_us, waiting)
         with self._lock:
             entry = self._entry(name, now_us)
             now_us = entry.last_us
             event = gate.Ask(question.asker, question.lease_us, now_us + question.left_us)
-            part, decision = gate.ask(entry.state.under(question.rule), event, now_us)
+            part, decision = gate.ask(entry.state.under(rule), event, now_us)
             entry.state = entry.state.with_part(part)
             if isinstance(decision, gate.Rejected):
                 return Admission(decision, None)
@@ -142,7 +149,7 @@ class MemoryPolicyState:
                     entry.running.clear()
                 entry.running.add(question.asker)
                 entry.busy_until_us = max(entry.busy_until_us, decision.at_us + question.lease_us)
-            return Admission(decision, Token(name, question.asker, question.rule, now_us, "memory"))
+            return Admission(decision, Token(name, question.asker, rule, now_us, "memory", question.asked_us))
 
     def release(self, token: Token, failure_code: str | None, now_us: int) -> gate.Released:
         is_failure = failure_code is not None and is_trouble(failure_code)

@@ -30,28 +30,32 @@ class AuditLog(Protocol):
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]: ...
 
 
-def chained(
-    events: Iterable[AuditEvent], count: int, last: bytes, key: bytes | None
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """Number, line and hash of events that follow `count` lines, the last of which has the hash `last`."""
-    for seq, event in enumerate(events, start=count + 1):
-        line = audit_line(seq, event)
-        last = audit_hash(last, line, key)
-        yield seq, line, last
-
-
-def audit_line(seq: int, event: AuditEvent) -> bytes:
-    return encode(
+def audit_text(event: AuditEvent, most: int) -> bytes:
+    """An event as it is written, but for its number, which comes last and is known when it is stored. Raises
+    `JournalError` for one that cannot be written: here, where only whoever made it is told."""
+    text = encode(
         {
-            "seq": seq,
+            "action": event.action,
             "at_us": event.at_us,
             "execution": event.execution,
-            "node_id": event.node_id,
-            "level": event.level,
-            "action": event.action,
             "fields": event.fields,
+            "level": event.level,
+            "node_id": event.node_id,
         }
     )
+    if len(text) > most:
+        raise JournalError(
+            f"an audit event `{event.action[:80]}` has {len(text):,} bytes, and the journal takes {most:,}"
+        )
+    return text[:-1]
+
+
+def chained(texts: Iterable[bytes], count: int, last: bytes, key: bytes | None) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number, line and hash of events that follow `count` lines, the last of which has the hash `last`."""
+    for seq, text in enumerate(texts, start=count + 1):
+        line = b'%s,"seq":%d}' % (text, seq)
+        last = audit_hash(last, line, key)
+        yield seq, line, last
 
 
 def audit_hash(before: bytes, line: bytes, key: bytes | None) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vesper.journal.entry import AuditEvent, Definition
+from vesper.journal.entry import Definition
 from vesper.journal.errors import JournalError
 from vesper.journal.lines import Blob
 
@@ -45,7 +45,8 @@ class Batch:
     outcome: str | None = None
     birth: Birth | None = None
     blobs: Sequence[Blob] = ()
-    audit: Sequence[AuditEvent] = ()
+    audit: Sequence[bytes] = ()
+    """Events as `audit_text` writes them."""
     done = False
     error: JournalError | None = None
 
@@ -60,7 +61,7 @@ class Batch:
         self.is_synced = is_synced
 
     @staticmethod
-    def of_audit(events: Sequence[AuditEvent]) -> Batch:
+    def of_audit(events: Sequence[bytes]) -> Batch:
         """Lines of the audit log that belong to no run."""
         batch = Batch("", 0, 0, (), is_synced=True)
         batch.audit = events

@@ -117,6 +117,11 @@ class Journal(Protocol):
         ...
 
     @property
+    def volatile_reason(self) -> str | None:
+        """Why the store may vanish with a restart (`is_volatile`); None where nothing says so."""
+        ...
+
+    @property
     def audit_key(self) -> bytes | None:
         """The secret that the hashes of the audit log are made with, where there is one."""
         ...

@@ -87,8 +87,7 @@ def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tu
             form, body = "blob", f'["{blob.name}",{blob.size},true]'
         else:
             form, body = "sealed", f'"{b64encode(key.seal(sealed, seq)).decode("ascii")}"'
-    elif len(body) > limits.max_inline or 4 * len(body) > limits.max_inline < len(as_bytes(body)):
-        content = as_bytes(body)
+    elif 4 * len(body) > limits.max_inline and len(content := as_bytes(body)) > limits.max_inline:
         _check_size(entry, len(content), limits)
         is_compressed, data = _compressed(content)
         blob = Blob(sha256(content).hexdigest(), len(content), is_compressed, data)

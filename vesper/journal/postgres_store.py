@@ -98,8 +98,11 @@ class PostgresStore:
             ) from None
         try:
             parts = psycopg.conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError as error:
-            raise JournalError(f"the DSN of the journal cannot be read: {error}".strip()) from None
+        except psycopg.ProgrammingError:  # its message may hold the whole DSN, and so a password
+            raise JournalError(
+                "the DSN of the journal cannot be read: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` is expected, "
+                "with special signs escaped as in a URL"
+            ) from None
         self._dsn = dsn
         self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
         self.audit_key: bytes | None = None
@@ -108,6 +111,11 @@ class PostgresStore:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def volatile_reason(self) -> str | None:
+        """Where a server keeps its data is its administrator's to know."""
+        return None
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -258,6 +266,8 @@ class PostgresStore:
         connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS)
         try:
             connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
+            # Statements that are used again and again look rows up by their key: planning them anew takes longer.
+            connection.execute("SET plan_cache_mode = force_generic_plan")
             if not is_synced:
                 connection.execute("SET synchronous_commit = off")
             else:

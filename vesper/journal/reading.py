@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from vesper.journal.cells import data, integer, text
 from vesper.journal.entry import Stored
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status, Summary
@@ -29,6 +30,7 @@ SUMMARY = (
     "is_sensitive, lease_until_us, is_synced, head_seq, head_hash"
 )
 _HASH = 32
+_STATUSES = {status.value for status in Status}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +51,25 @@ class ExecutionRow:
 
 def execution_row(values: Row) -> ExecutionRow:
     """Of the columns of `SUMMARY`."""
-    if values[4] not in {status.value for status in Status}:
-        raise JournalError(f"execution {values[1]} has the status {str(values[4])[:40]!r}, which nobody knows")
+    status = text(values[4])
+    if status not in _STATUSES:
+        raise JournalError(f"execution {text(values[1])[:200]} has the status {status[:40]!r}, which nobody knows")
     summary = Summary(
-        execution=values[1],
-        node_id=values[2],
-        semantic_hash=values[3],
-        status=Status(values[4]),
-        outcome=values[5],
-        started_us=int(values[6]),
-        updated_us=int(values[7]),
-        owner=values[8],
-        fence=int(values[9]),
-        engine=values[10],
-        is_joined=bool(values[11]),
-        is_sensitive=bool(values[12]),
+        execution=text(values[1]),
+        node_id=text(values[2]),
+        semantic_hash=text(values[3]),
+        status=Status(status),
+        outcome=None if values[5] is None else text(values[5]),
+        started_us=integer(values[6]),
+        updated_us=integer(values[7]),
+        owner=text(values[8]),
+        fence=integer(values[9]),
+        engine=text(values[10]),
+        is_joined=integer(values[11]) != 0,
+        is_sensitive=integer(values[12]) != 0,
     )
-    return ExecutionRow(int(values[0]), summary, int(values[13]), bool(values[14]), int(values[15]), bytes(values[16]))
+    head = integer(values[15]), data(values[16])
+    return ExecutionRow(integer(values[0]), summary, integer(values[13]), integer(values[14]) != 0, *head)
 
 
 def run_key(transaction: Transaction, row: ExecutionRow, keys: KeyRing) -> RunKey | None:
@@ -73,7 +77,7 @@ def run_key(transaction: Transaction, row: ExecutionRow, keys: KeyRing) -> RunKe
     if not row.summary.is_sensitive:
         return None
     found = transaction.rows("SELECT master, wrapped FROM vesper_keys WHERE run = ?", (row.id,))
-    return keys.unwrap(found[0][0], bytes(found[0][1]), row.execution) if found else None
+    return keys.unwrap(text(found[0][0]), data(found[0][1]), row.execution) if found else None
 
 
 def read_entries(
@@ -91,19 +95,19 @@ def read_entries(
         "SELECT place, lines, hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place",
         places_of(row.id),
     ):
-        first = place - row.id * PLACES
+        first = integer(place) - row.id * PLACES
         if first != seq + 1:
             raise broken(seq + 1, "it is missing" if first > seq + 1 else "it is there twice")
-        lines, hashes = bytes(joined).split(b"\n"), bytes(joined_hashes)
+        lines, hashes = data(joined).split(b"\n"), data(joined_hashes)
         if len(hashes) != _HASH * len(lines):
             raise broken(first, f"{len(lines)} lines have {len(hashes)} bytes of hashes")
-        for index, data in enumerate(lines):
+        for index, bytes_ in enumerate(lines):
             seq += 1
-            last = next_hash(last, data)
+            last = next_hash(last, bytes_)
             if last != hashes[_HASH * index : _HASH * (index + 1)]:
                 raise broken(seq, "what it says is not what was written: its hash does not follow from the one before")
             try:
-                line = read_line(data)
+                line = read_line(bytes_)
                 if line.seq != seq:
                     raise JournalError(f"it says that it is entry {line.seq}")
                 entries.append(_stored(transaction, line, key, last))
@@ -121,6 +125,14 @@ def places_of(run: int) -> tuple[int, int]:
     return run * PLACES, (run + 1) * PLACES
 
 
+def last_hash(transaction: Transaction, run: int) -> bytes:
+    """The hash of the last entry that is stored of a run; nothing where there is none."""
+    found = transaction.rows(
+        "SELECT hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1", places_of(run)
+    )
+    return data(found[0][0])[-_HASH:] if found else b""
+
+
 def _stored(transaction: Transaction, line: Line, key: RunKey | None, hash_: bytes) -> Stored:
     entry = line.entry
     is_erased = False
@@ -129,17 +141,17 @@ def _stored(transaction: Transaction, line: Line, key: RunKey | None, hash_: byt
             if ref.is_sealed and key is None:
                 is_erased = True
             else:
-                data = read_blob(ref, _blob(transaction, ref.name), key, line.seq)
+                content = read_blob(ref, _blob(transaction, ref.name), key, line.seq)
                 if ref.is_sealed:
-                    name, body = sealed_body_of(data)
+                    name, body = sealed_body_of(content)
                     entry = replace(entry, key=name, body=body)
                 else:
-                    entry = replace(entry, body=body_of(data))
-        case Sealed(data):
+                    entry = replace(entry, body=body_of(content))
+        case Sealed(content):
             if key is None:
                 is_erased = True
             else:
-                name, body = sealed_body_of(key.open(data, line.seq))
+                name, body = sealed_body_of(key.open(content, line.seq))
                 entry = replace(entry, key=name, body=body)
         case body:
             entry = replace(entry, body=body)
@@ -148,4 +160,4 @@ def _stored(transaction: Transaction, line: Line, key: RunKey | None, hash_: byt
 
 def _blob(transaction: Transaction, name: str) -> Blob | None:
     found = transaction.rows("SELECT size, is_compressed, data FROM vesper_blobs WHERE name = ?", (name,))
-    return Blob(name, int(found[0][0]), bool(found[0][1]), bytes(found[0][2])) if found else None
+    return Blob(name, integer(found[0][0]), integer(found[0][1]) != 0, data(found[0][2])) if found else None

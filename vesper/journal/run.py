@@ -6,18 +6,18 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from vesper.journal.audit import audit_text
 from vesper.journal.batch import Batch, Birth, rows_of
+from vesper.journal.cells import integer
 from vesper.journal.entry import AuditEvent, Entry, Kind
 from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.journal import Status
 from vesper.journal.limits import Limits
 from vesper.journal.lines import Blob, next_hash, write_line
-from vesper.journal.reading import places_of
+from vesper.journal.reading import last_hash
 from vesper.journal.sealing import RunKey
 from vesper.journal.store import Store, fenced
 from vesper.journal.typed_json import digest_bytes, digest_of
-
-_HASH = 32
 
 
 class StoreRun:
@@ -59,7 +59,7 @@ class StoreRun:
         self._lines: list[bytes] = []
         self._hashes: list[bytes] = []
         self._blobs: list[Blob] = []
-        self._audit: list[AuditEvent] = []
+        self._audit: list[bytes] = []
         self._lease_us = int(limits.lease_seconds * 1_000_000)
         self._renew_after = time.monotonic() + limits.lease_seconds / 3
         self._is_over = False
@@ -101,7 +101,7 @@ class StoreRun:
             self._is_over = True
 
     def audit(self, event: AuditEvent) -> None:
-        self._audit.append(event)
+        self._audit.append(audit_text(event, self._limits.max_body))
 
     def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
         self._check_process()
@@ -168,18 +168,14 @@ class StoreRun:
         """After a commit of which nobody knows: whether it was written. It was written as a whole or not at all."""
         with self._store.reading() as transaction:
             found = transaction.rows("SELECT id, fence FROM vesper_executions WHERE execution = ?", (self._execution,))
-            last = found and transaction.rows(
-                "SELECT hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1",
-                places_of(int(found[0][0])),
-            )
-        if found and int(found[0][1]) != self._fence:
+            run = integer(found[0][0]) if found else 0
+            last = last_hash(transaction, run)
+        if found and found[0][1] != self._fence:
             raise fenced(self._execution)
-        if found and last:
-            hashes = bytes(last[0][0])
-            if self._hashes and hashes[-_HASH:] in self._hashes:
-                written = self._hashes.index(hashes[-_HASH:]) + 1
-                self._row = int(found[0][0])
-                self._birth = None
-                # Blobs are kept: one that is there already is not written twice.
-                del self._lines[:written], self._hashes[:written], self._audit[: self._tried]
+        if last in self._hashes:
+            written = self._hashes.index(last) + 1
+            self._row = run
+            self._birth = None
+            # Blobs are kept: one that is there already is not written twice.
+            del self._lines[:written], self._hashes[:written], self._audit[: self._tried]
         self._tried = -1

@@ -34,7 +34,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             is_synced {integer} NOT NULL,
             head_seq {integer} NOT NULL,
             head_hash {bytes} NOT NULL
-        )""",
+        ){updated}""",
         "CREATE INDEX vesper_executions_open ON vesper_executions (status, id) WHERE status <> 'ended'",
         "CREATE INDEX vesper_executions_node ON vesper_executions (node_id, id)",
         "CREATE INDEX vesper_executions_started ON vesper_executions (started_us)",
@@ -93,6 +93,7 @@ SQLITE = {
     "integer": "INTEGER",
     "bytes": "BLOB",
     "clustered": " WITHOUT ROWID",
+    "updated": "",
     "no_hash": "x'" + "00" * 32 + "'",
 }
 POSTGRES = {
@@ -101,6 +102,7 @@ POSTGRES = {
     "integer": "BIGINT",
     "bytes": "BYTEA",
     "clustered": "",
+    "updated": " WITH (fillfactor = 70)",  # room in the page for the new version of a row that every commit writes
     "no_hash": "'\\x" + "00" * 32 + "'",
 }
 

@@ -27,14 +27,18 @@ from urllib.parse import unquote
 
 from vesper.journal import schema
 from vesper.journal.batch import Batch
+from vesper.journal.cells import integer
 from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
 from vesper.journal.sqlite_errors import journal_error
 from vesper.journal.store import Row, Transaction, check_version, fenced, migrate, write_audit, write_batch
+from vesper.journal.volatile import is_volatile
 
 BUSY_SECONDS = 5.0
 """How long another process may hold the file before it counts as locked."""
 _FORK_SECONDS = 10.0
+_LOG_PAGES = 4000
+"""Pages of the log (16 MiB) before it is moved into the file: a page that many commits wrote is moved once."""
 
 # One statement, so one transaction: SQLite lets only one write at a time, nobody can take the run over in between.
 _PLAIN = (
@@ -87,8 +91,8 @@ class SqliteStore:
         return str(self._path)
 
     @property
-    def path(self) -> Path:
-        return self._path
+    def volatile_reason(self) -> str | None:
+        return is_volatile(self._path)
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -239,6 +243,7 @@ class SqliteStore:
                     "put the journal on a local disk"
                 )
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
         except BaseException:
@@ -253,7 +258,9 @@ class SqliteStore:
     def _migrate(self, connection: sqlite3.Connection) -> None:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vesper_migrations'").fetchone()
         if known is not None:
-            version = int(connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations").fetchone()[0])
+            version = integer(
+                connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations").fetchone()[0]
+            )
             check_version(version, self.name)
             if version == schema.VERSION:
                 return
@@ -270,6 +277,7 @@ class SqliteStore:
         try:
             if not self._path.parent.exists():
                 self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer path is a mistake
+                _sync_folder(self._path.parent.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             if self._path.is_dir():
@@ -333,6 +341,15 @@ class _SqliteTransaction:
 
     def now_us(self) -> int:
         return time.time_ns() // 1000
+
+
+def _sync_folder(folder: Path) -> None:
+    """A folder that was made is found again after a loss of power; SQLite sees to that for the files in it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _set_level(here: _Connections, connection: sqlite3.Connection, level: str) -> None:

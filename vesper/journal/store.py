@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from vesper.journal import schema
 from vesper.journal.audit import chained
 from vesper.journal.batch import Batch, Birth
+from vesper.journal.cells import data, integer
 from vesper.journal.entry import Definition
 from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.lines import Blob
@@ -46,6 +47,9 @@ class Store(Protocol):
     def name(self) -> str:
         """For messages; holds no password."""
         ...
+
+    @property
+    def volatile_reason(self) -> str | None: ...
 
     audit_key: bytes | None
 
@@ -154,7 +158,7 @@ def _begin(transaction: Transaction, batch: Batch, birth: Birth, now: int) -> No
     if not found:
         batch.error = JournalError(f"the journal has an execution {summary.execution} already: its id must be new")
         return
-    batch.run = int(found[0][0])
+    batch.run = integer(found[0][0])
     write_definition(transaction, birth.definition)
     if birth.key is not None:
         values = (batch.run, *birth.key)
@@ -194,7 +198,7 @@ def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes |
     found = transaction.rows(f"SELECT count, hash FROM vesper_audit_head WHERE one = 1{transaction.locking}")  # noqa: S608
     if not found:
         raise JournalError("the audit log has lost its head: somebody changed the journal")
-    count, last = int(found[0][0]), bytes(found[0][1])
+    count, last = integer(found[0][0]), data(found[0][1])
     for seq, line, hash_ in chained(events, count, last, key):
         transaction.run("INSERT INTO vesper_audit (seq, line, hash) VALUES (?, ?, ?)", (seq, line, hash_))
         count, last = seq, hash_
@@ -204,7 +208,7 @@ def write_audit(transaction: Transaction, batches: Iterable[Batch], key: bytes |
 def migrate(transaction: Transaction, name: str, words: dict[str, str]) -> None:
     """Brings the tables of a store up to date; refuses those of a newer Vesper."""
     transaction.run(schema.MIGRATIONS_TABLE.format_map(words))
-    version = int(transaction.rows("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations")[0][0])
+    version = integer(transaction.rows("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations")[0][0])
     check_version(version, name)
     for number, statements in schema.statements(words, version):
         for statement in statements:

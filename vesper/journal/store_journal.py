@@ -6,26 +6,32 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from vesper.journal.audit import audit_text
 from vesper.journal.batch import Batch, Birth
+from vesper.journal.cells import data, integer, text
 from vesper.journal.entry import AuditEvent, Definition, Entry, Kind
 from vesper.journal.errors import JournalError, NotTaken, UnknownExecution
 from vesper.journal.journal import Beginning, Recorded, Status, Summary
 from vesper.journal.limits import Limits
 from vesper.journal.lines import first_hash, next_hash, write_line
 from vesper.journal.owner import is_dead, this_owner
-from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, places_of, read_entries, run_key
+from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, last_hash, places_of, read_entries, run_key
 from vesper.journal.run import StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Store, Transaction, write_rows
 from vesper.journal.typed_json import decode
 
 _PAGE = 1000
+_CALLS = 64
+"""Calls in one another; the language allows half as many."""
 
 
 class StoreJournal:
     """A journal; see `vesper.journal.journal.Journal`."""
 
     def __init__(self, store: Store, owner: str | None, keys: KeyRing, limits: Limits) -> None:
+        if owner is not None and not 0 < len(owner) <= 500:
+            raise JournalError("the owner of runs has a name of 1 to 500 signs")
         self._store = store
         self._owner = owner
         self._keys = keys
@@ -39,6 +45,10 @@ class StoreJournal:
     @property
     def audit_key(self) -> bytes | None:
         return self._keys.audit
+
+    @property
+    def volatile_reason(self) -> str | None:
+        return self._store.volatile_reason
 
     @property
     def owner(self) -> str:
@@ -92,20 +102,26 @@ class StoreJournal:
         return run
 
     def take_over(self, execution: str, engine: str) -> StoreRun:
-        with self._store.writing() as transaction:
+        # Read before the store is ours: nobody waits while a long run is read. It is read again where it went on.
+        with self._store.reading() as transaction:
             row = self._row(transaction, execution)
+            self._check_takable(row, transaction.now_us())
+            key = run_key(transaction, row, self._keys)
+            entries, last = read_entries(transaction, row, key, self._store.name)
+        with self._store.writing() as transaction:
+            row = self._row(transaction, row.execution)
             now = transaction.now_us()
             self._check_takable(row, now)
             key = run_key(transaction, row, self._keys)
             if row.summary.is_sensitive and key is None:
                 raise NotTaken(f"execution {row.execution} cannot be taken over: its key was deleted")
-            entries, last = read_entries(transaction, row, key, self._store.name)
+            if last_hash(transaction, row.id) != last:
+                entries, last = read_entries(transaction, row, key, self._store.name)
             body = {"from": row.summary.owner, "to": self.owner, "engine": engine, "fence": row.summary.fence + 1}
             seq = len(entries) + 1
             handoff = Entry(Kind.HANDOFF, body=body, at_us=time.time_ns() // 1000)
             line, blob = write_line(handoff, seq, key, self._limits)
             last = next_hash(last, line)
-            # The transaction may see an older state than others have written: the fence decides.
             taken = transaction.run(
                 "UPDATE vesper_executions SET owner = ?, engine = ?, fence = fence + 1, lease_until_us = ?, "
                 "updated_us = ?, head_seq = ?, head_hash = ? WHERE id = ? AND fence = ? AND status = 'running'",
@@ -235,10 +251,10 @@ class StoreJournal:
 
     def definition(self, semantic_hash: str) -> Definition:
         with self._store.reading() as transaction:
-            return self._definition(transaction, semantic_hash, {}, 0)
+            return self._definition(transaction, semantic_hash, {}, [])
 
     def _definition(
-        self, transaction: Transaction, semantic_hash: str, known: dict[str, Definition], depth: int
+        self, transaction: Transaction, semantic_hash: str, known: dict[str, Definition], callers: list[str]
     ) -> Definition:
         if semantic_hash in known:
             return known[semantic_hash]
@@ -246,16 +262,19 @@ class StoreJournal:
             "SELECT node_id, path, source, ir, callees FROM vesper_definitions WHERE semantic_hash = ?",
             (semantic_hash,),
         )
-        if not rows or depth > 100:
+        if not rows:
             raise JournalError(f"{self._store.name}: the journal has no definition {semantic_hash[:80]}")
+        if semantic_hash in callers or len(callers) > _CALLS:
+            raise JournalError(f"{self._store.name}: the definition {semantic_hash[:80]} calls itself: it was changed")
         node_id, path, source, ir, callees = rows[0]
+        below = [*callers, semantic_hash]
         found = Definition(
             semantic_hash,
-            node_id,
-            path,
-            source,
-            bytes(ir),
-            tuple(self._definition(transaction, each, known, depth + 1) for each in json.loads(callees)),
+            text(node_id),
+            text(path),
+            text(source),
+            data(ir),
+            tuple(self._definition(transaction, each, known, below) for each in _hashes(callees)),
         )
         known[semantic_hash] = found
         return found
@@ -359,11 +378,11 @@ class StoreJournal:
                 "(SELECT 1 FROM vesper_blob_uses WHERE vesper_blob_uses.name = vesper_blobs.name)"
             )
             callees = {
-                str(name): json.loads(called)
+                text(name): _hashes(called)
                 for name, called in transaction.rows("SELECT semantic_hash, callees FROM vesper_definitions")
             }
             pinned = transaction.rows("SELECT DISTINCT semantic_hash FROM vesper_executions")
-            waiting = [str(name) for (name,) in pinned]
+            waiting = [text(name) for (name,) in pinned]
             needed: set[str] = set()
             while waiting:
                 name = waiting.pop()
@@ -377,14 +396,14 @@ class StoreJournal:
 
     def audit(self, events: Sequence[AuditEvent]) -> None:
         if events:
-            self._store.submit(Batch.of_audit(events))
+            self._store.submit(Batch.of_audit([audit_text(event, self._limits.max_body) for event in events]))
 
     def audit_head(self) -> tuple[int, str]:
         with self._store.reading() as transaction:
             rows = transaction.rows("SELECT count, hash FROM vesper_audit_head WHERE one = 1")
         if not rows:
             raise JournalError(f"{self._store.name}: the audit log has lost its head: somebody changed the journal")
-        return int(rows[0][0]), bytes(rows[0][1]).hex()
+        return integer(rows[0][0]), data(rows[0][1]).hex()
 
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
         last: int | None = None
@@ -396,8 +415,8 @@ class StoreJournal:
                     (_PAGE,) if last is None else (last, _PAGE),
                 )
             for seq, line, hash_ in rows:
-                last = int(seq)
-                yield last, bytes(line), bytes(hash_)
+                last = integer(seq)
+                yield last, data(line), data(hash_)
             if len(rows) < _PAGE:
                 return
 
@@ -420,3 +439,14 @@ def _to_prune(before_us: int, node: str | None) -> tuple[str, tuple[object, ...]
     if node is None:
         return condition, (before_us, before_us)
     return condition + " AND node_id = ?", (before_us, before_us, node)
+
+
+def _hashes(cell: object) -> list[str]:
+    """The semantic hashes of called nodes."""
+    try:
+        found = json.loads(text(cell))
+    except ValueError:
+        found = None
+    if type(found) is not list or not all(type(each) is str for each in found):
+        raise JournalError("the called nodes of a definition cannot be read: somebody changed the journal")
+    return found

@@ -60,7 +60,10 @@ def digest_bytes(
     effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
 ) -> bytes:
     """What a digest of a request is computed from."""
-    return _bytes(_DIGESTED, [effect, effect_class, fixed, arguments, key])
+    return as_bytes(
+        f"[{_quoted(effect)},{_quoted(effect_class)},{_guarded(_DIGESTED, fixed)},{_guarded(_DIGESTED, arguments)},"
+        f"{'null' if key is None else _quoted(key)}]"
+    )
 
 
 def digest_of(
@@ -109,21 +112,22 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
     """A writer of values; `json_text` gives the text of a `Json`."""
 
     def of_dict(value: dict[Any, Any]) -> str:
-        parts: list[str] = []
-        try:
-            for key in sorted(value):
-                if type(key) is not str or key.startswith("$"):
-                    return of_map(value)
-                item = value[key]
-                kind = type(item)
-                if kind is str:
-                    parts.append(f"{_quoted(key)}:{_quoted(item)}")
-                elif kind in table:
-                    parts.append(f"{_quoted(key)}:{table[kind](item)}")
-                else:
-                    parts.append(f"{_quoted(key)}:{of_other(item)}")
-        except TypeError:  # keys of several types, which have no order
-            return of_map(value)
+        keys = tuple(value)
+        names = _NAMES.get(keys)
+        if names is None:
+            names = _names_of(keys)
+            if names is None:
+                return of_map(value)
+        parts = []
+        for key, name in names:
+            item = value[key]
+            kind = type(item)
+            if kind is str:
+                parts.append(name + _quoted(item))
+            elif kind in table:
+                parts.append(name + table[kind](item))
+            else:
+                parts.append(name + of_other(item))
         return "{" + bounded(parts) + "}"
 
     def of_map(value: dict[Any, Any]) -> str:
@@ -206,6 +210,24 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
         frozenset: of_set,
     }
     return of
+
+
+_Names = tuple[tuple[str, str], ...]
+_NAMES: dict[tuple[Any, ...], _Names] = {}
+"""Steps write the same few names over and over: the keys of a dict, to the same in order and as they are written."""
+_MOST_NAMES = 2000
+
+
+def _names_of(keys: tuple[Any, ...]) -> _Names | None:
+    """The keys of an object in order, each with how it is written; None where they cannot be an object's."""
+    if not all(isinstance(key, str) and not key.startswith("$") for key in keys):
+        return None
+    names = tuple((key, f"{_quoted(str.__str__(key))}:") for key in sorted(keys))
+    if len(keys) <= 32 and sum(map(len, keys)) <= 1000:
+        if len(_NAMES) >= _MOST_NAMES:
+            _NAMES.clear()
+        _NAMES[keys] = names
+    return names
 
 
 def _of_integer(value: int) -> str:

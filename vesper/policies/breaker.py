@@ -117,6 +117,11 @@ Decided: TypeAlias = LetThrough | Stopped | Noted
 _DECISIONS: tuple[type[Decided], ...] = (LetThrough, Stopped, Noted)
 
 
+def under(state: State, rule: Rule) -> State:
+    """The same state under another rule: a node was deployed anew while its failures were being counted."""
+    return state if state.rule == rule else State(rule, state.phase)
+
+
 def step(state: State, event: Event, now_us: int) -> tuple[State, Decided]:
     if isinstance(event, Ask):
         phase, decided = _asked(state.phase, event, now_us)

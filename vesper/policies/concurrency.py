@@ -101,6 +101,11 @@ Decided: TypeAlias = Entered | Queued | Full | Left
 _DECISIONS: tuple[type[Decided], ...] = (Entered, Queued, Full, Left)
 
 
+def under(state: State, rule: Rule) -> State:
+    """The same state under another rule. Who is inside stays there, though it may be more than the new limit."""
+    return state if state.rule == rule else State(rule, state.inside, state.queue)
+
+
 def step(state: State, event: Event, now_us: int) -> tuple[State, Decided]:
     inside = state.inside[bisect_right(state.inside, now_us, key=itemgetter(0)) :]
     others = tuple(each for each in inside if each[1] != event.asker)

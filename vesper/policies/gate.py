@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from vesper.policies import breaker, concurrency, rate_limit, records
@@ -35,12 +36,11 @@ class Rule:
 
     @staticmethod
     def of(policy: Policy) -> Rule:
-        return Rule(
-            breaker.Rule.of(policy),
-            concurrency.Rule.of(policy),
-            rate_limit.Rule.of(policy),
-            number(policy, "timeout_us", MAX_US),
-        )
+        """Asked for before every attempt: a rule that was read once is not read again."""
+        values = tuple(map(policy.get, _KEYS))
+        if all(value is None or type(value) is int for value in values):
+            return _read_once(values)
+        return _read(policy)
 
     @property
     def is_open_to_all(self) -> bool:
@@ -51,6 +51,27 @@ class Rule:
         """How long an attempt that begins now can go on, with so much time left to its execution."""
         times = [each for each in (self.attempt_us, left_us) if each is not None]
         return min(times) + GRACE_US if times else DEFAULT_LEASE_US
+
+
+def _read(policy: Policy) -> Rule:
+    return Rule(
+        breaker.Rule.of(policy),
+        concurrency.Rule.of(policy),
+        rate_limit.Rule.of(policy),
+        number(policy, "timeout_us", MAX_US),
+    )
+
+
+_KEYS = (
+    *("breaker_failures", "breaker_within_us", "breaker_open_us", "concurrency"),
+    *("rate_limit", "rate_per_us", "rate_burst", "timeout_us"),
+)
+"""All that a rule is made of."""
+
+
+@lru_cache(maxsize=1_024)
+def _read_once(values: tuple[int | None, ...]) -> Rule:
+    return _read({key: value for key, value in zip(_KEYS, values, strict=True) if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +85,8 @@ class State:
         have changed them. What was never used is new."""
         shut, room, pace = rule.breaker, rule.concurrency, rule.rate
         return State(
-            None if shut is None else replace(self.breaker or breaker.State(shut), rule=shut),
-            None if room is None else replace(self.concurrency or concurrency.State(room), rule=room),
+            None if shut is None else breaker.under(self.breaker or breaker.State(shut), shut),
+            None if room is None else concurrency.under(self.concurrency or concurrency.State(room), room),
             None if pace is None else rate_limit.under(self.rate or rate_limit.State(pace), pace),
         )
 

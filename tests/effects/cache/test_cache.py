@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -151,6 +153,13 @@ def test_a_forked_process_has_connections_of_its_own(node: _Node, request: pytes
     assert node.get("before", INTEGER) == 7
 
 
+def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
+    modules = "cache, events, files, secrets, ambient, custom"
+    program = f"from vesper.effects import {modules}; import sys; print({{'redis', 'asyncio'}} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
 def test_it_may_be_used_again_after_it_was_closed(node: _Node) -> None:
     node.put("x", 1)
     node.performer.close()
@@ -207,8 +216,10 @@ def test_hostile_values_in_redis_are_bad_responses(redis_server: Redis) -> None:
         client.set("hostile:empty", b"")
         client.set("hostile:pickle", b"cos\nsystem\n(S'true'\ntR.")
         client.lpush("hostile:list", "1")
-    for key in ("large", "bytes", "empty", "pickle", "list"):
-        assert failure("cache_get", lambda key=key: node.get(key, STRING)).code == "bad_response"  # type: ignore[misc]
+    says = {"large": "is over 65,536 bytes", "bytes": "no UTF-8", "empty": "not JSON", "pickle": "not JSON"}
+    for key, message in {**says, "list": "no text: WRONGTYPE"}.items():
+        failed = failure("cache_get", lambda key=key: node.get(key, STRING))  # type: ignore[misc]
+        assert (failed.code, message in failed.message) == ("bad_response", True)
 
 
 def test_redis_that_is_away_is_unavailable() -> None:
@@ -298,6 +309,8 @@ def test_what_redis_refuses_is_unavailable(redis_server: Redis) -> None:
         ({"url": "memcached://x"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis:///0"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://host:port/0"}, "`memory:` or `redis://host:6379/0`"),
+        ({"url": "redis://host/" + "9" * 5000}, "`memory:` or `redis://host:6379/0`"),
+        ({"url": "redis://[::1/0"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://host/zero"}, "`memory:` or `redis://host:6379/0`"),
         ({"url": "redis://:s3cret@host/0?socket_timeout=9"}, "the option `socket_timeout` cannot be used"),
         ({"url": "rediss://host/0?ssl_cert_reqs=none"}, "the option `ssl_cert_reqs` cannot be used"),
@@ -317,6 +330,14 @@ def test_settings_that_cannot_be_used(values: dict[str, object], says: str) -> N
     assert str(refused.value).startswith("vesper.toml: caches.main")
     assert says in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_redis_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(ConfigError) as refused:
+        settings(url="redis://host")
+    assert "pip install 'vesper[redis]'" in str(refused.value)
+    settings(url="memory:")
 
 
 def test_settings_show_no_password() -> None:

@@ -65,7 +65,11 @@ class Database:
         self.performer = self.new_performer(**settings)
 
     def new_performer(self, **settings: object) -> DatabasePerformer:
-        values = {"dsn": self.dsn, **({"create": True} if self.kind == "sqlite" else {}), **settings}
+        values = {
+            "dsn": self.dsn,
+            **({"create": True, "busy_timeout": "25s"} if self.kind == "sqlite" else {}),
+            **settings,
+        }
         read = DatabaseSettings.from_table("main", Table("databases.main", values))
         return DatabasePerformer({"main": read}, no_secret)
 

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from tests.effects.database.databases import Database, fails, query, write
-from vesper.spec.types import DECIMAL, INTEGER, STRING, ArrayOf, OptionalOf, Record
+from vesper.spec.types import DECIMAL, DURATION, INTEGER, STRING, TIMESTAMP, ArrayOf, OptionalOf, Record
 
 ROW = Record((("id", INTEGER), ("name", STRING)))
 
@@ -60,7 +61,7 @@ def test_the_order_of_the_query_is_kept(filled: Database) -> None:
 
 def test_statements_of_every_shape(filled: Database) -> None:
     assert filled.ask(query("WITH x AS (SELECT id FROM t) SELECT max(id) AS top FROM x", INTEGER)) == 3
-    assert filled.ask(query("SELECT id FROM t WHERE id = 1 -- the first", INTEGER)) == 1
+    assert filled.ask(query("SELECT id FROM t WHERE id = 1 -- the first\n", INTEGER)) == 1
     assert filled.ask(query("/* hello */ SELECT id FROM t WHERE id = 1;", INTEGER)) == 1
     assert filled.ask(query("SELECT id FROM t WHERE name LIKE '%wo' AND id % 2 = 0", INTEGER)) == 2
 
@@ -153,6 +154,29 @@ def test_a_query_writes_nothing(filled: Database) -> None:
     assert filled.rows("SELECT count(*) FROM t") == [(3,)]
 
 
+@pytest.mark.parametrize(
+    "setting, value",
+    [
+        ("timezone", "Asia/Kolkata"),
+        ("datestyle", "German"),
+        ("intervalstyle", "postgres"),
+        ("default_transaction_read_only", "off"),
+    ],
+)
+def test_a_query_does_not_change_what_the_next_one_reads(filled: Database, setting: str, value: str) -> None:
+    if filled.kind == "sqlite":
+        return  # has no sessions
+    body = f"SELECT set_config('{setting}', '{value}', false)"
+    filled.run(f"CREATE FUNCTION change() RETURNS text LANGUAGE sql AS $$ {body} $$")
+    filled.run("CREATE SEQUENCE s")
+    filled.ask(query("SELECT change() AS x", STRING))
+    row = Record((("m", TIMESTAMP), ("d", DURATION)))
+    found = filled.ask(query("SELECT '2026-11-15T02:00:00Z'::timestamptz AS m, '1 day'::interval AS d", row))
+    assert found == {"m": datetime(2026, 11, 15, 2, tzinfo=UTC), "d": timedelta(days=1)}
+    with fails("unavailable", "read-only"):
+        filled.ask(query("SELECT nextval('s') AS n", INTEGER))
+
+
 def test_several_statements_are_refused(filled: Database) -> None:
     with fails("unavailable", "more than one statement"):
         filled.ask(query("SELECT id FROM t; DELETE FROM t", ArrayOf(INTEGER), "all"))
@@ -164,9 +188,11 @@ def test_several_statements_are_refused(filled: Database) -> None:
 def test_parameters_are_exactly_those_that_are_given(filled: Database) -> None:
     with fails("unavailable", "nothing gives `:id`"):
         filled.ask(query("SELECT id FROM t WHERE id = :id", INTEGER))
-    # As when a line comment swallows what came after it: without this check every row would be gone.
     with fails("unavailable", "no parameter `:id`"):
-        filled.ask(write("DELETE FROM t -- one WHERE id = :id", id=1))
+        filled.ask(write("DELETE FROM t /* WHERE id = :id */", id=1))
+    # As when two lines have become one: every row would be gone.
+    with fails("unavailable", "ends in a comment"):
+        filled.ask(write("DELETE FROM t -- the old ones WHERE id < 2"))
     assert filled.rows("SELECT count(*) FROM t") == [(3,)]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.effects.database.databases import fails, query, sqlite_at, write
-from vesper.effects.database import DatabasePerformer, DatabaseSettings
-from vesper.effects.performer import no_secret
+from tests.effects.database.databases import Database, fails, query, sqlite_at, write
+from tests.support.servers import Postgres
+from vesper.effects.database import DatabasePerformer, DatabaseSettings, joined
+from vesper.effects.performer import EffectFailed, no_secret
 from vesper.effects.settings import ConfigError, Table
 from vesper.spec.types import INTEGER
 
@@ -87,10 +90,45 @@ def test_an_unknown_database() -> None:
         performer.perform(query("SELECT 1 AS n", INTEGER))
 
 
-def test_read_only(tmp_path: Path) -> None:
-    sqlite_at(tmp_path).run("CREATE TABLE t (id INTEGER)")
-    database = sqlite_at(tmp_path, create=False, read_only=True)
-    assert database.ask(query("SELECT count(*) AS n FROM t", INTEGER)) == 0
-    with fails("unavailable", "read_only"):
-        database.ask(write("INSERT INTO t (id) VALUES (1)"))
-    database.close()
+def test_read_only(database: Database) -> None:
+    database.run("CREATE TABLE t (id INTEGER)")
+    performer = database.new_performer(read_only=True, **({"create": False} if database.kind == "sqlite" else {}))
+    assert performer.perform(query("SELECT count(*) AS n FROM t", INTEGER)) == 0
+    for effect_class in ("txn", "unsafe"):
+        with fails("unavailable", "read_only"):
+            performer.perform(write("INSERT INTO t (id) VALUES (1)", effect_class=effect_class))
+    with closing(database.connect()) as connection, joined("main", connection), fails("unavailable", "read_only"):
+        performer.perform(write("INSERT INTO t (id) VALUES (1)"))
+    performer.close()
+    assert database.rows("SELECT * FROM t") == []
+
+
+def test_the_password_is_asked_for_at_each_new_connection(postgres: Postgres) -> None:
+    asked: list[str] = []
+
+    def secret(name: str) -> str:
+        if name != "shop_db":
+            raise EffectFailed("not_found", f"no secret `{name}`")
+        asked.append(name)
+        return "geheim"
+
+    settings = read(dsn=postgres.dsn(), password_secret="shop_db")
+    performer = DatabasePerformer({"main": settings}, secret)
+    assert asked == []
+    for _ in range(2):
+        assert performer.perform(query("SELECT 1 AS n", INTEGER)) == 1
+    assert asked == ["shop_db"]
+    performer.close()
+    assert performer.perform(query("SELECT 1 AS n", INTEGER)) == 1
+    assert asked == ["shop_db", "shop_db"]
+    performer.close()
+    other = DatabasePerformer({"main": read(dsn=postgres.dsn(), password_secret="other")}, secret)
+    with fails("not_found", "`other`"):
+        other.perform(query("SELECT 1 AS n", INTEGER))
+
+
+def test_psycopg_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    performer = DatabasePerformer({"main": read(dsn="postgresql://u@h/d")}, no_secret)
+    with pytest.raises(ConfigError, match=r"databases\.main: .*pip install 'vesper\[postgres\]'"):
+        performer.perform(query("SELECT 1 AS n", INTEGER))

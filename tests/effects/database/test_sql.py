@@ -17,7 +17,7 @@ SAME_IN_BOTH = [
     ("SELECT 1 /* ' */ , :b /* ' */", {"b"}),
     ("SELECT :a+:a, :a_1", {"a", "a_1"}),
     ("SELECT :a;", {"a"}),
-    ("SELECT :a ; ; -- the end", {"a"}),
+    ("SELECT :a ; ; -- the end\n", {"a"}),
     ("SELECT a FROM t WHERE b LIKE '%:x%' AND c = :c", {"c"}),
     ("SELECT '--' , :a", {"a"}),
     ("SELECT '\\', :a", {"a"}),
@@ -82,6 +82,8 @@ def test_sqlite_leaves_the_text_as_it_is(sql: str, parameters: set[str]) -> None
         "SELECT 1 /* x",
         "SELECT 1\0",
         "SELECT '\0'",
+        "SELECT 1 -- the end",
+        "DELETE FROM t -- what was on the next line WHERE id = 1",
     ],
 )
 def test_refused_in_both(sql: str, kind: str) -> None:
@@ -97,11 +99,16 @@ def test_refused_in_both(sql: str, kind: str) -> None:
         ("SELECT @a", "sqlite"),
         ("SELECT $a", "sqlite"),
         ("SELECT $1", "postgres"),
+        ("SELECT set_config('timezone', 'x', false)", "postgres"),
+        ("SELECT Set_Config ('timezone', 'x', false)", "postgres"),
+        ("SELECT pg_catalog.\"set_config\"('timezone', 'x', false)", "postgres"),
+        ("SELECT U&\"\\0073et_config\"('timezone', 'x', false)", "postgres"),
         ("SELECT $$x", "postgres"),
         ("SELECT $a$x$b$", "postgres"),
         ("SELECT E'x\\'", "postgres"),
         ("SELECT 1 /* /* */", "postgres"),
         ("SELECT `x", "sqlite"),
+        ("SELECT a::text FROM t", "sqlite"),
     ],
 )
 def test_refused(sql: str, kind: str) -> None:

@@ -219,6 +219,7 @@ def test_an_event_is_an_entry_of_the_stream(in_redis: EventPerformer, client: re
     payload = {"z": "ü\r\n", "a": Decimal("1.50")}
     id_ = in_redis.perform(event_ask(payload, "customer 7"))
     (entry,) = entries(client, stream)
+    assert entry["published_at"].endswith("Z")
     moment = datetime.fromisoformat(entry.pop("published_at"))
     assert abs(datetime.now(UTC) - moment) < timedelta(minutes=5)
     assert entry == {
@@ -437,6 +438,27 @@ def test_a_relay_that_is_cut_off_publishes_nothing_twice(
     assert performer.relay_outbox("main", most=2) == 2
     assert performer.relay_outbox("main", most=2) == 1
     assert [each["payload"] for each in entries(client, stream)] == ["0", "1", "2"]
+    performer.close()
+
+
+def test_a_topic_that_is_away_holds_up_no_other(databases: _Databases) -> None:
+    topics = {
+        "away": EventSettings.from_table("away", table("t", url=f"redis://127.0.0.1:{free_port()}", database="main")),
+        TOPIC: settings(url="memory:", database="main"),
+    }
+    performer = EventPerformer(topics, databases=databases)
+    works = _Subscriber()
+    performer.subscribe(TOPIC, works)
+    for number, topic in enumerate(["away", TOPIC, "away", TOPIC]):
+        performer.perform(event_ask(number, effect_class="txn", topic=topic, path=f"step[{number}]"))
+    databases.connection.execute("UPDATE vesper_outbox SET payload = '{' WHERE payload = '3'")
+    with pytest.raises(EffectFailed, match="the topic `away`"):
+        performer.relay_outbox("main")
+    assert [each.payload for each in works.expect(1)] == [1]
+    assert _waiting(databases) == ["0", "2", "{"]
+    databases.connection.execute("DELETE FROM vesper_outbox WHERE topic = 'away'")
+    with pytest.raises(EffectFailed, match="of the outbox was not written by Vesper: correct it, or delete it"):
+        performer.relay_outbox("main")
     performer.close()
 
 

@@ -368,6 +368,29 @@ def test_a_file_that_is_swapped_for_a_link(node: _Node, root: Path, outside: Pat
     assert all(str(each).strip("+") in ("inside", "written", "unavailable", "1", "7") for each in seen), seen
 
 
+@pytest.mark.parametrize("swapped", ["link to a file", "link to nothing", "fifo", "hard link", "folder"])
+@pytest.mark.parametrize("effect", ["file_read", "file_append"])
+def test_what_is_swapped_in_between_the_look_and_the_opening(
+    effect: str, swapped: str, node: _Node, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").write_text("inside")
+    before = _descriptors()
+    look = os.stat
+
+    def look_and_swap(*arguments: Any, **named: Any) -> os.stat_result:
+        found = look(*arguments, **named)
+        if arguments[0] == "a" and stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            (root / "a").unlink()
+            _place(root, outside, swapped)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", look_and_swap)
+        use = {"file_read": lambda: node.read("a"), "file_append": lambda: node.append("a", "x")}[effect]
+        assert failure(effect, use).code == "unavailable"
+    assert _descriptors() == before
+
+
 def _while_swapping(swap: Callable[[], None], use: Callable[[int], object], expected: set[object]) -> set[object]:
     """What comes of many uses while another thread swaps; of so many that all that is expected was met."""
     is_over = threading.Event()
@@ -469,6 +492,28 @@ def test_a_process_that_is_killed_anywhere_leaves_the_old_or_the_new(root: Path)
     assert (True, False) in seen  # after the renaming, before the folder is synced
     assert seen[-1] == (True, True)
     assert all(each.name == "a" or each.name.startswith(".vesper-") for each in root.iterdir())
+
+
+def test_what_is_written_is_synced_with_its_folder(node: _Node, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+
+    def inodes(*names: str) -> list[int]:
+        return [(root / name).stat().st_ino for name in names]
+
+    node.write("f/a", "x")
+    assert synced == inodes(".", "f/a", "f")  # the entry of the new folder, the file, the entry of the file
+    synced.clear()
+    node.append("f/b", "x")
+    assert synced == inodes("f/b", "f")
+    synced.clear()
+    node.append("f/b", "x")
+    assert synced == inodes("f/b")
+    synced.clear()
+    careless = _Node(root, sync=False)
+    careless.write("g/a", "x")
+    careless.append("g/b", "x")
+    assert synced == []
 
 
 def _append_lines(root: Path, name: str) -> None:

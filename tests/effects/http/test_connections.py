@@ -7,8 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure
+from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure, settings_of
 from tests.support.web import Got, Wire, closes, hangs, message, says
+from vesper.effects.http import HttpPerformer
+from vesper.effects.http_connect import Attempt, Connection
+from vesper.effects.http_request import Outgoing
+from vesper.effects.http_url import Origin, Url
 from vesper.effects.performer import EffectFailed
 
 
@@ -49,8 +53,6 @@ def test_where_nothing_was_sent_the_request_goes_over_a_new_connection(
     side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end of a kept connection is noticed only when it is written to: not one byte has gone out."""
-    from vesper.effects.http_connect import Connection
-
     side.web.on("/it", says(1))
     performer = side.performer()
     assert performer.perform(ask_of()) == 1
@@ -66,6 +68,36 @@ def test_where_nothing_was_sent_the_request_goes_over_a_new_connection(
     assert performer.perform(ask_of(method="POST", effect_class="unsafe")) == 1
     assert reached
     assert (side.web.connections, len(side.web.got)) == (2, 2)
+
+
+class _BreaksInTheMiddle:
+    """A socket that takes some bytes, and has an answer all the same."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def send(self, data: bytes) -> int:
+        if self.taken:
+            raise BrokenPipeError
+        self.taken = 10
+        return 10
+
+    def recv(self, most: int) -> bytes:
+        return message(413)
+
+
+def test_a_connection_that_took_half_a_request_is_not_used_again() -> None:
+    origin = Origin("http", "shop.example", 80)
+    connection = Connection(_BreaksInTheMiddle(), origin)  # type: ignore[arg-type]
+    attempt = Attempt(PATIENCE)
+    connection.send(Outgoing("POST", Url(origin, "/it", ""), {}, b"x" * 100), attempt)
+    assert connection.head(attempt).status_code == 413
+    assert list(connection.body(attempt)) == []
+    assert attempt.sent == 10
+    assert not connection.is_done()
 
 
 def test_many_threads_share_the_connections(side: Side) -> None:
@@ -121,6 +153,10 @@ def test_a_performer_is_used_again_after_close(side: Side) -> None:
     assert side.web.connections == 2
 
 
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: prefork servers do
+
+
+@FORKS
 def test_a_forked_child_makes_connections_of_its_own(side: Side) -> None:
     side.web.on("/it", says(1))
     performer = side.performer()
@@ -139,6 +175,7 @@ def test_a_forked_child_makes_connections_of_its_own(side: Side) -> None:
     assert [got.connection for got in side.web.got] == [1, 2, 2, 2, 1]
 
 
+@FORKS
 def test_a_child_that_was_forked_while_a_lock_was_held(side: Side) -> None:
     side.web.on("/it", says(1))
     performer = side.performer()
@@ -154,6 +191,18 @@ def test_a_child_that_was_forked_while_a_lock_was_held(side: Side) -> None:
                 os._exit(status)
     _, result = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(result) == 0
+
+
+def test_the_resolver_of_the_system(side: Side) -> None:
+    """`localhost` may have two addresses, of which only one is listened on."""
+    side.web.on("/it", says(1))
+    base = f"http://localhost:{side.web.port}"
+    inside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_private_addresses": True})})
+    assert inside.perform(ask_of()) == 1
+    inside.close()
+    outside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_http": True})})
+    assert "(loopback)" in failure(outside, ask_of()).message
+    assert side.web.connections == 1
 
 
 def test_the_time_of_the_provider_holds_where_the_step_says_none(side: Side) -> None:

@@ -15,24 +15,28 @@ from tests.support.web import Script, closes, hangs, message, sends, sends_for_e
 
 _CHUNKED = b"HTTP/1.1 200 -\r\nTransfer-Encoding: chunked\r\n\r\n"
 _MEGABYTE = b"x" * (1 << 20)
-SHORT = 0.4
+SHORT = 0.7
 
 SERVERS: dict[str, tuple[Script, str, str]] = {
     "hangs": (hangs, "timeout", "no time was left while waiting for the answer"),
     "trickles a status line": (
         sends_for_ever(b"HTTP/1.1 200 -\r\nX: ", b"x", 0.02),
         "timeout",
-        "waiting for the answer",
+        "no time was left while",
     ),
-    "trickles headers": (sends_for_ever(b"HTTP/1.1 200 -\r\n", b"X: y\r\n", 0.02), "timeout", "waiting"),
+    "trickles headers": (sends_for_ever(b"HTTP/1.1 200 -\r\n", b"X: y\r\n", 0.02), "timeout", "no time was left while"),
     "trickles a body": (
         sends_for_ever(b"HTTP/1.1 200 -\r\nContent-Length: 99999\r\n\r\n", b" ", 0.02),
         "timeout",
-        "waiting",
+        "no time was left while",
     ),
-    "trickles chunks": (sends_for_ever(_CHUNKED, b"1\r\n \r\n", 0.02), "timeout", "waiting"),
-    "trickles a chunk": (sends_for_ever(_CHUNKED + b"ffff\r\n", b" ", 0.02), "timeout", "waiting"),
-    "goes on for ever with 100": (sends_for_ever(b"", b"HTTP/1.1 100 -\r\n\r\n", 0.01), "timeout", "waiting"),
+    "trickles chunks": (sends_for_ever(_CHUNKED, b"1\r\n \r\n", 0.02), "timeout", "no time was left while"),
+    "trickles a chunk": (sends_for_ever(_CHUNKED + b"ffff\r\n", b" ", 0.02), "timeout", "no time was left while"),
+    "goes on for ever with 100": (
+        sends_for_ever(b"", b"HTTP/1.1 100 -\r\n\r\n", 0.01),
+        "timeout",
+        "no time was left while",
+    ),
     "closes": (closes, "unavailable", "closed before the answer was complete"),
     "closes in the status": (sends(b"HTTP/1.1 2", then_close=True), "unavailable", "closed before"),
     "closes in the headers": (sends(b"HTTP/1.1 200 -\r\nX:", then_close=True), "unavailable", "closed before"),
@@ -127,7 +131,8 @@ def test_a_hostile_server_costs_little_and_is_named(side: Side, name: str) -> No
     assert problem in failed.message
     assert failed.may_have_happened
     assert peak < 40 << 20  # the server, which is of this process, holds some of it
-    assert len(side.web.got) == 1
+    assert len(side.web.got) == 1 or code == "timeout"  # which may be over before the server has read the request
+    assert side.web.connections <= 1
 
 
 def test_a_server_that_is_wrong_once_is_asked_anew(side: Side) -> None:

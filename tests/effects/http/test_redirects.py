@@ -59,6 +59,17 @@ def test_a_post_is_sent_again_only_where_that_is_what_is_meant(side: Side) -> No
         assert "only by 303, 307 or 308" in failed.message
 
 
+@pytest.mark.parametrize("how", ["none", "same_host"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_redirect_after_a_post_may_mean_that_it_is_done(side: Side, status: int, method: str, how: str) -> None:
+    """Also where what comes of the redirect is another failure."""
+    side.web.on("/it", redirects("/gone", status))
+    failed = failure(side.performer(redirects=how), ask_of(method=method))
+    assert failed.code in ("http_404", f"http_{status}")
+    assert failed.may_have_happened == (method == "POST" and status < 307)
+
+
 def test_a_redirect_loop_ends(side: Side) -> None:
     side.web.on("/it", redirects("/it"))
     failed = failure(side.performer(redirects="same_host"), ask_of())

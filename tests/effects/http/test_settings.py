@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.effects.http.helpers import settings_of
+from vesper.effects.http import HttpPerformer
 from vesper.effects.http_settings import AuthHeader, Basic
 from vesper.effects.http_url import Origin
 from vesper.effects.settings import ConfigError
@@ -84,8 +87,8 @@ def test_basic_credentials() -> None:
         ({"timeout": "0s"}, "timeout: more than nothing"),
         ({"timeout": "soon"}, "timeout: a duration"),
         ({"timeout": 3}, "timeout: a duration"),
-        ({"max_response": "0 B"}, "max_response: from 1 B to 64 MiB"),
-        ({"max_response": "1 GiB"}, "max_response: from 1 B to 64 MiB"),
+        ({"max_response": "0 B"}, "max_response: from 1 B to 16 MiB"),
+        ({"max_response": "1 GiB"}, "max_response: from 1 B to 16 MiB"),
         ({"max_connections": 0}, "max_connections: a number from 1 to 1,000"),
         ({"redirects": "all"}, "redirects: one of none, same_host, allowed_hosts"),
         ({"body": "xml"}, "body: one of json, form"),
@@ -135,3 +138,32 @@ def test_the_examples_of_the_documentation_are_settings(tmp_path: Path, monkeypa
     for block in blocks:
         for name, values in tomllib.loads(block)["providers"].items():
             settings_of(values, name)
+
+
+def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("vesper.effects.http_connect", "vesper.effects.http_transport"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "h11", None)
+    with pytest.raises(ConfigError, match=r"providers: providers need the package `h11`: pip install 'vesper\[http\]'"):
+        HttpPerformer({"shop": settings_of(BASE)})
+
+
+def test_nothing_heavy_is_loaded_before_a_provider_is_used() -> None:
+    code = "import sys; before = set(sys.modules); import vesper.effects.http; print(*set(sys.modules) - before)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    loaded = set(found.stdout.split())
+    assert "vesper.effects.http" in loaded
+    assert not loaded & {"h11", "ssl", "certifi", "httpcore", "vesper.effects.http_transport"}
+
+
+@pytest.mark.parametrize(
+    "origin, text",
+    [
+        (Origin("https", "a.example", 443), "a.example"),
+        (Origin("https", "a.example", 80), "a.example:80"),
+        (Origin("http", "::1", 80), "[::1]"),
+        (Origin("http", "::1", 8080), "[::1]:8080"),
+    ],
+)
+def test_a_host_as_its_header_has_it(origin: Origin, text: str) -> None:
+    assert origin.authority == text

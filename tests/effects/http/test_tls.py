@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.effects.http.helpers import PATIENCE, Side, ask_of, failure
-from tests.support.web import Authority, Web, message, redirects, says
+from tests.support.web import Authority, Web, message, redirects, says, sends
 from vesper.effects.settings import ConfigError
 
 
@@ -95,6 +95,13 @@ def test_a_handshake_that_hangs(side: Side) -> None:
         failed = failure(side.performer(base_url=base, connect_timeout="300ms"), ask_of())
     assert (failed.code, failed.may_have_happened) == ("timeout", False)
     assert failed.message == "no time was left during the TLS handshake with 127.0.0.1"
+
+
+def test_an_answer_that_somebody_cut_short_is_no_answer(shop: Secure) -> None:
+    """The end of the body is the end of the connection, and TLS did not say that it ends."""
+    shop.web.on("/it", sends(b"HTTP/1.1 200 -\r\n\r\n123", then_close=True))
+    failed = failure(shop.side.performer(base_url=shop.base("127.0.0.1"), ca_file=shop.ca_file), ask_of())
+    assert (failed.code, failed.may_have_happened) == ("unavailable", True)
 
 
 def test_a_redirect_cannot_take_the_lock_off(shop: Secure, side: Side) -> None:
