@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.support.journalled import Place, a_place, compiled_node, invoke, node_text
 from tests.support.servers import Postgres
+from vesper.cli.journal import _with_progress
 from vesper.engines.registry import ENGINES
 from vesper.host.following import follow
 from vesper.host.host import Host
@@ -556,7 +558,7 @@ def test_what_was_erased_is_gone(place: Place) -> None:
     assert "carol" not in said
     assert "ended: returned" in said
     assert '"<erased>"' in invoke("journal", "show", execution, "--reveal", "--format", "json").stdout
-    assert "was deleted before" in invoke("journal", "erase", execution, "--yes").stdout
+    assert "it was deleted before" in invoke("journal", "erase", execution, "--yes").stdout
     assert invoke("journal", "verify", execution).exit_code == 0
 
 
@@ -577,6 +579,30 @@ def test_erasing_what_has_not_ended_says_what_it_means(place: Place) -> None:
     assert "its key was deleted" in done.stderr
 
 
+def test_what_cannot_be_read_can_be_erased(place: Place) -> None:
+    execution = place.run(node_text(sensitive=True), customer="carol")
+    change(place, "UPDATE vesper_commits SET hashes = zeroblob(length(hashes))")
+    done = invoke("journal", "erase", execution, "--yes")
+    assert done.exit_code == 0
+    assert "is broken at entry 1" in done.stderr
+    connection = sqlite3.connect(place.folder / "journal.db")
+    assert connection.execute("SELECT COUNT(*) FROM vesper_keys").fetchone() == (0,)
+    connection.close()
+
+
+def test_many_are_checked_with_a_bar(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    assert list(_with_progress(iter(["a", "b"]), 2)) == ["a", "b"]
+    assert screen.getvalue() == ""
+    assert list(_with_progress(iter(["a"] * 600), 600)) == ["a"] * 600
+    assert "100%" in screen.getvalue()
+
+
 def test_what_somebody_did_by_hand_is_audited(place: Place) -> None:
     execution = place.in_doubt(node_text(sensitive=True))
     by = ["--by", "zoe"]
@@ -587,6 +613,7 @@ def test_what_somebody_did_by_hand_is_audited(place: Place) -> None:
         events = list(journal.audit_events())
     assert [each["action"] for each in events] == ["journal_resolve", "journal_erase", "journal_prune"]
     assert all("zoe" in str(each["fields"]) for each in events)
+    assert [each["node_id"] for each in events] == ["charge_v1", "charge_v1", ""]
     assert "ch_7" not in str(events)
 
 

@@ -138,7 +138,7 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
     """Show an execution: every request, what came of it, and what was decided on the way."""
     with the_journal(config, dsn) as journal:
         recorded = journal.read(the_execution(journal, execution))
-        doubts = open_doubts(recorded.entries)
+        doubts = open_doubts(recorded)
         hides = recorded.summary.is_sensitive and not reveal
         gives: dict[str, str] = {}
         if doubts:
@@ -149,14 +149,21 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
         if style == "json":
             shown = show_json(recorded, reveal)
             shown["in_doubt"] = [
-                {"path": each.path, "why": None if hides else each.why, "gives": gives[each.path]} for each in doubts
+                {
+                    "path": each.path,
+                    "why": None if hides else each.why,
+                    "obstacle": each.obstacle,
+                    "gives": gives[each.path],
+                }
+                for each in doubts
             ]
             click.echo(document(shown))
             return
         click.echo("\n".join(show_lines(recorded, _now_us(), reveal)))
         for each in doubts:
-            click.echo(f"\nin doubt: {printable(each.path)}" + ("" if hides else f": {printable(each.why)}"))
-            if each.can_be_resolved:
+            why = each.obstacle or ("" if hides else each.why)
+            click.echo(f"\nin doubt: {printable(each.path)}" + (f": {printable(why)}" if why else ""))
+            if each.obstacle is None:
                 click.echo(f"  it gives {gives[each.path]}; say what came of it:")
                 click.echo(
                     f"  vesper journal resolve {recorded.summary.execution} '{printable(each.path)}' "
@@ -323,21 +330,33 @@ def erase_command(execution: str, config: Path | None, dsn: str | None, yes: boo
     who = by or this_user()
     with the_journal(config, dsn) as journal:
         name = the_execution(journal, execution)
-        summary = journal.read(name).summary
-        if not summary.is_sensitive:
-            raise click.ClickException(
-                f"execution {name} is not sensitive: it has no key, and what it holds is not encrypted. "
-                "`vesper journal prune` deletes executions as a whole"
-            )
-        if summary.status is not Status.ENDED:
-            click.echo(f"execution {name} is {words(summary.status)}: without its key nobody can finish it", err=True)
+        node_id = _node_to_erase(journal, name)
         if not yes:
-            click.confirm(f"erase what {name} ({summary.node_id}) holds, for good?", abort=True)
+            about = f"{name} ({printable(node_id)})" if node_id else name
+            click.confirm(f"erase what {about} holds, for good?", abort=True)
         if not journal.erase(name):
-            click.echo(f"the key of {name} was deleted before")
+            click.echo(f"{name} has no key: it was deleted before, or there never was one")
             return
-        _audit(journal, "journal_erase", name, summary.node_id, who)
+        _audit(journal, "journal_erase", name, node_id, who)
         click.echo(f"erased: the key of {name} is deleted")
+
+
+def _node_to_erase(journal: Journal, name: str) -> str:
+    """The node of the execution; refuses one that has nothing to erase. What cannot be read can be erased all the same:
+    nobody knows its node then."""
+    try:
+        summary = journal.read(name).summary
+    except JournalError as problem:
+        click.echo(f"note: {problem}", err=True)
+        return ""
+    if not summary.is_sensitive:
+        raise click.ClickException(
+            f"execution {name} is not sensitive: it has no key, and what it holds is not encrypted. "
+            "`vesper journal prune` deletes executions as a whole"
+        )
+    if summary.status is not Status.ENDED:
+        click.echo(f"note: {name} is {words(summary.status)}: without its key nobody can finish it", err=True)
+    return summary.node_id
 
 
 @command.command("verify")

@@ -28,7 +28,7 @@ _MOST_NAMED = 5
 def the_doubt(recorded: Recorded, step: str) -> Doubt:
     """The one at this step; otherwise the message says what is in doubt."""
     execution = recorded.summary.execution
-    doubts = open_doubts(recorded.entries)
+    doubts = open_doubts(recorded)
     if not doubts:
         status = str(recorded.summary.status).replace("_", " ")
         raise click.ClickException(f"nothing of execution {execution} is in doubt: it is {status}")
@@ -38,10 +38,9 @@ def the_doubt(recorded: Recorded, step: str) -> Doubt:
         raise click.ClickException(
             f"execution {execution} has no request in doubt at `{printable(step[:80])}`; in doubt: {places}"
         )
-    if not found.can_be_resolved:
+    if found.obstacle is not None:
         raise click.ClickException(
-            f"`{found.path}` of execution {execution} cannot be resolved: {found.why}. Two engines, or two versions of "
-            "Vesper, do not agree on this node; please report it"
+            f"`{printable(found.path)}` of execution {execution} cannot be resolved: {found.obstacle}"
         )
     return found
 

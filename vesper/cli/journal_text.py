@@ -135,20 +135,29 @@ class Doubt:
 
     path: str
     why: str
-    can_be_resolved: bool = True
-    """False where the run asks for something else than it did before: no answer would be one to its request."""
+    obstacle: str | None = None
+    """Why nobody can say what came of it, if so."""
 
 
-def open_doubts(entries: Sequence[Stored]) -> list[Doubt]:
+_DIVERGED = (
+    "when it was taken over, the run asked for something else than the journal has. Two engines, or two versions of "
+    "Vesper, do not agree on this node: please report it"
+)
+_KEYLESS = "its key was deleted, and nobody can finish it any more"
+
+
+def open_doubts(recorded: Recorded) -> list[Doubt]:
     """What is in doubt and was not resolved since."""
+    if recorded.summary.status is not Status.IN_DOUBT:
+        return []
     found: dict[str, Doubt] = {}
-    for stored in entries:
+    for stored in recorded.entries:
         entry = stored.entry
         if entry.kind is Kind.IN_DOUBT:
-            found[entry.path] = Doubt(entry.path, "" if stored.is_erased else str(entry.body.get("why", "")))
+            why = str(entry.body.get("why", ""))
+            found[entry.path] = Doubt(entry.path, why, _KEYLESS if stored.is_erased else None)
         elif entry.kind is Kind.DIVERGENCE:
-            why = "when it was taken over, the run asked for something else than the journal has: it was not sent"
-            found[entry.path] = Doubt(entry.path, why, can_be_resolved=False)
+            found[entry.path] = Doubt(entry.path, "", _DIVERGED)
         elif entry.kind is Kind.RESOLVED:
             found.pop(entry.path, None)
     return list(found.values())
