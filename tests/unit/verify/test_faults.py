@@ -38,8 +38,9 @@ class Answers:
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> PureExecution:
-        del inputs, now, limits, observe
+        del inputs, now, limits, observe, is_traced
         return PureExecution(lambda: Done(self._outcome, ()))
 
 

@@ -154,6 +154,7 @@ class _OddProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
         observe: Observer | None = None,
+        is_traced: bool = True,
     ) -> Execution:
         assert limits is None
         assert observe is None
