@@ -8,14 +8,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.support.journalled import Place, a_place, compiled_node, invoke, node_text
-from tests.support.servers import Postgres
+from tests.support.servers import Postgres, free_port
 from vesper.cli.journal import _with_progress
 from vesper.engines.registry import ENGINES
 from vesper.host.following import follow
@@ -696,28 +695,30 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     assert "receipt  ch_7" in resolved.stdout
 
 
-@pytest.mark.skipif(find_spec("vesper.journal.postgres_store") is None, reason="this Vesper has no such journal")
-def test_every_command_on_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_on_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: Postgres) -> None:
     monkeypatch.chdir(tmp_path)
-    server = Postgres()
-    try:
-        with a_place(tmp_path, server.new_database()) as place:
-            place.run(node_text(audit="basic"))
-            hidden = place.run(node_text("hidden_v1", sensitive=True))
-            execution = place.left(node_text())
-            assert invoke("journal", "recover").exit_code == 1
-            found = json.loads(invoke("journal", "list", "--node", "charge", "--format", "json").stdout)
-            assert [each["status"] for each in found] == ["in_doubt", "ended"]
-            assert "in doubt: charge" in invoke("journal", "show", execution).stdout
-            done = invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x")
-            assert done.exit_code == 0, done.output
-            assert place.charged == ["ann", "ann", "bob"]
-            assert invoke("journal", "erase", hidden, "--yes").exit_code == 0
-            assert "3 executions checked" in invoke("journal", "verify").stdout
-            assert invoke("audit", "verify").exit_code == 0
-            assert "journal_resolve" in invoke("audit", "list").stdout
-            assert "wrote" in invoke("audit", "export", "-o", "audit.jsonl").stdout
-            assert invoke("audit", "verify", "--file", "audit.jsonl").exit_code == 0
-            assert "deleted 3" in invoke("journal", "prune", "--older-than", "0s", "--yes").stdout
-    finally:
-        server.remove()
+    with a_place(tmp_path, postgres.new_database()) as place:
+        place.run(node_text(audit="basic"))
+        hidden = place.run(node_text("hidden_v1", sensitive=True))
+        execution = place.left(node_text())
+        assert invoke("journal", "recover").exit_code == 1
+        found = json.loads(invoke("journal", "list", "--node", "charge", "--format", "json").stdout)
+        assert [each["status"] for each in found] == ["in_doubt", "ended"]
+        assert "in doubt: charge" in invoke("journal", "show", execution).stdout
+        done = invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x")
+        assert done.exit_code == 0, done.output
+        assert place.charged == ["ann", "ann", "bob"]
+        assert invoke("journal", "erase", hidden, "--yes").exit_code == 0
+        assert "3 executions checked" in invoke("journal", "verify").stdout
+        assert invoke("audit", "verify").exit_code == 0
+        assert "journal_resolve" in invoke("audit", "list").stdout
+        assert "wrote" in invoke("audit", "export", "-o", "audit.jsonl").stdout
+        assert invoke("audit", "verify", "--file", "audit.jsonl").exit_code == 0
+        assert "deleted 3" in invoke("journal", "prune", "--older-than", "0s", "--yes").stdout
+
+
+def test_a_server_that_is_not_there(place: Place) -> None:
+    done = invoke("journal", "list", "--journal", f"postgresql://u:hush@127.0.0.1:{free_port()}/x")
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stderr
+    assert "hush" not in done.output

@@ -92,9 +92,9 @@ class StoreRun:
         seq = self._seq + 1
         line, blob = write_line(entry, seq, self._key, self._limits)
         self._seq = seq
-        self._hash = next_hash(self._hash, line)
+        self._hash = hash_ = next_hash(self._hash, line)
         self._lines.append(line)
-        self._hashes.append(self._hash)
+        self._hashes.append(hash_)
         if blob is not None:
             self._blobs.append(blob)
         if entry.kind is Kind.END:

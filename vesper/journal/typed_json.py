@@ -48,22 +48,27 @@ _IN_ORDER = frozenset({bool, int, str, bytes, date, datetime, timedelta})
 
 def encode(value: object) -> bytes:
     """The canonical bytes of a value. Raises `JournalError` for what is no value."""
-    return _bytes(_EXACT, value)
+    return as_bytes(encode_text(value))
 
 
 def encode_text(value: object) -> str:
     """The same as text; a lone surrogate stands in it as it is."""
-    return _guarded(_EXACT, value)
+    try:
+        return _EXACT(value)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def digest_bytes(
     effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
 ) -> bytes:
     """What a digest of a request is computed from."""
-    return as_bytes(
-        f"[{_quoted(effect)},{_quoted(effect_class)},{_guarded(_DIGESTED, fixed)},{_guarded(_DIGESTED, arguments)},"
-        f"{'null' if key is None else _quoted(key)}]"
-    )
+    try:
+        of_values = f"{_DIGESTED(fixed)},{_DIGESTED(arguments)}"
+    except RecursionError:
+        raise _too_deep() from None
+    name = "null" if key is None else _quoted(key)
+    return as_bytes(f"[{_quoted(effect)},{_quoted(effect_class)},{of_values},{name}]")
 
 
 def digest_of(
@@ -88,15 +93,8 @@ def decode(data: bytes) -> Any:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def _guarded(write: _Writer, value: object) -> str:
-    try:
-        return write(value)
-    except RecursionError:
-        raise JournalError("a value is nested too deeply, or contains itself, and cannot be written") from None
-
-
-def _bytes(write: _Writer, value: object) -> bytes:
-    return as_bytes(_guarded(write, value))
+def _too_deep() -> JournalError:
+    return JournalError("a value is nested too deeply, or contains itself, and cannot be written")
 
 
 def as_bytes(text: str) -> bytes:
