@@ -95,7 +95,7 @@ class CachePerformer:
         key = ask.arguments["key"]
         assert isinstance(key, str)
         if len(key.encode()) > _MAX_KEY_BYTES:
-            raise EffectFailed("unavailable", f"the cache `{name}` takes keys of up to {_MAX_KEY_BYTES:,} bytes")
+            raise EffectFailed("invalid_argument", f"the cache `{name}` takes keys of up to {_MAX_KEY_BYTES:,} bytes")
         match ask.effect:
             case "cache_get":
                 text = cache.get(key, settings.max_value, ask.timeout)
@@ -105,7 +105,7 @@ class CachePerformer:
                     text = stored_text(ask.arguments["value"], settings.max_value)
                 except TooLong:
                     message = f"the value is over `max_value` of the cache `{name}`, {settings.max_value:,} bytes"
-                    raise EffectFailed("unavailable", message) from None
+                    raise EffectFailed("invalid_argument", message) from None
                 cache.put(key, text, int(ask.fixed["ttl_us"]), ask.timeout)
                 return True
             case "cache_delete":

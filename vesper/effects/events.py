@@ -165,7 +165,7 @@ class EventPerformer:
         except TooLong:
             limit = f"{settings.max_payload:,} bytes"
             raise EffectFailed(
-                "unavailable", f"the event is over `max_payload` of the topic `{name}`, {limit}"
+                "invalid_argument", f"the event is over `max_payload` of the topic `{name}`, {limit}"
             ) from None
         key = ask.key if ask.effect_class == "keyed" else None
         if ask.effect_class == "keyed" and key is None:

@@ -29,7 +29,7 @@ from vesper.spec.problem import ValueProblem
 from vesper.spec.types import BYTES, JSON, STRING, Type
 from vesper.spec.values import accept
 
-REFUSED: Final = "unavailable"
+REFUSED: Final = "invalid_argument"
 """The code of a path that may not be used; effects declare none of its own for it."""
 _MAX_PATH_BYTES: Final = 4096
 _MAX_PART_BYTES: Final = 255
@@ -211,7 +211,7 @@ class _File:
                 self._lock(file)
                 before = os.fstat(file).st_size
                 if before + len(content) > self._root.max_bytes:
-                    raise EffectFailed("unavailable", f"{self._what} would be over {self._root.max_bytes:,} bytes")
+                    raise EffectFailed(REFUSED, f"{self._what} would be over {self._root.max_bytes:,} bytes")
                 self._add(file, before, content)
                 try:
                     if self._root.sync:
@@ -357,7 +357,7 @@ class _File:
             raise EffectFailed(REFUSED, f"`{self._root.name}` is read-only")
         if size > self._root.max_bytes:
             limit = f"{self._root.max_bytes:,} bytes"
-            raise EffectFailed("unavailable", f"{self._what} would be over `max_bytes`, {limit}")
+            raise EffectFailed(REFUSED, f"{self._what} would be over `max_bytes`, {limit}")
 
     def _lock(self, file: int) -> None:
         """Two that append at once do so one after the other."""

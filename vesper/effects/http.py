@@ -79,7 +79,9 @@ class HttpPerformer:
         provider = ask.fixed["provider"]
         transport = self._transports.get(provider)
         if transport is None:
-            raise NotSent(f"no provider `{provider[:64]}` is configured: add `[providers.{provider[:64]}]`")
+            raise NotSent(
+                f"no provider `{provider[:64]}` is configured: add `[providers.{provider[:64]}]`", "unavailable"
+            )
         return _Exchange(ask, transport, SecretTexts(ask.secret, self._secret))
 
 
@@ -123,7 +125,7 @@ class _Exchange:
         try:
             answer = self._transport.exchange(outgoing, self._attempt)
         except AddressRefused as refused:
-            raise NotSent(str(refused)) from None
+            raise NotSent(str(refused), "unavailable") from None
         for _ in range(_MAX_HOPS):
             if answer.status not in _REDIRECTS:
                 return answer

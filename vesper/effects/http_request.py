@@ -33,9 +33,9 @@ Headers: TypeAlias = dict[str, str]
 class NotSent(EffectFailed):
     """The request was refused before anything was sent."""
 
-    def __init__(self, problem: str) -> None:
-        # `unavailable` is also what a request comes to that a policy does not let out.
-        super().__init__("unavailable", f"nothing was sent: {problem}")
+    def __init__(self, problem: str, code: str = "invalid_argument") -> None:
+        # What is wrong with the request stays wrong: it is not to be retried, and no breaker opens because of it.
+        super().__init__(code, f"nothing was sent: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def request_of(ask: Ask, settings: HttpSettings, secrets: SecretTexts) -> Outgoi
 def probe_of(ask: Ask, settings: HttpSettings, secrets: SecretTexts) -> Outgoing:
     """The request that asks whether another one happened."""
     if settings.probe is None:
-        raise NotSent(no_probe(settings))
+        raise NotSent(no_probe(settings), "unavailable")
     try:
         endpoint = probe_endpoint(settings.probe, quote(name_of(ask), safe=""))
         url = read_url(f"{settings.base.origin}{joined(settings.base, endpoint, [])}")

@@ -84,7 +84,9 @@ class SecretTexts:
             text = resolver(name)
         except EffectFailed as failed:
             # `not_found` is no code of an HTTP request: to the node, nothing was let out.
-            raise EffectFailed("unavailable", f"nothing was sent: {failed.message}") from None
+            # One that may not be used here may never be; one whose source is away may be there later.
+            code = "invalid_argument" if failed.code == "not_found" else "unavailable"
+            raise EffectFailed(code, f"nothing was sent: {failed.message}") from None
         if has_surrogate(text):
             raise EffectFailed("unavailable", f"nothing was sent: the secret `{name}` is no valid text")
         self.also(text, f"secret:{name}")

@@ -39,7 +39,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
             ArgumentSpec("body", "json", True),
         ),
         gives="declared",
-        fails=("http_error", "bad_response"),
+        fails=("http_error", "bad_response", "invalid_argument"),
     ),
     "cache_get": EffectSpec(
         name="cache_get",
@@ -49,7 +49,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("cache",),
         arguments=(ArgumentSpec("key", "string", False),),
         gives="declared",
-        fails=("bad_response",),
+        fails=("bad_response", "invalid_argument"),
     ),
     "cache_put": EffectSpec(
         name="cache_put",
@@ -59,7 +59,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("cache", "ttl_us"),
         arguments=(ArgumentSpec("key", "string", False), ArgumentSpec("value", "any", False)),
         gives="boolean",
-        fails=(),
+        fails=("invalid_argument",),
     ),
     "cache_delete": EffectSpec(
         name="cache_delete",
@@ -69,7 +69,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("cache",),
         arguments=(ArgumentSpec("key", "string", False),),
         gives="boolean",
-        fails=(),
+        fails=("invalid_argument",),
     ),
     "event_publish": EffectSpec(
         name="event_publish",
@@ -79,7 +79,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("topic",),
         arguments=(ArgumentSpec("payload", "json", False), ArgumentSpec("event_key", "string", True)),
         gives="string",
-        fails=(),
+        fails=("invalid_argument",),
     ),
     "secret_read": EffectSpec(
         name="secret_read",
@@ -99,7 +99,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("root",),
         arguments=(ArgumentSpec("path", "string", False),),
         gives="declared",
-        fails=("not_found", "bad_response"),
+        fails=("not_found", "bad_response", "invalid_argument"),
     ),
     "file_write": EffectSpec(
         name="file_write",
@@ -109,7 +109,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("root",),
         arguments=(ArgumentSpec("path", "string", False), ArgumentSpec("content", "string | bytes", False)),
         gives="integer",
-        fails=(),
+        fails=("invalid_argument",),
     ),
     "file_append": EffectSpec(
         name="file_append",
@@ -119,7 +119,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
         fixed=("root",),
         arguments=(ArgumentSpec("path", "string", False), ArgumentSpec("content", "string | bytes", False)),
         gives="integer",
-        fails=(),
+        fails=("invalid_argument",),
     ),
     "clock_now": EffectSpec(
         name="clock_now",

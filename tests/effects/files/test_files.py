@@ -147,8 +147,8 @@ def test_sizes_are_bounded(root: Path) -> None:
     node = _Node(root, max_bytes="16 B")
     assert node.write("a", "x" * 16) == 16
     assert node.read("a") == "x" * 16
-    assert failure("file_write", lambda: node.write("a", "x" * 17)).code == "unavailable"
-    assert failure("file_append", lambda: node.append("a", "x")).code == "unavailable"
+    assert failure("file_write", lambda: node.write("a", "x" * 17)).code == "invalid_argument"
+    assert failure("file_append", lambda: node.append("a", "x")).code == "invalid_argument"
     assert node.read("a") == "x" * 16
     (root / "large").write_bytes(b"x" * 17)
     assert failure("file_read", lambda: node.read("large")).code == "bad_response"
@@ -230,7 +230,7 @@ def test_a_path_that_is_a_trick_is_refused_before_anything_is_opened(
         ("file_append", lambda: node.append(path, "x")),
     ):
         failed = failure(effect, ask)
-        assert failed.code == "unavailable"
+        assert failed.code == "invalid_argument"
         assert failed.message.startswith("the path `")
         assert len(failed.message) < 600
         assert "\0" not in failed.message
@@ -315,7 +315,7 @@ def test_nothing_that_leads_elsewhere_is_followed(trick: str, node: _Node, root:
         ("file_append", lambda: node.append(path, "x")),
     ):
         failed = failure(effect, ask)
-        assert failed.code == "unavailable", failed.message
+        assert failed.code == "invalid_argument", failed.message
         assert not failed.may_have_happened
     assert sorted(each.name for each in root.iterdir()) == before
 
@@ -341,8 +341,8 @@ def test_a_folder_that_is_swapped_for_a_link(node: _Node, root: Path, outside: P
             time.sleep(0.0005)
             (root / "x").rename(root / other)
 
-    seen = _while_swapping(swap, lambda _: node.read("x/secret.txt"), {"inside", "unavailable"})
-    assert seen <= {"inside", "not_found", "unavailable"}
+    seen = _while_swapping(swap, lambda _: node.read("x/secret.txt"), {"inside", "invalid_argument"})
+    assert seen <= {"inside", "not_found", "invalid_argument"}
 
 
 def test_a_file_that_is_swapped_for_a_link(node: _Node, root: Path, outside: Path) -> None:
@@ -364,8 +364,8 @@ def test_a_file_that_is_swapped_for_a_link(node: _Node, root: Path, outside: Pat
                 return node.write("x", "written")
 
     node.write("x", "written")
-    seen = _while_swapping(swap, use, {"inside", "written", "unavailable"})
-    assert all(str(each).strip("+") in ("inside", "written", "unavailable", "1", "7") for each in seen), seen
+    seen = _while_swapping(swap, use, {"inside", "written", "invalid_argument"})
+    assert all(str(each).strip("+") in ("inside", "written", "invalid_argument", "1", "7") for each in seen), seen
 
 
 @pytest.mark.parametrize("swapped", ["link to a file", "link to nothing", "fifo", "hard link", "folder"])
@@ -387,7 +387,7 @@ def test_what_is_swapped_in_between_the_look_and_the_opening(
     with monkeypatch.context() as patched:
         patched.setattr(os, "stat", look_and_swap)
         use = {"file_read": lambda: node.read("a"), "file_append": lambda: node.append("a", "x")}[effect]
-        assert failure(effect, use).code == "unavailable"
+        assert failure(effect, use).code == "invalid_argument"
     assert _descriptors() == before
 
 

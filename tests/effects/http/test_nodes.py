@@ -110,7 +110,7 @@ def test_a_status_is_what_the_node_handles(side: Side, node: vesper.Node) -> Non
 
 @pytest.mark.parametrize("order_id", ["..", ".", "../../admin", "..\\admin", "%2e%2e", "a\r\nb", ""])
 def test_an_input_cannot_lead_the_request_elsewhere(side: Side, node: vesper.Node, order_id: str) -> None:
-    assert code_of(run(node, side, order_id=order_id)) == "unavailable"
+    assert code_of(run(node, side, order_id=order_id)) == "invalid_argument"
     assert side.web.connections == 0
 
 

@@ -63,7 +63,7 @@ ENDPOINTS = [
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda text: ascii(text)[:40])
 def test_an_endpoint_cannot_leave_its_base(side: Side, endpoint: str) -> None:
     failed = failure(side.performer(base_url=f"{side.web.url}/base"), ask_of(endpoint))
-    assert (failed.code, failed.may_have_happened) == ("unavailable", False)
+    assert (failed.code, failed.may_have_happened) == ("invalid_argument", False)
     assert failed.message.startswith("nothing was sent: ")
     assert (side.web.connections, side.web.got) == (0, [])
 
@@ -105,7 +105,7 @@ HEADERS = [
 def test_a_header_cannot_become_two_nor_replace_what_is_configured(side: Side, headers: dict[str, str]) -> None:
     performer = side.performer(auth={"value": "Bearer {secret:api_key}"}, headers={"X-Tenant": "mine"})
     failed = failure(performer, ask_of(headers=headers))
-    assert (failed.code, failed.may_have_happened) == ("unavailable", False)
+    assert (failed.code, failed.may_have_happened) == ("invalid_argument", False)
     assert failed.message.startswith("nothing was sent: ")
     assert side.web.connections == 0
 
@@ -188,14 +188,14 @@ def test_a_base_url_is_a_plain_one(base_url: str) -> None:
 )
 def test_other_parts_that_are_refused(side: Side, arguments: dict[str, object], problem: str) -> None:
     failed = failure(side.performer(), ask_of(**arguments))  # type: ignore[arg-type]
-    assert failed.code == "unavailable"
+    assert failed.code == "invalid_argument"
     assert problem in failed.message
     assert side.web.connections == 0
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "get", "GET / HTTP/1.1\r\nX: ", ""])
 def test_a_method_is_one_of_a_few(side: Side, method: str) -> None:
-    assert failure(side.performer(), ask_of(method=method)).code == "unavailable"
+    assert failure(side.performer(), ask_of(method=method)).code == "invalid_argument"
     assert side.web.connections == 0
 
 
@@ -207,7 +207,7 @@ def test_a_provider_that_nobody_configured(side: Side) -> None:
 @pytest.mark.parametrize("key", ["", "k" * 256, "ü" * 64])
 def test_a_key_that_no_header_can_hold(side: Side, key: str) -> None:
     failed = failure(side.performer(), ask_of(method="POST", effect_class="keyed", key=key))
-    assert failed.code == "unavailable"
+    assert failed.code == "invalid_argument"
     assert "the key of the request" in failed.message
     assert side.web.connections == 0
 
