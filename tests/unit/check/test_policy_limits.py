@@ -8,6 +8,7 @@ import pytest
 
 from vesper.compiler import compile_file
 from vesper.diagnostics.codes import Code
+from vesper.diagnostics.render_full import render_full
 
 NODE = """\
 node_id: limited_v1
@@ -40,4 +41,4 @@ def test_the_machines_keep_ten_thousand(tmp_path: Path, policy: str, number: int
     errors = [each for each in bag.sorted() if each.severity.value == "error"]
     assert [each.code for each in errors] == ([] if is_fine else [Code.BAD_LITERAL])
     if not is_fine:
-        assert "a number from 1 to 10,000" in errors[0].message
+        assert "a number from 1 to 10,000" in render_full(bag.source, errors[0])
