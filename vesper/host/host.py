@@ -352,7 +352,9 @@ class Host:
         assert isinstance(now, datetime)
         try:
             outcome = self._drive(prepared, run, inputs, now, None)
-        except (InDoubt, Fenced) as reason:
+        except InDoubt as doubt:
+            return Recovered(summary.execution, summary.node_id, None, doubt.why)
+        except Fenced as reason:
             return Recovered(summary.execution, summary.node_id, None, str(reason))
         return Recovered(summary.execution, summary.node_id, outcome)
 

@@ -175,7 +175,7 @@ class Performers(Mapping[str, Performer]):
         try:
             return hashlib.sha256(self.secrets.text(secret).encode()).digest()
         except EffectFailed as failure:
-            raise ConfigError("journal", f"the secret `{secret}` for its keys: {failure.message}") from None
+            raise ConfigError("journal", f"a key of the journal cannot be read: {failure.message}") from None
 
     def volatile_journal(self) -> str | None:
         """Why the journal may vanish; None where nothing says so."""

@@ -51,6 +51,7 @@ class InDoubt(VesperError):
     def __init__(self, path: str, why: str, execution: str) -> None:
         super().__init__(f"{path}: {why} (execution {execution})")
         self.path = path
+        self.why = f"{path}: {why}"
         self.execution = execution
         """Under which the journal has it: `vesper journal resolve` takes it."""
 
