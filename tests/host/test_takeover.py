@@ -1,4 +1,5 @@
-"""What a run keeps when somebody else takes it over: its grants where it has begun, its audit, its answers, its time."""
+"""What a run keeps when somebody else takes it over: its grants where it has begun, its audit, its answers, its time;
+and that every run can be ended."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ DETAILED = "  audit_level: detailed\n"
 def left(tmp_path: Path, world: World, *names: str, **more: str) -> None:
     """A run that another machine began, and whose process is gone."""
     with pytest.raises(Died):
-        acting(tmp_path, host_of(settings(tmp_path), world, "another machine", 0.01), *names, **more)(  # type: ignore[arg-type]
+        acting(tmp_path, host_of(settings(tmp_path), world, "another machine", 0.01), *names, **more)(
             event_id="e", text="t"
         )
     time.sleep(0.03)
@@ -84,7 +85,7 @@ def test_the_audit_of_a_run_tells_all_that_it_did_once(tmp_path: Path, engine: s
         (found,) = host.recover()
         assert isinstance(found.outcome, Returned)
         lines = [(each["action"], each["fields"]) for each in host.journal.audit_events()]
-        told = [(action, fields.get("step"), fields["result"], fields.get("said_by")) for action, fields in lines]  # type: ignore[attr-defined]
+        told = [(action, fields.get("step"), fields["result"], fields.get("said_by")) for action, fields in lines]  # type: ignore[attr-defined, index]
         assert told == [
             ("custom", "first", "success", None),
             ("custom", "second", "success", "kim"),
