@@ -311,7 +311,9 @@ def what_has_left_the_house_is_not_cancelled(world: World) -> None:
 
 
 def _customer(world: World, **changed: object) -> None:
-    world.put("customers", {"customer_id": "c1", "email": "a@example.com", "language": "de", "wants_mail": True} | changed)
+    world.put(
+        "customers", {"customer_id": "c1", "email": "a@example.com", "language": "de", "wants_mail": True} | changed
+    )
     world.put("orders", {"order_id": "o1", "customer_id": "c1", "region": "north", "amount": "1", "refunded": False})
 
 
@@ -378,7 +380,8 @@ def reminders_climb_from_mail_to_agency(world: World) -> None:
     world.on("/agency/cases", answers(says({"case": 17}), status(409)))
     given: dict[str, Any] = {"invoice_id": "i/1", "amount": "100", "email": "a@example.com"}
     sent = [
-        world.run(DUNNING, event_id=f"ev{days}", days_overdue=days, **given)["sent"] for days in (13, 14, 28, 3000, 3001)
+        world.run(DUNNING, event_id=f"ev{days}", days_overdue=days, **given)["sent"]
+        for days in (13, 14, 28, 3000, 3001)
     ]
     assert sent == ["nothing", "mail", "letter", "agency", "agency"]
     assert world.bodies("/agency/cases")[0] == {"invoice": "i/1", "amount": "135.63"}
@@ -467,7 +470,7 @@ def refunds_that_must_not_be(world: World) -> None:
     assert world.run(REFUND, transaction_id="ch_9", request_id="q1").error.code == "order_not_paid"
     assert world.run(REFUND, transaction_id="ch_9", request_id="q1", amount="11").error.code == "too_much"
     assert _pay(world).ok
-    world.stripe.answer = status(400)  # type: ignore[method-assign]
+    world.stripe.answer = status(400)  # type: ignore[method-assign, assignment]
     assert world.run(REFUND, transaction_id="ch_1", request_id="q2").error.code == "refused"
     assert world.rows("SELECT * FROM refunds") == []
 
@@ -483,7 +486,14 @@ def _orders(world: World) -> None:
     later = "2026-11-16T00:00:00.000000Z"
     world.put(
         "orders",
-        {"order_id": "o1", "customer_id": "c1", "region": "north", "amount": "10.50", "refunded": False, "paid_at": later},
+        {
+            "order_id": "o1",
+            "customer_id": "c1",
+            "region": "north",
+            "amount": "10.50",
+            "refunded": False,
+            "paid_at": later,
+        },
         {"order_id": "o2", "customer_id": "c2", "region": "south", "amount": "4", "refunded": False, "paid_at": later},
         {"order_id": "o3", "customer_id": "c1", "region": "north", "amount": "9", "refunded": True, "paid_at": later},
     )

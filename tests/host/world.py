@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -53,7 +54,8 @@ _TYPES = {
     },
 }
 _TABLES = """
-CREATE TABLE api_keys (key_id text PRIMARY KEY, owner text, hash text, label text, issued_at {moment}, revoked {boolean});
+CREATE TABLE api_keys (key_id text PRIMARY KEY, owner text, hash text, label text, issued_at {moment},
+    revoked {boolean});
 CREATE TABLE last_rates (pair text, rate {decimal}, noted_at {moment});
 CREATE TABLE bookings (booking_id text PRIMARY KEY, account text, amount {decimal}, note text,
     exported {boolean} DEFAULT FALSE, file_id text);
@@ -268,7 +270,11 @@ class World:
 
     def decisions(self, outcome: Any) -> list[str]:
         """Of retries and breakers; how long an attempt was paced depends on the machine."""
-        return [str(each.body["decision"]) for each in self.entries(outcome) if each.kind is Kind.VALUE and not is_paced(each)]
+        return [
+            str(each.body["decision"])
+            for each in self.entries(outcome)
+            if each.kind is Kind.VALUE and not is_paced(each)
+        ]
 
     # -- comparing --------------------------------------------------------------------------------
 
@@ -314,7 +320,7 @@ def plain_entry(entry: Entry, execution: str, is_sensitive: bool) -> tuple[objec
 
 def _without(value: object, execution: str) -> object:
     if isinstance(value, str):
-        return value.replace(execution, "<execution>")
+        return re.sub(r"(secret:[a-z_]+):[0-9a-f]{32}", r"\1", value.replace(execution, "<execution>"))
     if isinstance(value, Mapping):
         return {name: _without(each, execution) for name, each in value.items()}
     if isinstance(value, list):

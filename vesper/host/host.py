@@ -12,6 +12,7 @@ import contextvars
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -203,8 +204,10 @@ class Host:
             except (InDoubt, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
-                _log.exception("%s: %s broke", run.execution, prepared.compiled.node.node_id)
-                outcome = fault(error)
+                redact = self._performers.secrets.redact
+                told = redact("".join(traceback.format_exception(error)))
+                _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
+                outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
                 return outcome  # the inputs do not fit: nothing happened that a journal should know of
             auditing.end(inputs, outcome, now)

@@ -94,6 +94,8 @@ class Running:
         """Set by a caller who has gone: honoured until something was changed, and no longer after that."""
         self.has_committed = bool(run.recorded)
         self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
+        self._references: dict[str, str] = {}
+        """What `secret` steps of this execution gave, and the names of the secrets."""
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
 
@@ -215,6 +217,7 @@ class Running:
             None,
             is_repeat,
             lambda name: self._gate.secret(self._handles, name),
+            self._references,
         )
 
     def _settle(self, request: Request, digest: str, value: object, failure: EffectFailed | None) -> Completion:
@@ -225,6 +228,7 @@ class Running:
         if request.effect_class == "read":
             body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
         if failure is None:
+            self._remember(request, value)
             entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
             if request.effect == "state_transition":
                 moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
@@ -258,6 +262,8 @@ class Running:
         value = known.body.get("value")
         if self._room is not None:
             self._take_room(value)
+        if code is None:
+            self._remember(request, value)
         return Completion(request.id, value, None if code is None else str(code))
 
     def _after_crash(
@@ -295,6 +301,10 @@ class Running:
         entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
         self._run.append(entry)
         return entry
+
+    def _remember(self, request: Request, value: object) -> None:
+        if request.effect == "secret_read":
+            self._references[str(value)] = request.fixed["name"]
 
     def _commit(self) -> None:
         self._run.commit()
@@ -339,6 +349,6 @@ def says_not_done(entry: Entry) -> bool:
     return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
 
 
-def fault(error: Exception) -> EngineFault:
-    """What an exception of an engine is."""
-    return EngineFault(f"{type(error).__name__}: {error}")
+def fault(error: Exception, redact: Callable[[str], str]) -> EngineFault:
+    """What an exception of an engine, or of a performer that must raise none, is."""
+    return EngineFault(redact(f"{type(error).__name__}: {error}"))
