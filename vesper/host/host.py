@@ -123,9 +123,21 @@ class Host:
             needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
             needed += [word for word in node.grants.required if word.startswith("secrets.read.")]
             handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
+            refused = {**refused, **self._denied_inside(node.node_id, plans)}
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+        return found
+
+    def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
+        """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of
+        those inside may use what is denied to itself."""
+        found: dict[str, str] = {}
+        for plan in plans.requests.values():
+            for capability in plan.capabilities if plan.node_id != node_id else ():
+                denial = self._mint.denial(capability, plan.node_id)
+                if denial is not None:
+                    found[capability] = f"{denial} to {plan.node_id}"
         return found
 
     # -- running ----------------------------------------------------------------------------------
