@@ -107,6 +107,10 @@ class Attempts:
                 return found.token
             waiting = found.token
 
+    def after_fork(self) -> None:
+        """A thread of the parent may have held the lock, and is not here to let go of it."""
+        self._lock = threading.Lock()
+
     def _shared(self) -> PolicyState:
         if self._state is None:
             with self._lock:

@@ -8,6 +8,7 @@ was made of them, `<sensitive>` stands in its place.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
@@ -24,6 +25,7 @@ from vesper.engines.outcome import (
 )
 from vesper.ir.nodes import Node
 from vesper.journal.entry import AuditEvent, Entry, Kind
+from vesper.journal.errors import TooLarge
 from vesper.journal.journal import Run
 from vesper.spec.node_id import split_node_id
 
@@ -69,7 +71,12 @@ class Auditing:
 
     def _line(self, at_us: int, action: str, fields: Mapping[str, object], hidden: list[object]) -> None:
         shown = {name: without(value, hidden) for name, value in fields.items()}
-        self._run.audit(AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, shown))
+        event = AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, shown)
+        try:
+            self._run.audit(event)
+        except TooLarge:
+            # That it happened must stand there, however much it was about; the rest is in the journal.
+            self._run.audit(replace(event, fields={"result": shown["result"], "left_out": "over `max_body`"}))
 
 
 def result_of(outcome: Outcome) -> str:

@@ -117,6 +117,7 @@ class Host:
         name = (compiled.semantic_hash, engine)
         found = self._prepared.get(name)
         if found is None:
+            self._check_process()
             plans = plans_of(compiled)
             self._performers.know_machines(plans.machines, compiled.node.node_id)
             node = compiled.node
@@ -177,14 +178,22 @@ class Host:
         end without its caller."""
         import asyncio
 
+        self._check_process()
         begun: list[Running] = []
+        has_gone = threading.Event()
+
+        def on_begun(running: Running) -> None:
+            begun.append(running)
+            running.is_cancelled = has_gone.is_set()  # whoever goes says so first, and then looks who has begun
+
         context = contextvars.copy_context()
-        future = asyncio.get_running_loop().run_in_executor(
-            self._pool(), lambda: context.run(self.run, prepared, inputs, now, limits, begun.append)
-        )
+        waiting = self._pool().submit(lambda: context.run(self.run, prepared, inputs, now, limits, on_begun))
+        future = asyncio.wrap_future(waiting)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
+            has_gone.set()
+            waiting.cancel()  # one that no thread has begun never begins
             for running in begun:
                 running.is_cancelled = True
             future.add_done_callback(_said)
@@ -222,6 +231,7 @@ class Host:
                 outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
                 return outcome  # the inputs do not fit: nothing happened that a journal should know of
+            outcome = running.conclude(outcome)
             auditing.end(inputs, outcome, now)
             running.end(outcome)
             return outcome
@@ -345,6 +355,8 @@ class Host:
             self._pid = os.getpid()
             self._running, self._workers, self._keeper = {}, None, None
             self._closing = threading.Event()
+            self._performers.after_fork()
+            self._attempts.after_fork()
 
     def _warn_if_volatile(self) -> None:
         self._warned = True

@@ -127,6 +127,10 @@ class Performers(Mapping[str, Performer]):
         dsn = self._config.dsn(self._config.journal.dsn)
         return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
 
+    def after_fork(self) -> None:
+        """A thread of the parent may have held the lock, and is not here to let go of it."""
+        self._lock = threading.RLock()
+
     def close(self) -> None:
         with self._lock:
             for performer in self._made.values():

@@ -19,6 +19,7 @@ from vesper.engines.outcome import ContractBroken, Denied, EngineFault, Failed, 
 from vesper.host.outcomes import outcome_record
 from vesper.host.sizes import size_of
 from vesper.journal.entry import Entry, Kind
+from vesper.journal.errors import TooLarge
 from vesper.journal.journal import Run, Status
 from vesper.journal.typed_json import encode
 from vesper.spec.errors import ErrorCode
@@ -121,8 +122,17 @@ class Running:
             return LimitHit("timeout_seconds")
         return outcome
 
-    def end(self, outcome: Outcome) -> None:
-        """Writes how it ended; durable when this returns."""
+    def conclude(self, outcome: Outcome) -> Outcome:
+        """Writes how it ended, durable with `end`; outputs that the journal cannot keep are no outputs."""
+        try:
+            self._conclude(outcome)
+        except TooLarge:
+            # Nobody could say later what was answered, and whoever takes the run over would never come to an end.
+            outcome = LimitHit("max_body")
+            self._conclude(outcome)
+        return outcome
+
+    def _conclude(self, outcome: Outcome) -> None:
         took = int((time.monotonic() - self._began) * 1_000_000)
         body = {**outcome_record(outcome), "duration_us": took}
         if self.expected_us is not None and took > self.expected_us:
@@ -131,6 +141,9 @@ class Running:
             broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
             self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
         self._run.append(Entry(Kind.END, body=body, at_us=now_us()))
+
+    def end(self, outcome: Outcome) -> None:
+        """Durable when this returns."""
         self._run.commit(Status.ENDED, outcome.kind)
 
     def renew(self) -> None:
@@ -155,14 +168,14 @@ class Running:
             if known is not None:
                 return self._taken(request, known)
         handles = self._admit(plan)
+        if self.is_cancelled and not self._has_changed:
+            raise _Stopped(LimitHit("cancelled"))
         if self._deadline is not None and not plan.in_handler and self._is_late():
             message = "the execution's time was up before this was tried"
-            return self._settle(request, digest, None, EffectFailed("timeout", message))
+            return self._not_tried(request, digest, EffectFailed("timeout", message))
         if is_read:
             value, failure = self._perform(request, plan, handles, is_repeat=False)
             return self._settle(request, digest, value, failure)
-        if self.is_cancelled and not self._has_changed:
-            raise _Stopped(LimitHit("cancelled"))
         is_repeat = recorded is not None and recorded.intent is not None
         if is_repeat:
             assert recorded is not None
@@ -171,8 +184,10 @@ class Running:
             if is_known:
                 return self._settle(request, digest, value, failure)
         else:
-            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
-            self._append(Kind.INTENT, request, digest, body)
+            try:
+                self._append(Kind.INTENT, request, digest, _asked(request))
+            except TooLarge as large:
+                return self._settle(request, digest, None, EffectFailed("unavailable", f"nothing was sent: {large}"))
             self._commit()
             self._has_changed = True
         value, failure = self._perform(request, plan, handles, is_repeat)
@@ -222,25 +237,44 @@ class Running:
 
     def _settle(self, request: Request, digest: str, value: object, failure: EffectFailed | None) -> Completion:
         """Writes what came of a request, and gives it to the engine."""
-        if failure is None and self._room is not None:
-            self._take_room(value)
-        body: dict[str, object] = {}
-        if request.effect_class == "read":
-            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+        body = _asked(request) if request.effect_class == "read" else {}
+        entry = None
         if failure is None:
+            try:
+                entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
+            except TooLarge as large:
+                # It was done, and what came of it cannot be kept: the node must know, or it would be done again.
+                may = request.effect_class != "read"
+                value, failure = None, EffectFailed("bad_response", str(large), may_have_happened=may)
+        if failure is not None:
+            entry = self._failed(request, digest, body, failure)
+        else:
             self._remember(request, value)
-            entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
             if request.effect == "state_transition":
                 moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
                 self._append(Kind.STATE, request, "", moved)
-        else:
-            told = {"code": failure.code, "message": failure.message, "may_have_happened": failure.may_have_happened}
-            entry = self._append(Kind.FAILED, request, digest, {**body, **told})
-        if request.effect_class == "unsafe":
+        assert entry is not None
+        if request.effect_class == "unsafe" and self._has_changed:
             self._commit()
         if self.on_effect is not None and request.effect_class != "read":
             self.on_effect(request, entry)
+        if failure is None and self._room is not None:
+            self._take_room(value)  # after it was written: what has happened stands in the journal
         return Completion(request.id, value, None if failure is None else failure.code)
+
+    def _not_tried(self, request: Request, digest: str, failure: EffectFailed) -> Completion:
+        """A request that was not begun has no INTENT: what was asked for stands with its failure."""
+        entry = self._failed(request, digest, _asked(request), failure)
+        if self.on_effect is not None and request.effect_class != "read":
+            self.on_effect(request, entry)
+        return Completion(request.id, None, failure.code)
+
+    def _failed(self, request: Request, digest: str, body: Mapping[str, object], failure: EffectFailed) -> Entry:
+        told = {"code": failure.code, "message": failure.message, "may_have_happened": failure.may_have_happened}
+        try:
+            return self._append(Kind.FAILED, request, digest, {**body, **told})
+        except TooLarge:
+            return self._append(Kind.FAILED, request, digest, told)  # only what was asked for can be so large
 
     # -- after a crash ----------------------------------------------------------------------------
 
@@ -321,11 +355,15 @@ class Running:
             raise _Stopped(LimitHit("memory_limit_mb"))
 
 
+def _asked(request: Request) -> dict[str, object]:
+    return {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+
+
 def _is_other(request: Request, digest: str, known: Entry) -> bool:
     """True where the journal has another request at this path."""
     if known.digest:
         return known.digest != digest
-    asked = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+    asked = _asked(request)
     recorded = {name: known.body.get(name) for name in asked}
     return request.effect != known.effect or encode(asked) != encode(recorded)
 
