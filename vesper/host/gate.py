@@ -52,8 +52,13 @@ class Gate:
             raise
 
     def probe(self, handles: Sequence[Handle], capabilities: Sequence[str], ask: Ask) -> object:
-        """What came of an effect that may have been performed before, or `NOT_DONE`."""
-        return self._opened(handles, capabilities, ask.effect).probe(ask)
+        """What came of an effect that may have been performed before, or `NOT_DONE`. Raises as `perform` does."""
+        performer = self._opened(handles, capabilities, ask.effect)
+        try:
+            return performer.probe(ask)
+        except EffectFailed as failure:
+            failure.message = self._secrets.redact(failure.message)
+            raise
 
     def secret(self, handles: Mapping[str, Handle], name: str) -> str:
         """The text of a secret, for a node that may use it."""

@@ -13,6 +13,7 @@ import contextvars
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -153,9 +154,21 @@ class Host:
             needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
             needed += [word for word in node.grants.required if word.startswith("secrets.read.")]
             handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
+            refused = {**refused, **self._denied_inside(node.node_id, plans)}
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+        return found
+
+    def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
+        """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of
+        those inside may use what is denied to itself."""
+        found: dict[str, str] = {}
+        for plan in plans.requests.values():
+            for capability in plan.capabilities if plan.node_id != node_id else ():
+                denial = self._mint.denial(capability, plan.node_id)
+                if denial is not None:
+                    found[capability] = f"{denial} to {plan.node_id}"
         return found
 
     # -- running ----------------------------------------------------------------------------------
@@ -279,8 +292,10 @@ class Host:
             except (InDoubt, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
-                _log.exception("%s: %s broke", run.execution, prepared.compiled.node.node_id)
-                outcome = fault(error)
+                redact = self._performers.secrets.redact
+                told = redact("".join(traceback.format_exception(error)))
+                _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
+                outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
                 return outcome  # the inputs do not fit: nothing happened that a journal should know of
             return running.end(outcome, lambda ended: auditing.end(inputs, ended))

@@ -152,10 +152,6 @@ class Performers(Mapping[str, Performer]):
             else:
                 self._outages.pop(database, None)
 
-    def after_fork(self) -> None:
-        """In a child: a lock may have been held by a thread that is not here."""
-        self._lock = threading.RLock()
-
     def open_journal(self) -> Journal:
         from vesper.journal.journal import open_journal
         from vesper.journal.sealing import KeyRing
@@ -183,6 +179,10 @@ class Performers(Mapping[str, Performer]):
 
         dsn = self._config.dsn(self._config.journal.dsn)
         return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have held the lock, and is not here to let go of it."""
+        self._lock = threading.RLock()
 
     def close(self) -> None:
         with self._lock:

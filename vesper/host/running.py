@@ -104,6 +104,8 @@ class Running:
         """Set by a caller who has gone: honoured until something was changed, and no longer after that."""
         self.has_committed = bool(run.recorded)
         self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
+        self._references: dict[str, str] = {}
+        """What `secret` steps of this execution gave, and the names of the secrets."""
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
 
@@ -171,14 +173,14 @@ class Running:
                 return self._taken(request, known)
         intent = None if recorded is None else recorded.intent
         handles = self._admit(request, plan, intent)
+        if self.is_cancelled and not self._has_changed:
+            raise _Stopped(LimitHit("cancelled"))
         if intent is None and self._deadline is not None and not plan.in_handler and self._is_late():
             message = "the execution's time was up before this was tried"
             return self._settle(request, digest, None, EffectFailed("timeout", message), is_unsent=True)
         if is_read:
             value, failure = self._perform(request, plan, handles, is_repeat=False)
             return self._settle(request, digest, value, failure)
-        if self.is_cancelled and not self._has_changed:
-            raise _Stopped(LimitHit("cancelled"))
         if intent is not None:
             value, failure, is_known = self._after_crash(request, plan, handles, intent)
             if is_known:
@@ -188,7 +190,7 @@ class Running:
                 self._append(Kind.INTENT, request, digest, _asked(request))
             except JournalError as error:
                 # What cannot be journalled is not sent. Nothing was written yet: the step fails, the run goes on.
-                failed = EffectFailed(_code(request, "invalid_argument"), str(error))
+                failed = EffectFailed(_code(request, "invalid_argument"), f"nothing was sent: {error}")
                 return self._settle(request, digest, None, failed)
             self._commit()
             self._has_changed = True
@@ -200,7 +202,7 @@ class Running:
         handles = []
         for capability in plan.capabilities:
             handle = self._handles.get(capability)
-            if handle is None:
+            if handle is None or capability in self._refused:  # a node that it calls may be denied what it has itself
                 why = self._refused.get(capability, "")
                 if intent is not None:
                     self._doubt(request, f"it may have been performed, and `{capability}` was taken away since: {why}")
@@ -237,6 +239,7 @@ class Running:
             None,
             is_repeat,
             lambda name: self._gate.secret(self._handles, name),
+            self._references,
         )
 
     def _settle(
@@ -244,14 +247,15 @@ class Running:
     ) -> Completion:
         """Writes what came of a request, and gives it to the engine. Where no INTENT says what was asked for, this
         entry does."""
-        body = _asked(request) if is_unsent or request.effect_class == "read" else {}
+        is_read = request.effect_class == "read"
+        body = _asked(request) if is_unsent or is_read else {}
         entry = None
         if failure is None:
             try:
                 entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
             except JournalError as error:
                 # It happened, and the journal does not take the answer, now or after any crash.
-                failure = EffectFailed(_code(request, "bad_response"), str(error), may_have_happened=True)
+                failure = EffectFailed(_code(request, "bad_response"), str(error), may_have_happened=not is_read)
                 value = None
         if failure is not None:
             told = {
@@ -263,11 +267,13 @@ class Running:
                 entry = self._append(Kind.FAILED, request, digest, {**body, **told})
             except JournalError:  # what was asked for is too large: its digest stands for it
                 entry = self._append(Kind.FAILED, request, digest or self._digest(request), told)
-        elif request.effect == "state_transition":
-            moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
-            self._append(Kind.STATE, request, "", moved)
+        else:
+            self._remember(request, value)
+            if request.effect == "state_transition":
+                moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
+                self._append(Kind.STATE, request, "", moved)
         assert entry is not None
-        if request.effect_class == "unsafe":
+        if request.effect_class == "unsafe" and self._has_changed:
             self._commit()
         if self.on_effect is not None and request.effect_class != "read":
             self.on_effect(request, entry)
@@ -296,6 +302,8 @@ class Running:
             self.on_effect(request, known)  # the audit of a run is written when it ends: of all that it did
         if self._room is not None:
             self._take_room(value)
+        if code is None:
+            self._remember(request, value)
         return Completion(request.id, value, None if code is None else str(code))
 
     def _after_crash(
@@ -345,6 +353,10 @@ class Running:
         recorded = {name: known.body.get(name) for name in asked}
         return request.effect != known.effect or encode(asked) != encode(recorded)
 
+    def _remember(self, request: Request, value: object) -> None:
+        if request.effect == "secret_read":
+            self._references[str(value)] = request.fixed["name"]
+
     def _commit(self) -> None:
         self._run.commit()
         self.has_committed = True
@@ -388,6 +400,6 @@ def says_not_done(entry: Entry) -> bool:
     return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
 
 
-def fault(error: Exception) -> EngineFault:
-    """What an exception of an engine is."""
-    return EngineFault(f"{type(error).__name__}: {error}")
+def fault(error: Exception, redact: Callable[[str], str]) -> EngineFault:
+    """What an exception of an engine, or of a performer that must raise none, is."""
+    return EngineFault(redact(f"{type(error).__name__}: {error}"))
