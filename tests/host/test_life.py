@@ -404,6 +404,57 @@ def test_a_run_is_sealed_where_a_node_that_it_calls_has_sensitive_inputs(tmp_pat
         assert b"4111111111111111" not in path.read_bytes()
 
 
+def test_a_node_that_asks_somebody_who_is_not_configured_does_not_begin(tmp_path: Path) -> None:
+    path = tmp_path / "two_v1.vsp"
+    path.write_text(
+        "node_id: two_v1\ntype: event_handler\nintent: Act, and write it down\n"
+        "inputs:\n  event_id: string\noutputs:\n  success:\n    rows: integer\n"
+        "flow:\n  - {step: act, operation: custom, name: act, returns: string}\n"
+        "  - {step: note, operation: database_write, table: notes, data: {text: event_id}, database: shop}\n"
+        "  - operation: return\n    success: {rows: note}\n"
+        "security:\n  capabilities_required: [database.write.notes, effect.call.act]\n",
+        encoding="utf-8",
+    )
+    world = World()
+    grants = [{"nodes": ["*"], "allow": ["*"]}]
+    databases = {"shops": {"dsn": f"sqlite:{tmp_path / 'shop.db'}"}}
+    with host_of(settings(tmp_path, grants=grants, databases=databases), world) as host:
+        with pytest.raises(vesper.ConfigError, match=r"there is no \[databases.shop\]; did you mean `shops`"):
+            vesper.load(path, host=host)(event_id="e")
+        assert world.asked == []
+
+
+def test_no_message_holds_a_sensitive_input(tmp_path: Path) -> None:
+    path = tmp_path / "card_v1.vsp"
+    path.write_text(
+        "node_id: card_v1\ntype: event_handler\nintent: Look at a card\n"
+        "inputs:\n  event_id: string\n  card: string\n  amount: integer\n"
+        "outputs:\n  success:\n    at: timestamp\n"
+        "contracts:\n  preconditions:\n    - amount > 0 AND length(card) == 4\n"
+        "flow:\n  - {step: at, operation: clock}\n  - operation: return\n    success: {at: at}\n"
+        "security:\n  capabilities_required: [clock.read.system]\n  sensitive_data: [card]\n",
+        encoding="utf-8",
+    )
+    grants = [{"nodes": ["*"], "allow": ["*"]}]
+    with host_of(settings(tmp_path, grants=grants), World()) as host:
+        node = vesper.load(path, host=host)
+        broken = node(event_id="e", card="4111111111111111", amount=7)
+        wrong = node(event_id="e", card=4111111111111111, amount="x")
+        for outcome in (broken, wrong):
+            assert outcome.error is not None
+            assert "4111" not in outcome.error.message
+            assert "4111" not in repr(outcome)
+            with pytest.raises(vesper.VesperError) as caught:
+                outcome.unwrap()
+            assert "4111" not in str(caught.value)
+        assert broken.error is not None
+        assert "card is <sensitive>" in broken.error.message
+        assert "amount is 7" in broken.error.message
+        assert wrong.error is not None
+        assert "card: expected string, got something else (wrong type)" in wrong.error.message
+        assert "amount: expected integer, got str" in wrong.error.message
+
+
 def test_a_node_without_a_host_finds_one_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vesper.toml").write_text(
         '[[grants]]\nnodes = ["*"]\nallow = ["clock.*"]\n[journal]\ndsn = "sqlite:journal.db"\n', encoding="utf-8"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from vesper.api.json_source import JsonSource
-from vesper.api.outcome import AnyOutcome, ErrorInfo
+from vesper.api.outcome import AnyOutcome, ErrorInfo, InputProblem
 from vesper.api.plain import Plain
 from vesper.api.problems import described
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
-from vesper.ir.nodes import Place
+from vesper.ir.nodes import Node, Place
 from vesper.spec.values import show
 
+_SENSITIVE = "<sensitive>"
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _LIMITS = {
     "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
     "memory_limit_mb": "the node says it under `performance`: inputs and answers were larger",
@@ -48,12 +52,13 @@ def error_info(
         case ended.ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             where = _where(compiled, clause.holds.place)
-            mentioned = ", ".join(f"{name} is {show(value)}" for name, value in values.items())
+            shown = {name: _SENSITIVE if _is_about(name, node) else show(value) for name, value in values.items()}
+            mentioned = ", ".join(f"{name} is {value}" for name, value in shown.items())
             because = f": {mentioned}" if mentioned else ""
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            problems = described(node, found, inputs, source)
+            problems = tuple(_hidden(each, node) for each in described(node, found, inputs, source))
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):
@@ -77,6 +82,19 @@ def error_info(
             return ErrorInfo(outcome.kind, outcome.kind, text, {}, None, (), outcome)
         case ended.Returned() | ended.Failed():
             raise ValueError(f"{outcome} is no error")
+
+
+def _is_about(name: str, node: Node) -> bool:
+    """True where a sensitive input is mentioned. Messages go into logs; whoever wants the value has it."""
+    return bool(node.grants.sensitive) and not set(_WORD.findall(name)).isdisjoint(node.grants.sensitive)
+
+
+def _hidden(problem: InputProblem, node: Node) -> InputProblem:
+    """The problem without what came, where the input is sensitive."""
+    if problem.got is None or not _is_about(problem.path, node):
+        return problem
+    said = f"expected {problem.expected}, got something else ({problem.kind.replace('_', ' ')})"
+    return replace(problem, got=_SENSITIVE, message=said)
 
 
 def _where(compiled: Compiled, place: Place) -> str:

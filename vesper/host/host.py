@@ -144,7 +144,8 @@ class Host:
     # -- preparing --------------------------------------------------------------------------------
 
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
-        """Reads off a node what its runs need. The same node on the same engine is prepared once."""
+        """Reads off a node what its runs need. The same node on the same engine is prepared once. Raises `ConfigError`
+        where it asks for something of somebody who is not configured: before half of it is done."""
         name = (compiled.semantic_hash, engine)
         found = self._prepared.get(name)
         if found is None:
@@ -152,9 +153,12 @@ class Host:
             self._performers.know_machines(plans.machines, compiled.node.node_id)
             node = compiled.node
             needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
-            needed += [word for word in node.grants.required if word.startswith("secrets.read.")]
+            # A secret that no step reads may be named by a reference; `*` names none.
+            needed += [word for word in node.grants.required if word.startswith("secrets.read.") and word[-1] != "*"]
             handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
             refused = {**refused, **self._denied_inside(node.node_id, plans)}
+            if not refused:  # otherwise it does nothing anyway
+                self._performers.check_targets(plans.targets, node.node_id)
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)

@@ -7,12 +7,12 @@ import hashlib
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from vesper.effects.performer import EffectFailed, Performer
-from vesper.effects.settings import ConfigError
+from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config
 
 if TYPE_CHECKING:
@@ -110,6 +110,28 @@ class Performers(Mapping[str, Performer]):
         database = sys.modules.get("vesper.effects.database")
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
         return bool(joined) and any(self._database_of(*target) in joined for target in targets)
+
+    def check_targets(self, targets: Iterable[tuple[str, str]], node_id: str) -> None:
+        """That everybody whom a node asks is configured. Raises `ConfigError`. Effects of the application's own may be
+        registered later."""
+        parts = self._config.parts
+        known: dict[str, Collection[str]] = {
+            "providers": parts.providers,
+            "databases": parts.databases,
+            "caches": parts.caches,
+            "topics": parts.topics,
+            "files": parts.files,
+        }
+        for effect, target in sorted(targets):
+            table = "databases" if _EFFECTS[effect] == "state" else _EFFECTS[effect]
+            name = self._state_database if _EFFECTS[effect] == "state" else target
+            if effect in self._instead or table not in known or name in known[table]:
+                continue
+            if table == "topics" and parts.events is not None:
+                continue
+            hint = close_to(name, sorted(known[table]))
+            where = "the configuration" if self._config.path is None else str(self._config.path)
+            raise ConfigError(where, f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}")
 
     def _database_of(self, effect: str, target: str) -> str | None:
         match effect:
@@ -255,3 +277,8 @@ class Performers(Mapping[str, Performer]):
         from vesper.effects.custom import CustomPerformer
 
         return CustomPerformer(self.secrets.redact)
+
+
+def _key_of(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else f'"{name}"'
