@@ -165,7 +165,8 @@ def main() -> int:
     }
     missing = [version for version in SUPPORTED if version not in wheels]
     if missing:
-        print(f"not tested, because there is no such Python here: {', '.join(missing)}")
+        why = "there is no such Python here" if asked.only is None else f"{asked.only} alone was asked for"
+        print(f"not tested, because {why}: {', '.join(missing)}")
     else:
         write_json(PROOFS / f"{NAME}.json", proof)
     print(f"{sdist.name}: {proof['sdist']}")
