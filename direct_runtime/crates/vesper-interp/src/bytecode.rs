@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
+use crate::numeric::{LoopShape, NumericLoop};
 use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
@@ -109,11 +110,31 @@ pub(crate) enum Instruction {
         slot: LoopSlot,
         over: Operand,
     },
+    /// Takes hold of a range, which is not written out.
+    LoopRange {
+        slot: LoopSlot,
+        start: Operand,
+        end: Operand,
+        step: Operand,
+        expression: ExpressionIndex,
+    },
     /// Puts the next item (of a map, the key) into a register; after the last one, jumps.
     LoopNext {
         slot: LoopSlot,
         item: Register,
         done: u32,
+    },
+    /// The same at the head of a loop that has a numeric form, which does as many rounds as it can.
+    LoopNextNumeric {
+        form: u32,
+        slot: LoopSlot,
+        item: Register,
+        done: u32,
+    },
+    /// The head of a loop that goes through nothing; its numeric form, if it has one, does as many rounds as it can.
+    LoopBegin {
+        form: u32,
+        slot: LoopSlot,
     },
     /// Puts the next key and value of a map into registers; after the last ones, jumps.
     LoopNextEntry {
@@ -268,6 +289,10 @@ pub(crate) struct Code {
     pub(crate) calls: Vec<CallSite>,
     /// Which failures of the body become declared errors.
     pub(crate) becomes: Option<Becomes>,
+    /// By the place that `LoopNextNumeric` and `LoopBegin` give.
+    pub(crate) numeric: Vec<NumericLoop>,
+    /// The loops that may have a numeric form, until it was looked for.
+    pub(crate) shapes: Vec<LoopShape>,
 }
 
 /// The phases that have clauses.

@@ -10,6 +10,8 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 
+use crate::numeric::{LoopShape, add_numeric_forms};
+
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
@@ -37,6 +39,7 @@ pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
     compiler.land_all(exits.raises)?;
     compiler.errors_end_here()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
+    add_numeric_forms(&mut compiler.code);
     Ok(compiler.code)
 }
 
@@ -89,6 +92,8 @@ impl<'a> Compiler<'a> {
             requests: Vec::new(),
             calls: Vec::new(),
             becomes: None,
+            numeric: Vec::new(),
+            shapes: Vec::new(),
         };
         let mut compiler = Self {
             node,
@@ -137,6 +142,14 @@ impl<'a> Compiler<'a> {
     fn mark(&mut self, expression: ExpressionIndex, value: Operand) {
         if self.is_traced {
             self.emit(Instruction::Mark { expression, value });
+        }
+    }
+
+    /// Remembers a loop for which a numeric form is to be looked for. A form has no marks, so the traced code has none.
+    fn shape(&mut self, head: u32, carried: Vec<Register>) {
+        if !self.is_traced {
+            let head = head as usize;
+            self.code.shapes.push(LoopShape { head, carried });
         }
     }
 

@@ -54,6 +54,7 @@ pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
+const NO_FORM: Fault = "an instruction names a numeric form that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
 const NOT_A_KEY: Fault = "a key is not of a type that keys have";
@@ -175,12 +176,53 @@ pub(crate) fn execute(
                 let over = read(over, constants, registers)?;
                 state(loops, slot)?.start(over);
             }
+            Instruction::LoopRange {
+                slot,
+                start,
+                end,
+                step,
+                expression,
+            } => {
+                let bounds = [start, end, step].map(|bound| integer(bound, constants, registers));
+                let [Some(start), Some(end), Some(step)] = bounds else {
+                    return Err(MISTYPED);
+                };
+                if let Err(failure) = state(loops, slot)?.start_range(start, end, step) {
+                    fail!(failure, expression);
+                }
+            }
             Instruction::LoopNext { slot, item, done } => {
                 let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
                 if state(loops, slot)?.next_item(item) {
                     spend!();
                 } else {
                     next = done as usize;
+                }
+            }
+            Instruction::LoopNextNumeric {
+                form,
+                slot,
+                item,
+                done,
+            } => {
+                let state = state(loops, slot)?;
+                let form = code.numeric.get(form as usize).ok_or(NO_FORM)?;
+                if let Some(left) = form.enter(registers, state, meter) {
+                    next = left;
+                } else {
+                    let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
+                    if state.next_item(item) {
+                        spend!();
+                    } else {
+                        next = done as usize;
+                    }
+                }
+            }
+            Instruction::LoopBegin { form, slot } => {
+                if let Some(form) = code.numeric.get(form as usize)
+                    && let Some(left) = form.enter(registers, state(loops, slot)?, meter)
+                {
+                    next = left;
                 }
             }
             Instruction::LoopNextEntry {
@@ -389,6 +431,13 @@ fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
     match registers.get(count.0 as usize) {
         Some(Value::Integer(rounds)) => Ok(*rounds),
         _ => Err(NO_REGISTER),
+    }
+}
+
+fn integer(operand: Operand, constants: &[Value], registers: &[Value]) -> Option<i64> {
+    match operand.read(constants, registers) {
+        Some(Value::Integer(value)) => Some(*value),
+        _ => None,
     }
 }
 

@@ -14,7 +14,7 @@
 //! kept to few and small functions. `items` says what is done with the value of an item, `results` what is done before
 //! the first item and after the last.
 
-use vesper_ir::node::{ExpressionIndex, For, ForKind};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
 use vesper_ir::{MAX_ARITY, Op, Type};
 
 use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Register};
@@ -46,6 +46,14 @@ struct Loop<'a> {
     beside: Option<Register>,
     /// The order of `sort_by`.
     order: Option<Operand>,
+}
+
+/// What a loop goes through.
+#[derive(Clone, Copy)]
+pub(super) enum Over {
+    Value(Operand),
+    /// From the first, up to the second, in steps of the third; and the expression that fails where there is none.
+    Range([Operand; 3], ExpressionIndex),
 }
 
 /// Where the parts of an item that counts are.
@@ -81,9 +89,9 @@ impl Compiler<'_> {
         out: Register,
     ) -> Compiled<()> {
         let top = self.top;
-        let over = self.operand(parts.over)?;
+        let over = self.collection(parts.over)?;
         let slot = self.enter_loop();
-        self.emit(Instruction::LoopStart { slot, over });
+        self.start_loop(slot, over);
         // The slot holds the collection now.
         self.top = top;
         let mut this = Loop {
@@ -102,6 +110,7 @@ impl Compiler<'_> {
         self.begin(&mut this)?;
 
         let next = self.here()?;
+        self.shape(next, [Some(out), this.beside].into_iter().flatten().collect());
         let mut to_done = vec![self.next_item(slot, locals)?];
         if let Some(local) = locals.so_far {
             // The result so far is where the result will be.
@@ -140,6 +149,34 @@ impl Compiler<'_> {
         }
         self.loop_top = slot.0;
         Ok(())
+    }
+
+    /// What a loop goes through: a range is not written out.
+    pub(super) fn collection(&mut self, over: ExpressionIndex) -> Compiled<Over> {
+        let node = self.node;
+        if let ExpressionKind::Call {
+            op: Op::ArrayRange,
+            args,
+        } = &node.expression(over).ok_or(MISSING)?.kind
+            && let [start, end, step] = args.as_slice()
+        {
+            let bounds = [self.operand(*start)?, self.operand(*end)?, self.operand(*step)?];
+            return Ok(Over::Range(bounds, over));
+        }
+        self.operand(over).map(Over::Value)
+    }
+
+    pub(super) fn start_loop(&mut self, slot: LoopSlot, over: Over) {
+        self.emit(match over {
+            Over::Value(over) => Instruction::LoopStart { slot, over },
+            Over::Range([start, end, step], expression) => Instruction::LoopRange {
+                slot,
+                start,
+                end,
+                step,
+                expression,
+            },
+        });
     }
 
     pub(super) fn enter_loop(&mut self) -> LoopSlot {
