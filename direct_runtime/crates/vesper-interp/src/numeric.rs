@@ -17,19 +17,21 @@ use crate::bytecode::{Code, Instruction, LoopSlot, Register};
 use crate::loops::{LoopState, Range};
 use crate::meter::Meter;
 
+mod handlers;
 mod live;
 mod run;
 mod shorten;
+mod slots;
 mod step;
 mod translate;
 
-use run::{Ended, Slots};
-use step::Step;
+use run::{Ended, ReadyStep};
+use slots::Slots;
 
 /// The numeric form of one loop.
 #[derive(Debug)]
 pub(crate) struct NumericLoop {
-    steps: Vec<Step>,
+    steps: Vec<ReadyStep>,
     /// What stands in a slot before the first round, as bits.
     constants: Vec<(u8, u64)>,
     /// What is read from registers when the form is entered.
@@ -159,8 +161,8 @@ impl NumericLoop {
         meter.set_at_hand(after);
         match ended {
             Ended::Left(exit) => Some(self.exits.get(usize::from(exit)).copied()),
-            Ended::AtHead | Ended::InRound if before.saturating_sub(after) >= LITTLE_WORK => Some(None),
-            Ended::AtHead | Ended::InRound => None,
+            _ if before.saturating_sub(after) >= LITTLE_WORK => Some(None),
+            _ => None,
         }
     }
 }

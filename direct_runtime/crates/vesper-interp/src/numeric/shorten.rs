@@ -19,6 +19,8 @@ pub(super) fn shorten(
 ) -> Vec<Step> {
     let mut steps = steps;
     join_pairs(&mut steps, always);
+    // Once more, for what is made of pairs.
+    join_pairs(&mut steps, always);
     choose(&mut steps, always, &mut free);
     let is_kept = carried.iter().all(|own| own.kept != own.slot);
     let at_the_end = if is_kept {
@@ -100,6 +102,9 @@ fn joined(first: &Step, second: &Step) -> Option<Step> {
             ..*first
         });
     }
+    if let Some(code) = longer(first.code, second.code) {
+        return joined_longer(code, first, second);
+    }
     let is_left = second.a == result && second.b != result;
     let is_right = second.b == result && second.a != result;
     if !is_left && !is_right {
@@ -118,6 +123,42 @@ fn joined(first: &Step, second: &Step) -> Option<Step> {
         b,
         c,
         ..*second
+    })
+}
+
+/// The code for a pair and what follows it.
+fn longer(first: StepCode, second: StepCode) -> Option<StepCode> {
+    use StepCode::*;
+    Some(match (first, second) {
+        (MultiplyAddI, AndI) => MultiplyAddAndI,
+        (MultiplyAddI, RemI) => MultiplyAddRemI,
+        (MultiplyAddI, ModI) => MultiplyAddModI,
+        (MultiplyAddF, MultiplyAddF) => MultiplyAddMultiplyAddF,
+        (MultiplyAddF, MultiplySubtractF) => MultiplyAddMultiplySubtractF,
+        (MultiplySubtractF, MultiplyAddF) => MultiplySubtractMultiplyAddF,
+        (MultiplySubtractF, MultiplySubtractF) => MultiplySubtractMultiplySubtractF,
+        _ => return None,
+    })
+}
+
+fn joined_longer(code: StepCode, first: &Step, second: &Step) -> Option<Step> {
+    let result = first.out;
+    // What the result is multiplied by, or met with; those are the same both ways round, a remainder is not.
+    let other = match (second.a == result, second.b == result) {
+        (true, false) => second.b,
+        (false, true) if !matches!(second.code, StepCode::RemI | StepCode::ModI) => second.a,
+        _ => return None,
+    };
+    let is_of_floats = matches!(second.code, StepCode::MultiplyAddF | StepCode::MultiplySubtractF);
+    if is_of_floats && second.c == result {
+        return None;
+    }
+    Some(Step {
+        code,
+        out: second.out,
+        d: other,
+        e: second.c,
+        ..*first
     })
 }
 

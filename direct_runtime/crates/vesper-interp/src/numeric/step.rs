@@ -1,4 +1,4 @@
-//! The steps of a numeric form: eight bytes each, and what each of them reads and writes.
+//! The steps of a numeric form, and what each of them reads and writes.
 
 /// One step. Which of the parts it has depends on the code; the comments there say what it does with them.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +9,7 @@ pub(super) struct Step {
     pub(super) b: u8,
     pub(super) c: u8,
     pub(super) d: u8,
+    pub(super) e: u8,
     pub(super) to: u16,
 }
 
@@ -47,6 +48,10 @@ pub(super) enum StepCode {
     MultiplyAndI,
     MultiplyRemI,
     MultiplyModI,
+    // out = (a * b + c) · d, of integers.
+    MultiplyAddAndI,
+    MultiplyAddRemI,
+    MultiplyAddModI,
     // out = · a, of an integer.
     NegateI,
     AbsI,
@@ -75,6 +80,11 @@ pub(super) enum StepCode {
     MultiplySubtractF,
     MultiplyFromF,
     MultiplyMultiplyF,
+    // out = (a * b · c) * d · e, of floats.
+    MultiplyAddMultiplyAddF,
+    MultiplyAddMultiplySubtractF,
+    MultiplySubtractMultiplyAddF,
+    MultiplySubtractMultiplySubtractF,
     // out = · a, of a float.
     NegateF,
     AbsF,
@@ -185,6 +195,7 @@ enum Reads {
     Ab,
     Abc,
     Abcd,
+    Abcde,
     /// b, c and d.
     Bounds,
     /// a and c.
@@ -204,6 +215,7 @@ impl Step {
             b: 0,
             c: 0,
             d: 0,
+            e: 0,
             to: 0,
         }
     }
@@ -233,7 +245,13 @@ impl Step {
             | Require => Reads::A,
             ChooseEqualI | ChooseNotEqualI | ChooseLessI | ChooseLessOrEqualI | ChooseGreaterI
             | ChooseGreaterOrEqualI | ChooseEqualF | ChooseNotEqualF | ChooseLessF | ChooseLessOrEqualF
-            | ChooseGreaterF | ChooseGreaterOrEqualF => Reads::Abcd,
+            | ChooseGreaterF | ChooseGreaterOrEqualF | MultiplyAddAndI | MultiplyAddRemI | MultiplyAddModI => {
+                Reads::Abcd
+            }
+            MultiplyAddMultiplyAddF
+            | MultiplyAddMultiplySubtractF
+            | MultiplySubtractMultiplyAddF
+            | MultiplySubtractMultiplySubtractF => Reads::Abcde,
             MoveTwo => Reads::Moves,
             Range => Reads::Bounds,
             Next | HeadNext | HeadNextItem | AgainNext | AgainNextItem => Reads::Position,
@@ -251,6 +269,7 @@ impl Step {
             Reads::Ab => vec![self.a, self.b],
             Reads::Abc => vec![self.a, self.b, self.c],
             Reads::Abcd => vec![self.a, self.b, self.c, self.d],
+            Reads::Abcde => vec![self.a, self.b, self.c, self.d, self.e],
             Reads::Bounds => vec![self.b, self.c, self.d],
             Reads::Moves => vec![self.a, self.c],
             Reads::Position => position.to_vec(),
@@ -312,7 +331,7 @@ impl Step {
         use StepCode::*;
         match self.code {
             AddI | SubtractI | MultiplyI | QuotI | RemI | DivFloorI | ModI | ShiftLeftI | ShiftRightI
-            | NegateI | AbsI | FloorF | CeilF | TruncF | ToIntegerF | Range | Next | Limit | Spend
+            | MultiplyAddAndI | MultiplyAddRemI | MultiplyAddModI | NegateI | AbsI | FloorF | CeilF | TruncF | ToIntegerF | Range | Next | Limit | Spend
             | Require | Undo => true,
             // Every pair of integer operations has one that may.
             _ => self.kind() == Reads::Abc && !self.is_of_floats(),
@@ -335,6 +354,10 @@ impl Step {
                 | MultiplySubtractF
                 | MultiplyFromF
                 | MultiplyMultiplyF
+                | MultiplyAddMultiplyAddF
+                | MultiplyAddMultiplySubtractF
+                | MultiplySubtractMultiplyAddF
+                | MultiplySubtractMultiplySubtractF
         )
     }
 
@@ -359,6 +382,7 @@ impl Step {
                 | MultiplySubtractI
                 | MultiplyFromI
                 | MultiplyAndI
+                | MultiplyAddAndI
                 | ToFloat
                 | ToFloatMultiply
                 | AddF

@@ -8,6 +8,7 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::{Op, Value};
 
 use super::live::{SlotSet, live_before};
+use super::run::ReadyStep;
 use super::shorten::shorten;
 use super::step::{Step, StepCode};
 use super::{Carried, LoopShape, NumericLoop, Positions, bits_of};
@@ -338,7 +339,7 @@ impl<'a> Draft<'a> {
         }
         let steps = shorten(self.steps, always, &carried, free);
         Some(NumericLoop {
-            steps,
+            steps: steps.into_iter().map(ReadyStep::new).collect(),
             constants: self.constants,
             loads,
             carried,
