@@ -5,21 +5,21 @@ use vesper_ir::{BooleanKernels, FloatKernels, IntegerKernels, Value};
 use vesper_kernels::{Native, range_length};
 
 use super::bits_of;
-use super::run::{Ended, Handler, ReadyStep, Work, go};
+use super::run::{Handler, ReadyStep, Signal, Work, go};
 use super::slots::Slots;
-use super::step::{Step, StepCode};
+use super::step::StepCode;
 use crate::loops::Range;
 
 /// A function that does a step and then the next one; `return` leaves.
 macro_rules! does {
     (|$step:ident, $slots:ident| $body:block) => {{
         fn does(
-            $step: &Step,
+            $step: &ReadyStep,
             steps: &[ReadyStep],
             next: usize,
             $slots: &mut Slots,
             work: &mut Work<'_>,
-        ) -> Ended {
+        ) -> Signal {
             $body;
             go(steps, next, $slots, work)
         }
@@ -32,7 +32,7 @@ macro_rules! done {
     ($result:expr) => {
         match $result {
             Ok(value) => value,
-            Err(_) => return Ended::InRound,
+            Err(_) => return Signal::IN_ROUND,
         }
     };
 }
@@ -207,12 +207,12 @@ macro_rules! choose {
 macro_rules! jump {
     ($read:ident, $kernel:ident) => {{
         fn jumps(
-            step: &Step,
+            step: &ReadyStep,
             steps: &[ReadyStep],
             next: usize,
             slots: &mut Slots,
             work: &mut Work<'_>,
-        ) -> Ended {
+        ) -> Signal {
             if Native.$kernel(slots.$read(step.a), slots.$read(step.b)) {
                 return go_to(step, steps, next, slots, work);
             }
@@ -225,12 +225,12 @@ macro_rules! jump {
 macro_rules! jump_unless {
     ($read:ident, $kernel:ident) => {{
         fn jumps(
-            step: &Step,
+            step: &ReadyStep,
             steps: &[ReadyStep],
             next: usize,
             slots: &mut Slots,
             work: &mut Work<'_>,
-        ) -> Ended {
+        ) -> Signal {
             if !Native.$kernel(slots.$read(step.a), slots.$read(step.b)) {
                 return go_to(step, steps, next, slots, work);
             }
@@ -243,9 +243,9 @@ macro_rules! jump_unless {
 /// Goes where a step jumps to. What goes back returns, so that no round is a call within that of the round before.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the call of the next step must be the last of this one")]
-fn go_to(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn go_to(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if usize::from(step.to) < next {
-        return Ended::GoesOn(step.to);
+        return Signal::goes_on(step.to);
     }
     go(steps, usize::from(step.to), slots, work)
 }
@@ -398,17 +398,17 @@ pub(super) fn handler(code: StepCode) -> Handler {
     }
 }
 
-fn jumped(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn jumped(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     go_to(step, steps, next, slots, work)
 }
 
 fn jumped_if_true(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     if slots.boolean(step.a) {
         return go_to(step, steps, next, slots, work);
     }
@@ -416,30 +416,30 @@ fn jumped_if_true(
 }
 
 fn jumped_if_false(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     if !slots.boolean(step.a) {
         return go_to(step, steps, next, slots, work);
     }
     go(steps, next, slots, work)
 }
 
-fn moved(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn moved(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.out, slots.get(step.a));
     go(steps, next, slots, work)
 }
 
-fn moved_two(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn moved_two(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.out, slots.get(step.a));
     slots.put(step.b, slots.get(step.c));
     go(steps, next, slots, work)
 }
 
-fn ranged(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn ranged(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     let (start, end, by) = (slots.integer(step.b), slots.integer(step.c), slots.integer(step.d));
     let length = done!(range_length(start, end, by));
     let range = Range {
@@ -453,17 +453,17 @@ fn ranged(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work
 
 /// The next round of a loop within the one whose form this is.
 fn next_of_inner(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     let Some(item) = slots.take(step.a) else {
         return go_to(step, steps, next, slots, work);
     };
     let Some(left) = work.fuel.checked_sub(1) else {
-        return Ended::InRound;
+        return Signal::IN_ROUND;
     };
     work.fuel = left;
     slots.put(step.out, item.cast_unsigned());
@@ -481,7 +481,7 @@ enum Round {
 /// Begins the next round: the item is what `item` makes of the next integer of the range.
 #[inline]
 fn begin(
-    step: &Step,
+    step: &ReadyStep,
     slots: &mut Slots,
     work: &mut Work<'_>,
     item: impl Fn(i64, &[Value]) -> Option<u64>,
@@ -504,130 +504,130 @@ fn begin(
 }
 
 #[inline]
-fn begin_next(step: &Step, slots: &mut Slots, work: &mut Work<'_>) -> Round {
+fn begin_next(step: &ReadyStep, slots: &mut Slots, work: &mut Work<'_>) -> Round {
     begin(step, slots, work, |item, _| Some(item.cast_unsigned()))
 }
 
 #[inline]
-fn begin_next_item(step: &Step, slots: &mut Slots, work: &mut Work<'_>) -> Round {
+fn begin_next_item(step: &ReadyStep, slots: &mut Slots, work: &mut Work<'_>) -> Round {
     begin(step, slots, work, |place, items| {
         let item = usize::try_from(place).ok().and_then(|place| items.get(place));
         item.and_then(bits_of)
     })
 }
 
-fn head_next(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn head_next(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match begin_next(step, slots, work) {
         Round::Begun => go(steps, next, slots, work),
         Round::Done => go_to(step, steps, next, slots, work),
-        Round::NotOurs => Ended::AtHead,
+        Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
 fn head_next_item(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     match begin_next_item(step, slots, work) {
         Round::Begun => go(steps, next, slots, work),
         Round::Done => go_to(step, steps, next, slots, work),
-        Round::NotOurs => Ended::AtHead,
+        Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
-fn head(_: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn head(_: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     work.fuel_at_head = work.fuel;
     go(steps, next, slots, work)
 }
 
 fn again_next(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     match begin_next(step, slots, work) {
-        Round::Begun => Ended::GoesOn(step.to),
+        Round::Begun => Signal::goes_on(step.to),
         Round::Done => go(steps, next, slots, work),
-        Round::NotOurs => Ended::AtHead,
+        Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
 fn again_next_item(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     match begin_next_item(step, slots, work) {
-        Round::Begun => Ended::GoesOn(step.to),
+        Round::Begun => Signal::goes_on(step.to),
         Round::Done => go(steps, next, slots, work),
-        Round::NotOurs => Ended::AtHead,
+        Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
 fn round_again_next(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     slots.put(step.b, slots.get(step.b).wrapping_add(1));
     again_next(step, steps, next, slots, work)
 }
 
 fn round_again_next_item(
-    step: &Step,
+    step: &ReadyStep,
     steps: &[ReadyStep],
     next: usize,
     slots: &mut Slots,
     work: &mut Work<'_>,
-) -> Ended {
+) -> Signal {
     slots.put(step.b, slots.get(step.b).wrapping_add(1));
     again_next_item(step, steps, next, slots, work)
 }
 
-fn rounded(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn rounded(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.a, slots.get(step.a).wrapping_add(1));
     go(steps, next, slots, work)
 }
 
-fn limited(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn limited(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if slots.integer(step.a) >= slots.integer(step.b) {
-        return Ended::InRound;
+        return Signal::IN_ROUND;
     }
     go(steps, next, slots, work)
 }
 
-fn spent(_: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn spent(_: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     planted!(
         "run.rounds_without_items_cost_nothing",
         match work.fuel.checked_sub(1) {
             Some(left) => work.fuel = left,
-            None => return Ended::InRound,
+            None => return Signal::IN_ROUND,
         },
         {}
     );
     go(steps, next, slots, work)
 }
 
-fn required(step: &Step, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+fn required(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if !slots.boolean(step.a) {
-        return Ended::InRound;
+        return Signal::IN_ROUND;
     }
     go(steps, next, slots, work)
 }
 
-fn undone(_: &Step, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Ended {
-    Ended::InRound
+fn undone(_: &ReadyStep, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Signal {
+    Signal::IN_ROUND
 }
 
-fn left(step: &Step, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Ended {
-    Ended::Left(step.to)
+fn left(step: &ReadyStep, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Signal {
+    Signal::left(step.to)
 }

@@ -10,24 +10,36 @@ use super::handlers::handler;
 use super::slots::Slots;
 use super::step::Step;
 
-/// A step with the function that does it.
+/// The parts of a step with the function that does it: the code of the step is no more needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadyStep {
-    pub(super) handler: Handler,
-    pub(super) step: Step,
+    handler: Handler,
+    pub(super) to: u16,
+    pub(super) out: u8,
+    pub(super) a: u8,
+    pub(super) b: u8,
+    pub(super) c: u8,
+    pub(super) d: u8,
+    pub(super) e: u8,
 }
 
 impl ReadyStep {
     pub(super) fn new(step: Step) -> Self {
         Self {
             handler: handler(step.code),
-            step,
+            to: step.to,
+            out: step.out,
+            a: step.a,
+            b: step.b,
+            c: step.c,
+            d: step.d,
+            e: step.e,
         }
     }
 }
 
 /// Does a step; given are all steps, the place of the one behind this one, and what there is to work with.
-pub(super) type Handler = fn(&Step, &[ReadyStep], usize, &mut Slots, &mut Work<'_>) -> Ended;
+pub(super) type Handler = fn(&ReadyStep, &[ReadyStep], usize, &mut Slots, &mut Work<'_>) -> Signal;
 
 /// What steps work with besides slots.
 #[derive(Debug)]
@@ -39,7 +51,7 @@ pub(super) struct Work<'a> {
     pub(super) fuel_at_head: u64,
 }
 
-/// How steps came to an end.
+/// How the steps came to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The loop was left by this exit.
@@ -48,18 +60,50 @@ pub(super) enum Ended {
     AtHead,
     /// In a round, which is to be undone.
     InRound,
-    /// Not at all: it goes on at this step, which is not behind the last one.
-    GoesOn(u16),
+}
+
+/// What a step gives back when it does not end in the next one: one number, because of two a compiler makes no jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Signal(u32);
+
+impl Signal {
+    pub(super) const AT_HEAD: Self = Self(1 << 16);
+    pub(super) const IN_ROUND: Self = Self(2 << 16);
+    const GOES_ON: u32 = 3 << 16;
+
+    /// The loop is left by this exit.
+    #[inline]
+    pub(super) fn left(exit: u16) -> Self {
+        Self(u32::from(exit))
+    }
+
+    /// It goes on at this step, which is not behind the last one.
+    #[inline]
+    pub(super) fn goes_on(at: u16) -> Self {
+        Self(Self::GOES_ON | u32::from(at))
+    }
+
+    /// Where it goes on, or how it ended.
+    #[inline]
+    fn read(self) -> Result<u16, Ended> {
+        let [low, high] = [self.0 & 0xffff, self.0 >> 16].map(|half| u16::try_from(half).unwrap_or(0));
+        match high {
+            0 => Err(Ended::Left(low)),
+            1 => Err(Ended::AtHead),
+            2 => Err(Ended::InRound),
+            _ => Ok(low),
+        }
+    }
 }
 
 /// Does the step at a place, and those that follow.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the call of the next step must be the last of this one")]
-pub(super) fn go(steps: &[ReadyStep], place: usize, slots: &mut Slots, work: &mut Work<'_>) -> Ended {
+pub(super) fn go(steps: &[ReadyStep], place: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match steps.get(place) {
-        Some(ready) => (ready.handler)(&ready.step, steps, place + 1, slots, work),
+        Some(step) => (step.handler)(step, steps, place + 1, slots, work),
         // Every way ends with a step that leaves; where one did not, the bytecode does the round.
-        None => Ended::InRound,
+        None => Signal::IN_ROUND,
     }
 }
 
@@ -73,10 +117,10 @@ pub(super) fn run(steps: &[ReadyStep], slots: &mut Slots, items: &[Value], fuel:
     };
     let mut place = 0;
     loop {
-        match go(steps, place, slots, &mut work) {
-            Ended::GoesOn(to) => place = usize::from(to),
-            Ended::InRound => return (Ended::InRound, work.fuel_at_head),
-            ended => return (ended, work.fuel),
+        match go(steps, place, slots, &mut work).read() {
+            Ok(to) => place = usize::from(to),
+            Err(Ended::InRound) => return (Ended::InRound, work.fuel_at_head),
+            Err(ended) => return (ended, work.fuel),
         }
     }
 }
