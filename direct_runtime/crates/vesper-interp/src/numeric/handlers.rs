@@ -1,11 +1,13 @@
 //! The functions of the steps. The operations are the kernels', as everywhere.
 
+use std::hint::select_unpredictable;
+
 use vesper_ir::planted;
 use vesper_ir::{BooleanKernels, FloatKernels, IntegerKernels, Value};
 use vesper_kernels::{Native, range_length};
 
 use super::bits_of;
-use super::run::{Handler, ReadyStep, Signal, Work, go};
+use super::run::{Handler, MOST_OPEN, ReadyStep, Signal, Work, go};
 use super::slots::Slots;
 use super::step::StepCode;
 use crate::loops::Range;
@@ -13,15 +15,9 @@ use crate::loops::Range;
 /// A function that does a step and then the next one; `return` leaves.
 macro_rules! does {
     (|$step:ident, $slots:ident| $body:block) => {{
-        fn does(
-            $step: &ReadyStep,
-            steps: &[ReadyStep],
-            next: usize,
-            $slots: &mut Slots,
-            work: &mut Work<'_>,
-        ) -> Signal {
+        fn does($step: &ReadyStep, behind: &[ReadyStep], $slots: &mut Slots, work: &mut Work<'_>) -> Signal {
             $body;
-            go(steps, next, $slots, work)
+            go(behind, $slots, work)
         }
         does
     }};
@@ -199,24 +195,41 @@ macro_rules! choose {
         does!(|step, slots| {
             let (chosen, other) = (slots.get(step.c), slots.get(step.d));
             let holds = Native.$kernel(slots.$read(step.a), slots.$read(step.b));
-            slots.put(step.out, if holds { chosen } else { other });
+            slots.put(step.out, select_unpredictable(holds, chosen, other));
+        })
+    };
+}
+
+macro_rules! add_if {
+    ($read:ident, $kernel:ident, integer) => {
+        does!(|step, slots| {
+            let holds = Native.$kernel(slots.$read(step.a), slots.$read(step.b));
+            let (value, more) = (slots.integer(step.c), slots.get(step.d));
+            let more = select_unpredictable(holds, more, 0).cast_signed();
+            let value = done!(Native.integer_add(value, more));
+            slots.put(step.out, value.cast_unsigned());
+        })
+    };
+    ($read:ident, $kernel:ident, float) => {
+        does!(|step, slots| {
+            let holds = Native.$kernel(slots.$read(step.a), slots.$read(step.b));
+            let value = slots.float(step.c);
+            let sum = Native.float_add(value, slots.float(step.d));
+            slots.put(
+                step.out,
+                select_unpredictable(holds, sum.to_bits(), value.to_bits()),
+            );
         })
     };
 }
 
 macro_rules! jump {
     ($read:ident, $kernel:ident) => {{
-        fn jumps(
-            step: &ReadyStep,
-            steps: &[ReadyStep],
-            next: usize,
-            slots: &mut Slots,
-            work: &mut Work<'_>,
-        ) -> Signal {
+        fn jumps(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
             if Native.$kernel(slots.$read(step.a), slots.$read(step.b)) {
-                return go_to(step, steps, next, slots, work);
+                return go_to(step, behind, slots, work);
             }
-            go(steps, next, slots, work)
+            go(behind, slots, work)
         }
         jumps
     }};
@@ -224,30 +237,47 @@ macro_rules! jump {
 
 macro_rules! jump_unless {
     ($read:ident, $kernel:ident) => {{
-        fn jumps(
-            step: &ReadyStep,
-            steps: &[ReadyStep],
-            next: usize,
-            slots: &mut Slots,
-            work: &mut Work<'_>,
-        ) -> Signal {
+        fn jumps(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
             if !Native.$kernel(slots.$read(step.a), slots.$read(step.b)) {
-                return go_to(step, steps, next, slots, work);
+                return go_to(step, behind, slots, work);
             }
-            go(steps, next, slots, work)
+            go(behind, slots, work)
         }
         jumps
     }};
 }
 
-/// Goes where a step jumps to. What goes back returns, so that no round is a call within that of the round before.
+/// Goes where a step jumps to.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "the call of the next step must be the last of this one")]
-fn go_to(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
-    if usize::from(step.to) < next {
-        return Signal::goes_on(step.to);
+#[expect(
+    clippy::inline_always,
+    reason = "the call of the next step must be the last of this one"
+)]
+fn go_to(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    let to = work.steps.get(usize::from(step.to)..).unwrap_or(&[]);
+    if to.len() > behind.len() {
+        return go_back(step, slots, work);
     }
-    go(steps, usize::from(step.to), slots, work)
+    go(to, slots, work)
+}
+
+/// The same for what is not behind the step.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the call of the next step must be the last of this one"
+)]
+fn go_back(step: &ReadyStep, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    match work.open.checked_sub(1) {
+        Some(open) => {
+            work.open = open;
+            go(work.steps.get(usize::from(step.to)..).unwrap_or(&[]), slots, work)
+        }
+        None => {
+            work.open = MOST_OPEN;
+            Signal::goes_on(step.to)
+        }
+    }
 }
 
 /// The function that does steps of this code.
@@ -375,6 +405,30 @@ pub(super) fn handler(code: StepCode) -> Handler {
         StepCode::ChooseLessOrEqualF => choose!(float, float_less_or_equal),
         StepCode::ChooseGreaterF => choose!(float, float_greater),
         StepCode::ChooseGreaterOrEqualF => choose!(float, float_greater_or_equal),
+        StepCode::AddIfEqualII => add_if!(integer, integer_equal, integer),
+        StepCode::AddIfEqualIF => add_if!(integer, integer_equal, float),
+        StepCode::AddIfNotEqualII => add_if!(integer, integer_not_equal, integer),
+        StepCode::AddIfNotEqualIF => add_if!(integer, integer_not_equal, float),
+        StepCode::AddIfLessII => add_if!(integer, integer_less, integer),
+        StepCode::AddIfLessIF => add_if!(integer, integer_less, float),
+        StepCode::AddIfLessOrEqualII => add_if!(integer, integer_less_or_equal, integer),
+        StepCode::AddIfLessOrEqualIF => add_if!(integer, integer_less_or_equal, float),
+        StepCode::AddIfGreaterII => add_if!(integer, integer_greater, integer),
+        StepCode::AddIfGreaterIF => add_if!(integer, integer_greater, float),
+        StepCode::AddIfGreaterOrEqualII => add_if!(integer, integer_greater_or_equal, integer),
+        StepCode::AddIfGreaterOrEqualIF => add_if!(integer, integer_greater_or_equal, float),
+        StepCode::AddIfEqualFI => add_if!(float, float_equal, integer),
+        StepCode::AddIfEqualFF => add_if!(float, float_equal, float),
+        StepCode::AddIfNotEqualFI => add_if!(float, float_not_equal, integer),
+        StepCode::AddIfNotEqualFF => add_if!(float, float_not_equal, float),
+        StepCode::AddIfLessFI => add_if!(float, float_less, integer),
+        StepCode::AddIfLessFF => add_if!(float, float_less, float),
+        StepCode::AddIfLessOrEqualFI => add_if!(float, float_less_or_equal, integer),
+        StepCode::AddIfLessOrEqualFF => add_if!(float, float_less_or_equal, float),
+        StepCode::AddIfGreaterFI => add_if!(float, float_greater, integer),
+        StepCode::AddIfGreaterFF => add_if!(float, float_greater, float),
+        StepCode::AddIfGreaterOrEqualFI => add_if!(float, float_greater_or_equal, integer),
+        StepCode::AddIfGreaterOrEqualFF => add_if!(float, float_greater_or_equal, float),
         StepCode::Move => moved,
         StepCode::MoveTwo => moved_two,
         StepCode::Jump => jumped,
@@ -398,49 +452,41 @@ pub(super) fn handler(code: StepCode) -> Handler {
     }
 }
 
-fn jumped(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
-    go_to(step, steps, next, slots, work)
+fn jumped(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    go_to(step, behind, slots, work)
 }
 
-fn jumped_if_true(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn jumped_if_true(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if slots.boolean(step.a) {
-        return go_to(step, steps, next, slots, work);
+        return go_to(step, behind, slots, work);
     }
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn jumped_if_false(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn jumped_if_false(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if !slots.boolean(step.a) {
-        return go_to(step, steps, next, slots, work);
+        return go_to(step, behind, slots, work);
     }
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn moved(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn moved(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.out, slots.get(step.a));
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn moved_two(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn moved_two(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.out, slots.get(step.a));
     slots.put(step.b, slots.get(step.c));
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn ranged(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
-    let (start, end, by) = (slots.integer(step.b), slots.integer(step.c), slots.integer(step.d));
+fn ranged(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    let (start, end, by) = (
+        slots.integer(step.b),
+        slots.integer(step.c),
+        slots.integer(step.d),
+    );
     let length = done!(range_length(start, end, by));
     let range = Range {
         next: start,
@@ -448,26 +494,20 @@ fn ranged(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots,
         left: length as u64,
     };
     slots.put_range(step.a, range);
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
 /// The next round of a loop within the one whose form this is.
-fn next_of_inner(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn next_of_inner(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     let Some(item) = slots.take(step.a) else {
-        return go_to(step, steps, next, slots, work);
+        return go_to(step, behind, slots, work);
     };
     let Some(left) = work.fuel.checked_sub(1) else {
         return Signal::IN_ROUND;
     };
     work.fuel = left;
     slots.put(step.out, item.cast_unsigned());
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
 /// What came of asking for the next round of the loop.
@@ -490,10 +530,7 @@ fn begin(
         return Round::Done;
     }
     // Looked at before anything is taken, so that nothing has to be put back.
-    let (Some(left), Some(bits)) = (
-        work.fuel.checked_sub(1),
-        item(slots.integer(step.a), work.items),
-    ) else {
+    let (Some(left), Some(bits)) = (work.fuel.checked_sub(1), item(slots.integer(step.a), work.items)) else {
         return Round::NotOurs;
     };
     work.fuel_at_head = work.fuel;
@@ -516,96 +553,76 @@ fn begin_next_item(step: &ReadyStep, slots: &mut Slots, work: &mut Work<'_>) -> 
     })
 }
 
-fn head_next(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn head_next(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match begin_next(step, slots, work) {
-        Round::Begun => go(steps, next, slots, work),
-        Round::Done => go_to(step, steps, next, slots, work),
+        Round::Begun => go(behind, slots, work),
+        Round::Done => go_to(step, behind, slots, work),
         Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
-fn head_next_item(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn head_next_item(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match begin_next_item(step, slots, work) {
-        Round::Begun => go(steps, next, slots, work),
-        Round::Done => go_to(step, steps, next, slots, work),
+        Round::Begun => go(behind, slots, work),
+        Round::Done => go_to(step, behind, slots, work),
         Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
-fn head(_: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn head(_: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     work.fuel_at_head = work.fuel;
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn again_next(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn again_next(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match begin_next(step, slots, work) {
-        Round::Begun => Signal::goes_on(step.to),
-        Round::Done => go(steps, next, slots, work),
+        Round::Begun => go_back(step, slots, work),
+        Round::Done => go(behind, slots, work),
         Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
-fn again_next_item(
-    step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
-    slots: &mut Slots,
-    work: &mut Work<'_>,
-) -> Signal {
+fn again_next_item(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     match begin_next_item(step, slots, work) {
-        Round::Begun => Signal::goes_on(step.to),
-        Round::Done => go(steps, next, slots, work),
+        Round::Begun => go_back(step, slots, work),
+        Round::Done => go(behind, slots, work),
         Round::NotOurs => Signal::AT_HEAD,
     }
 }
 
 fn round_again_next(
     step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
+    behind: &[ReadyStep],
     slots: &mut Slots,
     work: &mut Work<'_>,
 ) -> Signal {
     slots.put(step.b, slots.get(step.b).wrapping_add(1));
-    again_next(step, steps, next, slots, work)
+    again_next(step, behind, slots, work)
 }
 
 fn round_again_next_item(
     step: &ReadyStep,
-    steps: &[ReadyStep],
-    next: usize,
+    behind: &[ReadyStep],
     slots: &mut Slots,
     work: &mut Work<'_>,
 ) -> Signal {
     slots.put(step.b, slots.get(step.b).wrapping_add(1));
-    again_next_item(step, steps, next, slots, work)
+    again_next_item(step, behind, slots, work)
 }
 
-fn rounded(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn rounded(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.a, slots.get(step.a).wrapping_add(1));
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn limited(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn limited(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if slots.integer(step.a) >= slots.integer(step.b) {
         return Signal::IN_ROUND;
     }
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn spent(_: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn spent(_: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     planted!(
         "run.rounds_without_items_cost_nothing",
         match work.fuel.checked_sub(1) {
@@ -614,20 +631,20 @@ fn spent(_: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, wor
         },
         {}
     );
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn required(step: &ReadyStep, steps: &[ReadyStep], next: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+fn required(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     if !slots.boolean(step.a) {
         return Signal::IN_ROUND;
     }
-    go(steps, next, slots, work)
+    go(behind, slots, work)
 }
 
-fn undone(_: &ReadyStep, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Signal {
+fn undone(_: &ReadyStep, _: &[ReadyStep], _: &mut Slots, _: &mut Work<'_>) -> Signal {
     Signal::IN_ROUND
 }
 
-fn left(step: &ReadyStep, _: &[ReadyStep], _: usize, _: &mut Slots, _: &mut Work<'_>) -> Signal {
+fn left(step: &ReadyStep, _: &[ReadyStep], _: &mut Slots, _: &mut Work<'_>) -> Signal {
     Signal::left(step.to)
 }

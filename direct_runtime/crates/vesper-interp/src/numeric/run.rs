@@ -2,7 +2,7 @@
 //!
 //! Every step is done by a function, which calls that of the next one as the last thing it does. A compiler makes a jump
 //! of such a call, so that a step costs one jump; and where it does not, as in a build without optimisation, no more calls
-//! are open at a time than there are steps, because what goes back returns.
+//! are open at a time than some rounds have steps, because every so often what goes back returns.
 
 use vesper_ir::Value;
 
@@ -38,18 +38,26 @@ impl ReadyStep {
     }
 }
 
-/// Does a step; given are all steps, the place of the one behind this one, and what there is to work with.
-pub(super) type Handler = fn(&ReadyStep, &[ReadyStep], usize, &mut Slots, &mut Work<'_>) -> Signal;
+/// Does a step; given are the steps behind it and what there is to work with.
+pub(super) type Handler = fn(&ReadyStep, &[ReadyStep], &mut Slots, &mut Work<'_>) -> Signal;
 
 /// What steps work with besides slots.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
+    /// All steps, for those that jump.
+    pub(super) steps: &'a [ReadyStep],
     /// What the loop goes through, where its range is one of places of these.
     pub(super) items: &'a [Value],
     pub(super) fuel: u64,
     /// What was there when the round began.
     pub(super) fuel_at_head: u64,
+    /// How many more jumps back are made before one returns.
+    pub(super) open: u32,
 }
+
+/// So many times in a row a jump back is a call like any other. It must return now and then: a compiler that makes no
+/// jumps of calls leaves all of them open.
+pub(super) const MOST_OPEN: u32 = 16;
 
 /// How the steps came to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,12 +104,15 @@ impl Signal {
     }
 }
 
-/// Does the step at a place, and those that follow.
+/// Does the first of these steps, and those that follow.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "the call of the next step must be the last of this one")]
-pub(super) fn go(steps: &[ReadyStep], place: usize, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
-    match steps.get(place) {
-        Some(step) => (step.handler)(step, steps, place + 1, slots, work),
+#[expect(
+    clippy::inline_always,
+    reason = "the call of the next step must be the last of this one"
+)]
+pub(super) fn go(steps: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    match steps.split_first() {
+        Some((step, behind)) => (step.handler)(step, behind, slots, work),
         // Every way ends with a step that leaves; where one did not, the bytecode does the round.
         None => Signal::IN_ROUND,
     }
@@ -111,13 +122,16 @@ pub(super) fn go(steps: &[ReadyStep], place: usize, slots: &mut Slots, work: &mu
 /// before the round, where one is to be undone.
 pub(super) fn run(steps: &[ReadyStep], slots: &mut Slots, items: &[Value], fuel: u64) -> (Ended, u64) {
     let mut work = Work {
+        steps,
         items,
         fuel,
         fuel_at_head: fuel,
+        open: MOST_OPEN,
     };
     let mut place = 0;
     loop {
-        match go(steps, place, slots, &mut work).read() {
+        let behind = steps.get(place..).unwrap_or(&[]);
+        match go(behind, slots, &mut work).read() {
             Ok(to) => place = usize::from(to),
             Err(Ended::InRound) => return (Ended::InRound, work.fuel_at_head),
             Err(ended) => return (ended, work.fuel),

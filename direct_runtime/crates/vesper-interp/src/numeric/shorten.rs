@@ -5,7 +5,9 @@
 
 use super::Carried;
 use super::live::{SlotSet, live_after, live_before};
-use super::step::{CHOICES, COMPARISONS, JUMPS_IF, JUMPS_UNLESS, Step, StepCode};
+use super::step::{
+    ADDITIONS_OF_FLOATS, ADDITIONS_OF_INTEGERS, CHOICES, COMPARISONS, JUMPS_IF, JUMPS_UNLESS, Step, StepCode,
+};
 
 /// An arm of more steps stays a branch.
 const MAX_ARM: usize = 4;
@@ -239,15 +241,25 @@ fn choose(steps: &mut [Option<Step>], always: SlotSet, free: &mut impl Iterator<
 
 fn branch_at(steps: &[Option<Step>], jump: usize) -> Option<Branch> {
     let decides = at(steps, jump).filter(|step| step.compared_jump().is_some())?;
-    let present = |place: usize| if at(steps, place).is_some() { Some(place) } else { behind(steps, place) };
+    let present = |place: usize| {
+        if at(steps, place).is_some() {
+            Some(place)
+        } else {
+            behind(steps, place)
+        }
+    };
     let second = present(usize::from(decides.to)).filter(|second| *second > jump)?;
     let arm = |start: usize, end: usize| -> Option<Vec<usize>> {
         let places: Vec<usize> = (start..end).filter(|place| at(steps, *place).is_some()).collect();
         let is_short = (1..=MAX_ARM).contains(&places.len());
-        let is_cheap = places.iter().all(|place| at(steps, *place).is_some_and(|step| step.is_cheap()));
+        let is_cheap = places
+            .iter()
+            .all(|place| at(steps, *place).is_some_and(|step| step.is_cheap()));
         (is_short && is_cheap).then_some(places)
     };
-    let over = (jump + 1..second).rev().find(|place| at(steps, *place).is_some())?;
+    let over = (jump + 1..second)
+        .rev()
+        .find(|place| at(steps, *place).is_some())?;
     let over_step = at(steps, over).filter(|step| step.code == StepCode::Jump)?;
     let end = present(usize::from(over_step.to)).filter(|end| *end > second)?;
     let then = arm(jump + 1, over)?;
@@ -274,7 +286,8 @@ fn chosen(
     always: SlotSet,
     free: &mut impl Iterator<Item = u8>,
 ) -> Option<Vec<Step>> {
-    let of = |places: &[usize]| -> Vec<Step> { places.iter().filter_map(|place| at(steps, *place)).collect() };
+    let of =
+        |places: &[usize]| -> Vec<Step> { places.iter().filter_map(|place| at(steps, *place)).collect() };
     let decides = at(steps, branch.jump)?;
     let (comparison, is_if) = decides.compared_jump()?;
     let (then, otherwise) = (of(&branch.then), of(&branch.otherwise));
@@ -292,8 +305,12 @@ fn chosen(
         return None;
     }
     let reads_of_then = |slot: u8| otherwise.iter().any(|step| step.reads().contains(&slot));
-    if of_then.iter().any(|slot| slot == decides.a || slot == decides.b || reads_of_then(slot))
-        || of_otherwise.iter().any(|slot| slot == decides.a || slot == decides.b)
+    if of_then
+        .iter()
+        .any(|slot| slot == decides.a || slot == decides.b || reads_of_then(slot))
+        || of_otherwise
+            .iter()
+            .any(|slot| slot == decides.a || slot == decides.b)
     {
         return None;
     }
@@ -308,6 +325,9 @@ fn chosen(
         steps.push(Step { out, ..*last });
         Some(out)
     };
+    if let Some(sum) = conditional_sum(&decides, inner_then, last_then, inner_otherwise, last_otherwise) {
+        return Some(vec![sum]);
+    }
     let c = add(inner_then, last_then, of_otherwise)?;
     let d = add(inner_otherwise, last_otherwise, SlotSet::default())?;
     // A jump that is made where the comparison holds goes to the second arm.
@@ -321,6 +341,41 @@ fn chosen(
         ..decides
     });
     Some(steps)
+}
+
+/// `IF a THEN c + d ELSE c`, as one step.
+fn conditional_sum(
+    decides: &Step,
+    inner_then: &[Step],
+    last_then: &Step,
+    inner_otherwise: &[Step],
+    last_otherwise: &Step,
+) -> Option<Step> {
+    let (comparison, is_if) = decides.compared_jump()?;
+    let is_short = inner_then.is_empty() && inner_otherwise.is_empty();
+    let codes = match last_then.code {
+        StepCode::AddI => &ADDITIONS_OF_INTEGERS,
+        StepCode::AddF => &ADDITIONS_OF_FLOATS,
+        _ => return None,
+    };
+    // The jump is made where there is nothing to add.
+    if !is_short || is_if || last_otherwise.code != StepCode::Move {
+        return None;
+    }
+    let c = last_otherwise.a;
+    let d = match (last_then.a == c, last_then.b == c) {
+        (true, _) => last_then.b,
+        (false, true) => last_then.a,
+        (false, false) => return None,
+    };
+    Some(Step {
+        code: *codes.get(comparison)?,
+        out: last_then.out,
+        c,
+        d,
+        to: 0,
+        ..*decides
+    })
 }
 
 /// A result that is only moved on is computed where it goes. `at_the_end` are slots that must not be written before the
@@ -363,8 +418,27 @@ fn drop_moves(steps: &mut [Option<Step>], always: SlotSet, at_the_end: SlotSet) 
                     // Moved twice: once is enough.
                     put(steps, place, Some(Step { a: step.a, ..mover }));
                     put(steps, earlier, None);
+                } else if !step.may_undo()
+                    && step
+                        .reads()
+                        .iter()
+                        .all(|slot| !is_written_between(steps, earlier, place, *slot))
+                {
+                    // What cannot fail may as well be computed here.
+                    put(
+                        steps,
+                        place,
+                        Some(Step {
+                            out: mover.out,
+                            ..step
+                        }),
+                    );
+                    put(steps, earlier, None);
                 } else if is_late && !is_written {
-                    let to_its_end = Step { out: mover.out, ..step };
+                    let to_its_end = Step {
+                        out: mover.out,
+                        ..step
+                    };
                     put(steps, earlier, Some(to_its_end));
                     put(steps, place, None);
                 }

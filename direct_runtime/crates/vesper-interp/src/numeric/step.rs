@@ -151,6 +151,31 @@ pub(super) enum StepCode {
     ChooseLessOrEqualF,
     ChooseGreaterF,
     ChooseGreaterOrEqualF,
+    // out = c + d where a · b holds, otherwise c: an integer, then a float.
+    AddIfEqualII,
+    AddIfNotEqualII,
+    AddIfLessII,
+    AddIfLessOrEqualII,
+    AddIfGreaterII,
+    AddIfGreaterOrEqualII,
+    AddIfEqualFI,
+    AddIfNotEqualFI,
+    AddIfLessFI,
+    AddIfLessOrEqualFI,
+    AddIfGreaterFI,
+    AddIfGreaterOrEqualFI,
+    AddIfEqualIF,
+    AddIfNotEqualIF,
+    AddIfLessIF,
+    AddIfLessOrEqualIF,
+    AddIfGreaterIF,
+    AddIfGreaterOrEqualIF,
+    AddIfEqualFF,
+    AddIfNotEqualFF,
+    AddIfLessFF,
+    AddIfLessOrEqualFF,
+    AddIfGreaterFF,
+    AddIfGreaterOrEqualFF,
     // out = a.
     Move,
     // out = a, then b = c.
@@ -223,16 +248,63 @@ impl Step {
     fn kind(&self) -> Reads {
         use StepCode::*;
         match self.code {
-            AddI | SubtractI | MultiplyI | QuotI | RemI | DivFloorI | ModI | AndI | OrI | XorI
-            | ShiftLeftI | ShiftRightI | ToFloatMultiply | ToFloatDivide | AddF | SubtractF | MultiplyF
-            | DivideF | EqualB | NotEqualB | EqualI | NotEqualI | LessI | LessOrEqualI | GreaterI
-            | GreaterOrEqualI | EqualF | NotEqualF | LessF | LessOrEqualF | GreaterF | GreaterOrEqualF
-            | JumpIfEqualI | JumpIfNotEqualI | JumpIfLessI | JumpIfLessOrEqualI | JumpIfGreaterI
-            | JumpIfGreaterOrEqualI | JumpIfEqualF | JumpIfNotEqualF | JumpIfLessF | JumpIfLessOrEqualF
-            | JumpIfGreaterF | JumpIfGreaterOrEqualF | JumpUnlessEqualI | JumpUnlessNotEqualI
-            | JumpUnlessLessI | JumpUnlessLessOrEqualI | JumpUnlessGreaterI | JumpUnlessGreaterOrEqualI
-            | JumpUnlessEqualF | JumpUnlessNotEqualF | JumpUnlessLessF | JumpUnlessLessOrEqualF
-            | JumpUnlessGreaterF | JumpUnlessGreaterOrEqualF | Limit => Reads::Ab,
+            AddI
+            | SubtractI
+            | MultiplyI
+            | QuotI
+            | RemI
+            | DivFloorI
+            | ModI
+            | AndI
+            | OrI
+            | XorI
+            | ShiftLeftI
+            | ShiftRightI
+            | ToFloatMultiply
+            | ToFloatDivide
+            | AddF
+            | SubtractF
+            | MultiplyF
+            | DivideF
+            | EqualB
+            | NotEqualB
+            | EqualI
+            | NotEqualI
+            | LessI
+            | LessOrEqualI
+            | GreaterI
+            | GreaterOrEqualI
+            | EqualF
+            | NotEqualF
+            | LessF
+            | LessOrEqualF
+            | GreaterF
+            | GreaterOrEqualF
+            | JumpIfEqualI
+            | JumpIfNotEqualI
+            | JumpIfLessI
+            | JumpIfLessOrEqualI
+            | JumpIfGreaterI
+            | JumpIfGreaterOrEqualI
+            | JumpIfEqualF
+            | JumpIfNotEqualF
+            | JumpIfLessF
+            | JumpIfLessOrEqualF
+            | JumpIfGreaterF
+            | JumpIfGreaterOrEqualF
+            | JumpUnlessEqualI
+            | JumpUnlessNotEqualI
+            | JumpUnlessLessI
+            | JumpUnlessLessOrEqualI
+            | JumpUnlessGreaterI
+            | JumpUnlessGreaterOrEqualI
+            | JumpUnlessEqualF
+            | JumpUnlessNotEqualF
+            | JumpUnlessLessF
+            | JumpUnlessLessOrEqualF
+            | JumpUnlessGreaterF
+            | JumpUnlessGreaterOrEqualF
+            | Limit => Reads::Ab,
             AddAddI | AddSubtractI | AddFromI | AddMultiplyI | AddAndI | AddRemI | AddModI | SubtractAddI
             | SubtractSubtractI | SubtractFromI | SubtractMultiplyI | MultiplyAddI | MultiplySubtractI
             | MultiplyFromI | MultiplyMultiplyI | MultiplyAndI | MultiplyRemI | MultiplyModI | AddAddF
@@ -243,11 +315,45 @@ impl Step {
             NegateI | AbsI | SignI | NotI | CountI | ToFloat | NegateF | AbsF | SqrtF | FloorF | CeilF
             | TruncF | ToIntegerF | IsNanF | IsFiniteF | NotB | Move | JumpIfTrue | JumpIfFalse | Round
             | Require => Reads::A,
-            ChooseEqualI | ChooseNotEqualI | ChooseLessI | ChooseLessOrEqualI | ChooseGreaterI
-            | ChooseGreaterOrEqualI | ChooseEqualF | ChooseNotEqualF | ChooseLessF | ChooseLessOrEqualF
-            | ChooseGreaterF | ChooseGreaterOrEqualF | MultiplyAddAndI | MultiplyAddRemI | MultiplyAddModI => {
-                Reads::Abcd
-            }
+            ChooseEqualI
+            | ChooseNotEqualI
+            | ChooseLessI
+            | ChooseLessOrEqualI
+            | ChooseGreaterI
+            | ChooseGreaterOrEqualI
+            | ChooseEqualF
+            | ChooseNotEqualF
+            | ChooseLessF
+            | ChooseLessOrEqualF
+            | ChooseGreaterF
+            | ChooseGreaterOrEqualF
+            | AddIfEqualII
+            | AddIfNotEqualII
+            | AddIfLessII
+            | AddIfLessOrEqualII
+            | AddIfGreaterII
+            | AddIfGreaterOrEqualII
+            | AddIfEqualFI
+            | AddIfNotEqualFI
+            | AddIfLessFI
+            | AddIfLessOrEqualFI
+            | AddIfGreaterFI
+            | AddIfGreaterOrEqualFI
+            | AddIfEqualIF
+            | AddIfNotEqualIF
+            | AddIfLessIF
+            | AddIfLessOrEqualIF
+            | AddIfGreaterIF
+            | AddIfGreaterOrEqualIF
+            | AddIfEqualFF
+            | AddIfNotEqualFF
+            | AddIfLessFF
+            | AddIfLessOrEqualFF
+            | AddIfGreaterFF
+            | AddIfGreaterOrEqualFF
+            | MultiplyAddAndI
+            | MultiplyAddRemI
+            | MultiplyAddModI => Reads::Abcd,
             MultiplyAddMultiplyAddF
             | MultiplyAddMultiplySubtractF
             | MultiplySubtractMultiplyAddF
@@ -331,8 +437,9 @@ impl Step {
         use StepCode::*;
         match self.code {
             AddI | SubtractI | MultiplyI | QuotI | RemI | DivFloorI | ModI | ShiftLeftI | ShiftRightI
-            | MultiplyAddAndI | MultiplyAddRemI | MultiplyAddModI | NegateI | AbsI | FloorF | CeilF | TruncF | ToIntegerF | Range | Next | Limit | Spend
-            | Require | Undo => true,
+            | MultiplyAddAndI | MultiplyAddRemI | MultiplyAddModI | NegateI | AbsI | FloorF | CeilF
+            | TruncF | ToIntegerF | Range | Next | Limit | Spend | Require | Undo => true,
+            _ if ADDITIONS_OF_INTEGERS.contains(&self.code) => true,
             // Every pair of integer operations has one that may.
             _ => self.kind() == Reads::Abc && !self.is_of_floats(),
         }
@@ -457,4 +564,34 @@ pub(super) const CHOICES: [StepCode; 12] = [
     StepCode::ChooseLessOrEqualF,
     StepCode::ChooseGreaterF,
     StepCode::ChooseGreaterOrEqualF,
+];
+
+pub(super) const ADDITIONS_OF_INTEGERS: [StepCode; 12] = [
+    StepCode::AddIfEqualII,
+    StepCode::AddIfNotEqualII,
+    StepCode::AddIfLessII,
+    StepCode::AddIfLessOrEqualII,
+    StepCode::AddIfGreaterII,
+    StepCode::AddIfGreaterOrEqualII,
+    StepCode::AddIfEqualFI,
+    StepCode::AddIfNotEqualFI,
+    StepCode::AddIfLessFI,
+    StepCode::AddIfLessOrEqualFI,
+    StepCode::AddIfGreaterFI,
+    StepCode::AddIfGreaterOrEqualFI,
+];
+
+pub(super) const ADDITIONS_OF_FLOATS: [StepCode; 12] = [
+    StepCode::AddIfEqualIF,
+    StepCode::AddIfNotEqualIF,
+    StepCode::AddIfLessIF,
+    StepCode::AddIfLessOrEqualIF,
+    StepCode::AddIfGreaterIF,
+    StepCode::AddIfGreaterOrEqualIF,
+    StepCode::AddIfEqualFF,
+    StepCode::AddIfNotEqualFF,
+    StepCode::AddIfLessFF,
+    StepCode::AddIfLessOrEqualFF,
+    StepCode::AddIfGreaterFF,
+    StepCode::AddIfGreaterOrEqualFF,
 ];

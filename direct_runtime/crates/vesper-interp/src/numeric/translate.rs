@@ -161,8 +161,20 @@ impl<'a> Draft<'a> {
         let is_head = self.steps.is_empty();
         match instruction {
             Instruction::Call { op, out, args, .. } => {
-                let code = step_of(op)?;
                 let [a, b, ..] = args;
+                if op == Op::FloatDivide
+                    && let Some(inverse) = self.exact_inverse(b)
+                {
+                    let step = Step {
+                        a: self.operand(a)?,
+                        b: self.bits(inverse.to_bits())?,
+                        out: self.register(out)?,
+                        ..Step::new(StepCode::MultiplyF)
+                    };
+                    self.push(step);
+                    return Some(());
+                }
+                let code = step_of(op)?;
                 let step = Step {
                     a: self.operand(a)?,
                     b: self.operand(b)?,
@@ -250,6 +262,17 @@ impl<'a> Draft<'a> {
         Some(())
     }
 
+    /// Of a constant that is a power of two, its inverse: multiplying by that is the same as dividing, to the last bit,
+    /// because both only change the exponent, and round once where that is too small.
+    fn exact_inverse(&self, operand: Operand) -> Option<f64> {
+        let Some(Value::Float(value)) = operand.read(&self.code.constants, &[]) else {
+            return None;
+        };
+        let is_power = operand.as_register().is_none() && value.to_bits().trailing_zeros() >= 52;
+        let inverse = value.recip();
+        (is_power && value.is_normal() && inverse.is_normal()).then_some(inverse)
+    }
+
     fn conditional(&mut self, code: StepCode, condition: Operand, to: u32) -> Option<()> {
         let step = Step {
             a: self.operand(condition)?,
@@ -307,7 +330,10 @@ impl<'a> Draft<'a> {
             });
         }
         let mut always = SlotSet::of(carried.iter().map(|carried| carried.slot));
-        for place in position.into_iter().flat_map(|first| first..first.saturating_add(3)) {
+        for place in position
+            .into_iter()
+            .flat_map(|first| first..first.saturating_add(3))
+        {
             always.add(place);
         }
         let outside = live_before(&self.steps, always).first().copied()?;
@@ -322,7 +348,9 @@ impl<'a> Draft<'a> {
             }
             loads.push((*register, slot));
         }
-        let mut free = u8::try_from(self.slots).into_iter().flat_map(|first| first..=u8::MAX);
+        let mut free = u8::try_from(self.slots)
+            .into_iter()
+            .flat_map(|first| first..=u8::MAX);
         // Where a round may be undone after a register was written that outlives it, that register is kept.
         if may_be_undone_late(&self.steps, SlotSet::of(carried.iter().map(|own| own.slot))) {
             let mut moves = Vec::with_capacity(carried.len());
