@@ -86,6 +86,13 @@ pub(crate) enum Instruction {
         condition: Operand,
         to: u32,
     },
+    /// Compares two values, and jumps where the comparison does not hold.
+    JumpUnless {
+        op: Op,
+        first: Operand,
+        second: Operand,
+        to: u32,
+    },
     JumpUnlessNull {
         value: Operand,
         to: u32,
@@ -142,6 +149,17 @@ pub(crate) enum Instruction {
         key: Register,
         value: Register,
         done: u32,
+    },
+    /// Goes on to the next item of an array, of which only fields are asked for; after the last one, jumps.
+    LoopAdvance {
+        slot: LoopSlot,
+        done: u32,
+    },
+    /// Reads a field of the item that a loop is at, where it stands.
+    LoopField {
+        slot: LoopSlot,
+        out: Register,
+        place: u32,
     },
     /// Adds an item to the array that a loop builds.
     LoopPush {
@@ -228,6 +246,13 @@ pub(crate) enum Instruction {
     /// Ends the run with a broken contract where the condition is false.
     Require {
         condition: Operand,
+        clause: u32,
+    },
+    /// Compares two values, and ends the run with a broken contract where the comparison does not hold.
+    RequireThat {
+        op: Op,
+        first: Operand,
+        second: Operand,
         clause: u32,
     },
     /// Fails where a loop has had as many rounds as it may have.

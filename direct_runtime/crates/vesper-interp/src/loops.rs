@@ -128,6 +128,26 @@ impl LoopState {
         true
     }
 
+    /// Goes on to the next item of an array; false after the last one.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> bool {
+        let has_next = matches!(&self.over, Value::Array(items) if self.next < items.len());
+        self.next += usize::from(has_next);
+        has_next
+    }
+
+    /// A field of the item that the loop is at.
+    #[inline]
+    pub(crate) fn field(&self, place: usize) -> Option<&Value> {
+        let Value::Array(items) = &self.over else {
+            return None;
+        };
+        match items.get(self.next.checked_sub(1)?) {
+            Some(Value::Record(fields)) => fields.get(place),
+            _ => None,
+        }
+    }
+
     /// The next key and value of a map.
     #[inline]
     pub(crate) fn next_entry(&mut self) -> Option<(Value, Value)> {

@@ -12,7 +12,7 @@ use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList
 use crate::frame::{Failure, Frame};
 use crate::loops::LoopState;
 use crate::meter::Meter;
-use crate::quick::{Quick, quick};
+use crate::quick::{Quick, holds, quick};
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -199,6 +199,17 @@ pub(crate) fn execute(
                     next = done as usize;
                 }
             }
+            Instruction::LoopAdvance { slot, done } => {
+                if state(loops, slot)?.advance() {
+                    spend!();
+                } else {
+                    next = done as usize;
+                }
+            }
+            Instruction::LoopField { slot, out, place } => {
+                let field = state(loops, slot)?.field(place as usize).ok_or(NO_FIELD)?;
+                registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)?.set(field);
+            }
             Instruction::LoopNextNumeric {
                 form,
                 slot,
@@ -350,6 +361,26 @@ pub(crate) fn execute(
                     next = to as usize;
                 }
             }
+            Instruction::JumpUnless {
+                op,
+                first,
+                second,
+                to,
+            } => {
+                if !compare(op, first, second, constants, registers)? {
+                    next = to as usize;
+                }
+            }
+            Instruction::RequireThat {
+                op,
+                first,
+                second,
+                clause,
+            } => {
+                if !compare(op, first, second, constants, registers)? {
+                    return broken(code, clause, registers).map(Stop::Ended);
+                }
+            }
             Instruction::JumpUnlessNull { value, to } => {
                 if !matches!(read(value, constants, registers)?, Value::Null) {
                     next = to as usize;
@@ -444,6 +475,35 @@ fn integer(operand: Operand, constants: &[Value], registers: &[Value]) -> Option
 #[inline]
 fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) -> Result<&'a Value, Fault> {
     operand.read(constants, registers).ok_or(NO_REGISTER)
+}
+
+/// Whether a comparison holds.
+#[inline]
+fn compare(
+    op: Op,
+    first: Operand,
+    second: Operand,
+    constants: &[Value],
+    registers: &[Value],
+) -> Result<bool, Fault> {
+    let left = read(first, constants, registers)?;
+    let right = read(second, constants, registers)?;
+    match holds(op, left, right) {
+        Some(holds) => Ok(holds),
+        None => compare_any(op, left, right),
+    }
+}
+
+#[cold]
+fn compare_any(op: Op, left: &Value, right: &Value) -> Result<bool, Fault> {
+    let mut values = [left; MAX_ARITY];
+    let [_, second, ..] = &mut values;
+    *second = right;
+    match dispatch(&Native, op, &values) {
+        Ok(Value::Boolean(holds)) => Ok(holds),
+        Ok(_) => Err(NOT_BOOLEAN),
+        Err(_) => Err(MISTYPED),
+    }
 }
 
 /// Calls a kernel.

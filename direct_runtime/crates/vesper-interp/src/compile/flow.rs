@@ -286,7 +286,7 @@ impl Compiler<'_> {
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
-            let to_next = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
+            let to_next = self.jump_unless(condition);
             self.arm(body, *value, out)?;
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
@@ -359,7 +359,7 @@ impl Compiler<'_> {
         }
         if let Some(condition) = repeated.condition {
             let condition = self.condition(condition)?;
-            to_done.push(self.jump(Instruction::JumpIfFalse { condition, to: 0 }));
+            to_done.push(self.jump_unless(condition));
         }
         self.emit(Instruction::LoopLimit {
             count,

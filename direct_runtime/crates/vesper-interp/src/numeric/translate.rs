@@ -10,7 +10,7 @@ use vesper_ir::{Op, Value};
 use super::live::{SlotSet, live_before};
 use super::run::ReadyStep;
 use super::shorten::shorten;
-use super::step::{Step, StepCode};
+use super::step::{COMPARISONS, JUMPS_UNLESS, Step, StepCode};
 use super::{Carried, LoopShape, NumericLoop, Positions, bits_of};
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, Register};
 
@@ -197,6 +197,34 @@ impl<'a> Draft<'a> {
             }
             Instruction::JumpIfFalse { condition, to } => {
                 self.conditional(StepCode::JumpIfFalse, condition, to)?;
+            }
+            Instruction::JumpUnless {
+                op,
+                first,
+                second,
+                to,
+            } => {
+                let step = Step {
+                    a: self.operand(first)?,
+                    b: self.operand(second)?,
+                    ..Step::new(*JUMPS_UNLESS.get(comparison(op)?)?)
+                };
+                self.jump_step(step, to as usize);
+            }
+            Instruction::RequireThat {
+                op, first, second, ..
+            } => {
+                let step = Step {
+                    a: self.operand(first)?,
+                    b: self.operand(second)?,
+                    out: self.allocate(1)?,
+                    ..Step::new(*COMPARISONS.get(comparison(op)?)?)
+                };
+                self.push(step);
+                self.push(Step {
+                    a: step.out,
+                    ..Step::new(StepCode::Require)
+                });
             }
             Instruction::LoopRange {
                 slot,
@@ -400,6 +428,12 @@ fn insert_behind_head(steps: &mut Vec<Option<Step>>, more: Vec<Option<Step>>) ->
     }
     steps.splice(1..1, more);
     Some(())
+}
+
+/// The place of a comparison among those of steps.
+fn comparison(op: Op) -> Option<usize> {
+    let code = step_of(op)?;
+    COMPARISONS.iter().position(|own| *own == code)
 }
 
 /// The step of an operation of numbers.
