@@ -168,7 +168,11 @@ impl Value {
     }
 
     /// INVARIANT: the scale is one that a decimal may have; it comes from a result of `Decimal`.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a coefficient that is passed on goes through memory in two halves"
+    )]
     pub fn set_small_decimal(&mut self, coefficient: i128, scale: u16) {
         match self {
             Self::Decimal(place) => place.set_small(coefficient, scale),
