@@ -17,7 +17,7 @@ from vesper.engines.outcome import Failed, LimitHit, Returned
 from vesper.engines.registry import ENGINES
 
 LARGEST = 2**63 - 1
-PROGRAMS = int(os.environ.get("VESPER_NUMERIC_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("VESPER_NUMERIC_PROGRAMS", "12"))
 """How many random loops are compared; more of them are a campaign for a quiet machine."""
 
 
@@ -57,7 +57,7 @@ LOOPS = {
     while: a < n
     max: 50
     state: {a: p, b: q}
-    next: {a: a + 3, b: mod(b * 7 + a, 1000003)}""",
+    next: {a: a + 3, b: "mod(b * 7 + a, 1000003)"}""",
     "a limit on rounds": """\
     over: i IN range(0, n)
     max: 20
@@ -66,7 +66,9 @@ LOOPS = {
     "a sum in every round": """\
     over: i IN range(0, n)
     state: {a: p, b: q}
-    next: {a: a + sum(i * j FOR j IN range(0, i)), b: count(j FOR j IN range(i, n, q) WHERE mod(j, 2) == 0)}""",
+    next:
+      a: a + sum(i * j FOR j IN range(0, i))
+      b: count(j FOR j IN range(i, n, q) WHERE mod(j, 2) == 0)""",
     "something that must hold": """\
     over: i IN range(0, n)
     state: {a: p, b: q}
@@ -83,6 +85,14 @@ LOOPS = {
     over: i IN range(0, n)
     state: {a: p, b: q}
     next: {a: "IF i == q THEN a ELSE a + quot(1000, i - q)", b: "IF b > 100 THEN b - 100 ELSE b + a * 3"}""",
+    "a way out of the node": """\
+    over: i IN range(0, n)
+    state: {a: p, b: q}
+    steps:
+      - operation: conditional
+        condition: a > 950
+        then: [{operation: return, success: {a: b, b: i}}]
+    next: {a: a + 5, b: b + 1}""",
     "branches of steps": """\
     over: i IN range(0, n)
     state: {a: p, b: q}
@@ -90,10 +100,10 @@ LOOPS = {
       - step: more
         operation: decision_table
         rows:
-          - {when: mod(i, 5) == 0, then: a * 2}
+          - {when: "mod(i, 5) == 0", then: a * 2}
           - {when: a > b AND i > 3, then: a - b}
           - {otherwise: i}
-    next: {a: bit_and(a + more, 65535), b: "IF more > i OR b < 0 THEN b + 1 ELSE b - 1"}""",
+    next: {a: "bit_and(a + more, 65535)", b: "IF more > i OR b < 0 THEN b + 1 ELSE b - 1"}""",
 }
 
 INPUTS: list[dict[str, object]] = [

@@ -40,8 +40,8 @@ pub(crate) struct NumericLoop {
     carried: Vec<Carried>,
     /// The first of the three slots for what is still to come; nothing for a loop that goes through nothing.
     position: Option<u8>,
-    /// Where the bytecode goes on, by the number of the exit.
-    exits: Vec<usize>,
+    /// The instruction behind the loop.
+    exit: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +70,11 @@ const LITTLE_WORK: u64 = 8;
 /// Gives a numeric form to every loop that can have one.
 pub(crate) fn add_numeric_forms(code: &mut Code) {
     let shapes = std::mem::take(&mut code.shapes);
+    let ends = translate::ends_of_loops(code);
     let mut heads = Vec::new();
     for shape in &shapes {
-        if let Some(form) = translate::translate(code, shape)
+        if let Some(end) = ends.get(&shape.head)
+            && let Some(form) = translate::translate(code, shape, *end)
             && let Ok(number) = u32::try_from(code.numeric.len())
         {
             code.numeric.push(form);
@@ -109,37 +111,39 @@ impl NumericLoop {
         if state.misses >= MAX_MISSES {
             return None;
         }
-        let done = self.rounds(registers, state, meter);
-        if done.is_none() {
-            state.misses = state.misses.saturating_add(1);
+        match self.rounds(registers, state, meter) {
+            Rounds::Left => Some(self.exit),
+            Rounds::Many => None,
+            Rounds::Few => {
+                state.misses = state.misses.saturating_add(1);
+                None
+            }
         }
-        done.flatten()
     }
 
-    /// Nothing where little was done.
-    fn rounds(
-        &self,
-        registers: &mut [Value],
-        state: &mut LoopState,
-        meter: &mut Meter,
-    ) -> Option<Option<usize>> {
+    fn rounds(&self, registers: &mut [Value], state: &mut LoopState, meter: &mut Meter) -> Rounds {
         let is_number = |register: &Register| {
             let value = registers.get(register.0 as usize);
             value.is_some_and(|value| bits_of(value).is_some())
         };
+        let (range, items) = state.position();
+        let range = match self.position.zip(range) {
+            None if self.position.is_some() => return Rounds::Few,
+            range => range,
+        };
         if !self.loads.iter().all(|(register, _)| is_number(register)) {
-            return None;
+            return Rounds::Few;
         }
         let mut slots = Slots::new();
         for (slot, bits) in &self.constants {
             slots.put(*slot, *bits);
         }
         for (register, slot) in &self.loads {
-            slots.put(*slot, bits_of(registers.get(register.0 as usize)?)?);
+            let value = registers.get(register.0 as usize);
+            slots.put(*slot, value.and_then(bits_of).unwrap_or_default());
         }
-        let (range, items) = state.position();
-        if let Some(position) = self.position {
-            slots.put_range(position, range?);
+        if let Some((position, range)) = range {
+            slots.put_range(position, range);
         }
         let before = meter.at_hand();
         let (ended, after) = run::run(&self.steps, &mut slots, items, before);
@@ -160,11 +164,21 @@ impl NumericLoop {
         }
         meter.set_at_hand(after);
         match ended {
-            Ended::Left(exit) => Some(self.exits.get(usize::from(exit)).copied()),
-            _ if before.saturating_sub(after) >= LITTLE_WORK => Some(None),
-            _ => None,
+            Ended::Left => Rounds::Left,
+            _ if before.saturating_sub(after) >= LITTLE_WORK => Rounds::Many,
+            _ => Rounds::Few,
         }
     }
+}
+
+/// What the rounds of a numeric form came to.
+enum Rounds {
+    /// The loop is left.
+    Left,
+    /// The next round is for the bytecode; there were many before it,
+    Many,
+    /// or too few to be worth the entry.
+    Few,
 }
 
 /// What a slot holds for a value; nothing for values of other types.

@@ -268,16 +268,12 @@ fn go_to(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut W
     reason = "the call of the next step must be the last of this one"
 )]
 fn go_back(step: &ReadyStep, slots: &mut Slots, work: &mut Work<'_>) -> Signal {
-    match work.open.checked_sub(1) {
-        Some(open) => {
-            work.open = open;
-            go(work.steps.get(usize::from(step.to)..).unwrap_or(&[]), slots, work)
-        }
-        None => {
-            work.open = MOST_OPEN;
-            Signal::goes_on(step.to)
-        }
-    }
+    let Some(open) = work.open.checked_sub(1) else {
+        work.open = MOST_OPEN;
+        return Signal::goes_on(step.to);
+    };
+    work.open = open;
+    go(work.steps.get(usize::from(step.to)..).unwrap_or(&[]), slots, work)
 }
 
 /// The function that does steps of this code.
@@ -645,6 +641,6 @@ fn undone(_: &ReadyStep, _: &[ReadyStep], _: &mut Slots, _: &mut Work<'_>) -> Si
     Signal::IN_ROUND
 }
 
-fn left(step: &ReadyStep, _: &[ReadyStep], _: &mut Slots, _: &mut Work<'_>) -> Signal {
-    Signal::left(step.to)
+fn left(_: &ReadyStep, _: &[ReadyStep], _: &mut Slots, _: &mut Work<'_>) -> Signal {
+    Signal::LEFT
 }

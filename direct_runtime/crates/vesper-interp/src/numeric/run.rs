@@ -62,8 +62,8 @@ pub(super) const MOST_OPEN: u32 = 16;
 /// How the steps came to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The loop was left by this exit.
-    Left(u16),
+    /// The loop was left.
+    Left,
     /// Before a round: all slots are as the round would find them.
     AtHead,
     /// In a round, which is to be undone.
@@ -77,29 +77,21 @@ pub(super) struct Signal(u32);
 impl Signal {
     pub(super) const AT_HEAD: Self = Self(1 << 16);
     pub(super) const IN_ROUND: Self = Self(2 << 16);
-    const GOES_ON: u32 = 3 << 16;
-
-    /// The loop is left by this exit.
-    #[inline]
-    pub(super) fn left(exit: u16) -> Self {
-        Self(u32::from(exit))
-    }
+    pub(super) const LEFT: Self = Self(3 << 16);
 
     /// It goes on at this step, which is not behind the last one.
     #[inline]
     pub(super) fn goes_on(at: u16) -> Self {
-        Self(Self::GOES_ON | u32::from(at))
+        Self(u32::from(at))
     }
 
     /// Where it goes on, or how it ended.
     #[inline]
     fn read(self) -> Result<u16, Ended> {
-        let [low, high] = [self.0 & 0xffff, self.0 >> 16].map(|half| u16::try_from(half).unwrap_or(0));
-        match high {
-            0 => Err(Ended::Left(low)),
-            1 => Err(Ended::AtHead),
-            2 => Err(Ended::InRound),
-            _ => Ok(low),
+        match self {
+            Self::LEFT => Err(Ended::Left),
+            Self::AT_HEAD => Err(Ended::AtHead),
+            Self(place) => u16::try_from(place).map_err(|_| Ended::InRound),
         }
     }
 }

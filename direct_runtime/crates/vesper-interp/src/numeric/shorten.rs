@@ -130,6 +130,7 @@ fn joined(first: &Step, second: &Step) -> Option<Step> {
 
 /// The code for a pair and what follows it.
 fn longer(first: StepCode, second: StepCode) -> Option<StepCode> {
+    #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
     use StepCode::*;
     Some(match (first, second) {
         (MultiplyAddI, AndI) => MultiplyAddAndI,
@@ -166,6 +167,7 @@ fn joined_longer(code: StepCode, first: &Step, second: &Step) -> Option<Step> {
 
 /// The code for two; `is_left` where the first result is the left argument of the second.
 fn pair(first: StepCode, second: StepCode, is_left: bool) -> Option<StepCode> {
+    #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
     use StepCode::*;
     // Addition, multiplication and the bits of integers are the same both ways round.
     Some(match (first, second, is_left) {

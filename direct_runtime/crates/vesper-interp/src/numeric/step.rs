@@ -208,7 +208,7 @@ pub(super) enum StepCode {
     Require,
     // Leaves the round.
     Undo,
-    // Leaves the loop by the exit `to`.
+    // Leaves the loop.
     Leave,
 }
 
@@ -245,7 +245,12 @@ impl Step {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "every code by its name, that none is forgotten"
+    )]
     fn kind(&self) -> Reads {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         match self.code {
             AddI
@@ -385,6 +390,7 @@ impl Step {
 
     /// The slots that it writes.
     pub(super) fn writes(&self) -> Vec<u8> {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         let position = [self.a, self.a.wrapping_add(1), self.a.wrapping_add(2)];
         match self.code {
@@ -412,6 +418,7 @@ impl Step {
 
     /// True where `to` is the place of a step.
     pub(super) fn jumps(&self) -> bool {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         matches!(
             self.code,
@@ -434,6 +441,7 @@ impl Step {
 
     /// True where it may leave the round.
     pub(super) fn may_undo(&self) -> bool {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         match self.code {
             AddI | SubtractI | MultiplyI | QuotI | RemI | DivFloorI | ModI | ShiftLeftI | ShiftRightI
@@ -446,6 +454,7 @@ impl Step {
     }
 
     fn is_of_floats(&self) -> bool {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         matches!(
             self.code,
@@ -470,6 +479,7 @@ impl Step {
 
     /// True where it only computes, and hardly ever leaves the round: such a step may be done without need.
     pub(super) fn is_cheap(&self) -> bool {
+        #[allow(clippy::enum_glob_use, reason = "these names mean nothing else here")]
         use StepCode::*;
         let is_plain = matches!(
             self.code,

@@ -4,6 +4,8 @@
 //! them has steps, and where what is read from registers that were written before is a number, which shows when the form
 //! is entered. Whatever is not in the lists here is left to the bytecode, and so is the whole loop.
 
+use std::collections::HashMap;
+
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{Op, Value};
 
@@ -17,28 +19,29 @@ use crate::bytecode::{Code, Instruction, LoopSlot, Operand, Register};
 /// A loop of more instructions has no numeric form: the time to find one grows faster than the loop.
 const MAX_INSTRUCTIONS: usize = 400;
 
-/// The numeric form of a loop, if it has one.
-pub(super) fn translate(code: &Code, shape: &LoopShape) -> Option<NumericLoop> {
-    let end = end_of(code, shape.head)?;
+/// The numeric form of a loop that goes from its head to `end`, if it has one.
+pub(super) fn translate(code: &Code, shape: &LoopShape, end: usize) -> Option<NumericLoop> {
     let body = code.instructions.get(shape.head..=end)?;
-    let mut draft = Draft::new(code, shape);
+    if body.len() > MAX_INSTRUCTIONS {
+        return None;
+    }
+    let mut draft = Draft::new(code, shape, end + 1);
     for instruction in body {
         draft.starts.push(draft.steps.len());
         draft.instruction(*instruction)?;
     }
     draft.starts.push(draft.steps.len());
     // A loop that ends by going on behind its last instruction leaves there.
-    draft.jump(StepCode::Jump, end + 1)?;
+    draft.jump(draft.exit);
     draft.resolve()?;
     draft.finish()
 }
 
-/// The last instruction that jumps back to the head.
-fn end_of(code: &Code, head: usize) -> Option<usize> {
-    let region = code.instructions.get(head..)?;
-    let region = region.iter().take(MAX_INSTRUCTIONS).enumerate();
-    let back = region.filter(|(_, instruction)| target(instruction) == Some(head));
-    back.last().map(|(place, _)| head + place)
+/// For each instruction to which others jump back, the last of these.
+pub(super) fn ends_of_loops(code: &Code) -> HashMap<usize, usize> {
+    let jumps = code.instructions.iter().enumerate();
+    let back = jumps.filter_map(|(place, instruction)| target(instruction).map(|to| (to, place)));
+    back.filter(|(to, place)| to <= place).collect()
 }
 
 /// How a loop that goes through something takes the next of it: that shows where it is started.
@@ -58,7 +61,8 @@ fn target(instruction: &Instruction) -> Option<usize> {
     match instruction {
         Instruction::Jump { to }
         | Instruction::JumpIfTrue { to, .. }
-        | Instruction::JumpIfFalse { to, .. } => Some(*to as usize),
+        | Instruction::JumpIfFalse { to, .. }
+        | Instruction::JumpUnless { to, .. } => Some(*to as usize),
         _ => None,
     }
 }
@@ -73,7 +77,8 @@ struct Draft<'a> {
     starts: Vec<usize>,
     /// For each step that jumps, the instruction it goes to.
     targets: Vec<(usize, usize)>,
-    exits: Vec<usize>,
+    /// The instruction behind the loop.
+    exit: usize,
     registers: Vec<(Register, u8)>,
     constants: Vec<(u8, u64)>,
     positions: Positions,
@@ -82,7 +87,7 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(code: &'a Code, shape: &'a LoopShape) -> Self {
+    fn new(code: &'a Code, shape: &'a LoopShape, exit: usize) -> Self {
         Self {
             code,
             shape,
@@ -90,7 +95,7 @@ impl<'a> Draft<'a> {
             steps: Vec::new(),
             starts: Vec::new(),
             targets: Vec::new(),
-            exits: Vec::new(),
+            exit,
             registers: Vec::new(),
             constants: Vec::new(),
             positions: Vec::new(),
@@ -152,11 +157,11 @@ impl<'a> Draft<'a> {
         self.push(step);
     }
 
-    fn jump(&mut self, code: StepCode, to: usize) -> Option<()> {
-        self.jump_step(Step::new(code), to);
-        Some(())
+    fn jump(&mut self, to: usize) {
+        self.jump_step(Step::new(StepCode::Jump), to);
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     fn instruction(&mut self, instruction: Instruction) -> Option<()> {
         let is_head = self.steps.is_empty();
         match instruction {
@@ -191,7 +196,7 @@ impl<'a> Draft<'a> {
                 };
                 self.push(step);
             }
-            Instruction::Jump { to } => self.jump(StepCode::Jump, to as usize)?,
+            Instruction::Jump { to } => self.jump(to as usize),
             Instruction::JumpIfTrue { condition, to } => {
                 self.conditional(StepCode::JumpIfTrue, condition, to)?;
             }
@@ -310,38 +315,24 @@ impl<'a> Draft<'a> {
         Some(())
     }
 
-    /// Lets the jumps go to steps: those out of the loop to one that leaves it.
+    /// Lets the jumps go to steps: those behind the loop to one that leaves it. Any other way out is a return, which the
+    /// bytecode makes: what it gives is written to registers that no round leaves behind.
     fn resolve(&mut self) -> Option<()> {
+        let leave = self.steps.len();
+        self.push(Step::new(StepCode::Leave));
+        self.push(Step::new(StepCode::Undo));
+        let starts = self.starts.get(..self.starts.len().saturating_sub(1))?;
         for (place, to) in std::mem::take(&mut self.targets) {
-            let inside = to
-                .checked_sub(self.shape.head)
-                .and_then(|to| self.starts.get(..self.starts.len().saturating_sub(1))?.get(to));
+            let inside = to.checked_sub(self.shape.head).and_then(|to| starts.get(to));
             let at = match inside {
                 Some(start) => *start,
-                None => self.leave(to)?,
+                None if to == self.exit => leave,
+                None => leave + 1,
             };
             let step = self.steps.get_mut(place)?.as_mut()?;
             step.to = u16::try_from(at).ok()?;
         }
         Some(())
-    }
-
-    /// The step that leaves the loop for an instruction.
-    fn leave(&mut self, to: usize) -> Option<usize> {
-        let known = self.exits.iter().position(|own| *own == to);
-        let number = known.unwrap_or(self.exits.len());
-        let number_of_step = u16::try_from(number).ok()?;
-        if known.is_none() {
-            self.exits.push(to);
-            self.push(Step {
-                to: number_of_step,
-                ..Step::new(StepCode::Leave)
-            });
-            return self.steps.len().checked_sub(1);
-        }
-        self.steps.iter().position(|step| {
-            step.is_some_and(|step| step.code == StepCode::Leave && step.to == number_of_step)
-        })
     }
 
     /// Looks which registers come from outside and which go there.
@@ -400,7 +391,7 @@ impl<'a> Draft<'a> {
             loads,
             carried,
             position,
-            exits: self.exits,
+            exit: self.exit,
         })
     }
 }
