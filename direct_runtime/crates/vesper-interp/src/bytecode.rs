@@ -62,7 +62,11 @@ impl Operand {
 }
 
 /// One instruction. Jumps give the place of the next instruction.
+///
+/// Which one it is stands in a byte of its own: left to itself the compiler hides it among the numbers of operations, and
+/// every instruction is then told from an operation by arithmetic.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub(crate) enum Instruction {
     /// Calls a kernel. An operation with fewer than `MAX_ARITY` parameters has its first argument repeated.
     Call {
