@@ -1,5 +1,5 @@
-"""Loops of numbers, which the Rust engine runs in a form of their own: whatever is unusual in a round must come out as if
-there were no such form. Everything is compared with the reference, with fuel that ends in every place."""
+"""Loops of numbers, which the Rust engine runs in a form of their own: whatever is unusual in a round must come out as
+if there were no such form. Everything is compared with the reference, with fuel that ends in every place."""
 
 from __future__ import annotations
 
