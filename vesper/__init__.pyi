@@ -1,6 +1,6 @@
 """The public names, for type checkers. At run time `__init__.py` loads each when it is first used."""
 
-import vesper.testing
+from vesper import testing as testing
 from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode
@@ -25,4 +25,3 @@ from vesper.kernels.raised import Raised as Raised
 from vesper.spec.vesper_error import VesperError as VesperError
 
 __version__: str
-testing = vesper.testing

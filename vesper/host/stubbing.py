@@ -332,14 +332,18 @@ def _make(path: Path, schema: str | PathLike[str]) -> None:
     if file is not None:
         if not file.is_file():
             raise StubError(f"there is no file `{file}`; give SQL, a file with SQL, or an SQLite database")
-        data = file.read_bytes()
-        if data.startswith(_SQLITE):
+        with file.open("rb") as opened:
+            start = opened.read(len(_SQLITE))
+        if start == _SQLITE:
             source = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
             with closing(source), closing(sqlite3.connect(path)) as target:
-                source.backup(target)
+                try:
+                    source.backup(target)
+                except sqlite3.Error as error:
+                    raise StubError(f"the database `{file}` cannot be copied: {error}") from None
             return
         try:
-            text = data.decode("utf-8")
+            text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise StubError(f"`{file}` is no SQLite database, and no text either") from None
     assert text is not None
