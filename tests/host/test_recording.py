@@ -299,12 +299,13 @@ def on(node: vesper.Node, host: vesper.Host, engine: str = "python") -> Any:
 
 def test_a_sensitive_value_is_hidden_wherever_it_turns_up(asking: vesper.Node, tmp_path: Path) -> None:
     with Stubs() as stubs:
-        answer = {"about": "Berta-12 is here", "of": "Berta-12", "age": 12, "list": ["Berta-12", {"x": "Bert"}]}
+        answer = {"about": "Berta-12 is here", "of": "Berta-12", "age": 12, "list": ["Berta-12", {"Berta-12": "Bert"}]}
         stubs.answer("child", answer)
         outcome = on(asking, Recorder(stubs, tmp_path / "a.yaml", name="n"))(event_id="e", name="Berta-12", age=12)
         assert outcome.ok, outcome.error
     text = (tmp_path / "a.yaml").read_text(encoding="utf-8")
     assert "Berta" not in text
+    assert "list: [Xxxxx-00, {Xxxxx-00: Bert}]" in text
     assert "{event_id: e, name: Xxxxx-00, age: 11}" in text
     assert "about: Xxxxx-00 is here" in text
     assert "These inputs are sensitive, and stand here in their shape alone: name, age." in text
@@ -377,6 +378,8 @@ def test_a_file_that_is_not_to_be_written_is_refused_before_anything_is_performe
 
 def test_a_recording_is_of_one_node(asking: vesper.Node, tmp_path: Path) -> None:
     with Stubs() as stubs:
+        with pytest.raises(TypeError, match="another Recorder"):
+            Recorder(Recorder(stubs, tmp_path / "a.yaml"), tmp_path / "b.yaml")
         stubs.answer("child", None)
         host = Recorder(stubs, tmp_path / "a.yaml")
         assert on(asking, host)(event_id="e", name="x").ok

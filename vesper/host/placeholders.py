@@ -15,7 +15,7 @@ from typing import Any, cast
 from vesper.spec.json_value import Json, JsonContent
 from vesper.spec.numbers import decimal_text, parse_decimal
 from vesper.spec.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import Value
+from vesper.spec.values import Value, sorted_map
 
 _LONG_ENOUGH = 4
 """Characters of a text that is looked for inside of others; a shorter one is replaced where it is all there is."""
@@ -45,12 +45,13 @@ class Placeholders:
             case SetOf(element), frozenset():
                 return frozenset(cast(Any, self.hidden(element, item)) for item in value)
             case MapOf(key, of), dict():
-                return {cast(Any, self.hidden(key, each)): self.hidden(of, item) for each, item in value.items()}
+                entries = {cast(Any, self.hidden(key, each)): self.hidden(of, item) for each, item in value.items()}
+                return sorted_map(MapOf(key, of), entries)
             case Record(fields), dict():
                 named = cast(dict[str, Value], value)
                 return {name: self.hidden(field, named[name]) for name, field in fields}
             case _ if isinstance(value, Json):
-                return Json(cast(JsonContent, _mapped(value.content, self._leaf)))
+                return Json(cast(JsonContent, _mapped(value.content, self._leaf, self._name)))
             case Enum(), _:
                 return value
             case _:
@@ -65,6 +66,10 @@ class Placeholders:
         for old, new in self._parts.items():
             value = value.replace(old, new)
         return self._redact(value)
+
+    def _name(self, name: str) -> str:
+        """The name of a field in a json, which may be what is sensitive; a short one is taken for the name it is."""
+        return str(self._leaf(name)) if len(name) >= _LONG_ENOUGH else name
 
     def _learn(self, old: object, new: object) -> None:
         """Pairs what stands at the same place of the value and of its placeholder."""
@@ -97,25 +102,27 @@ def _shaped(type_: Type, value: Value) -> Value:
         case SetOf(element), frozenset():
             return frozenset(cast(Any, _shaped(element, item)) for item in value)
         case MapOf(key, of), dict():
-            return {cast(Any, _shaped(key, each)): _shaped(of, item) for each, item in value.items()}
+            entries = {cast(Any, _shaped(key, each)): _shaped(of, item) for each, item in value.items()}
+            return sorted_map(MapOf(key, of), entries)
         case Record(fields), dict():
             named = cast(dict[str, Value], value)
             return {name: _shaped(field, named[name]) for name, field in fields}
         case _ if type_ == JSON:
             assert isinstance(value, Json)
-            return Json(cast(JsonContent, _mapped(value.content, _shaped_leaf)))
+            return Json(cast(JsonContent, _mapped(value.content, _shaped_leaf, str)))
         case Enum(members=members), _:
             return members[0]
         case _:
             return cast(Value, _shaped_leaf(value))
 
 
-def _mapped(content: JsonContent, leaf: Callable[[object], object]) -> object:
-    """A json with every scalar as the function gives it; names of fields stay as they are."""
+def _mapped(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
+    """A json with every scalar, and every name of a field, as the functions give it."""
     if isinstance(content, tuple):
-        return tuple(_mapped(each, leaf) for each in content)
+        return tuple(_mapped(each, leaf, name) for each in content)
     if isinstance(content, dict):
-        return {name: _mapped(each, leaf) for name, each in content.items()}
+        found = {name(key): _mapped(each, leaf, name) for key, each in content.items()}
+        return {key: found[key] for key in sorted(found)}
     return leaf(content)
 
 

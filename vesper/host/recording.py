@@ -248,6 +248,8 @@ class Recorder(Host):
         name: str | None = None,
         placeholders: Mapping[str, object] | None = None,
     ) -> None:
+        if isinstance(host, Recorder):
+            raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
         # Nothing of its own: whatever a Host has, the other one has.
         self._host = host
         self.config = host.config

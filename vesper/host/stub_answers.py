@@ -268,10 +268,10 @@ class Answers:
     given: list[Answer] = field(default_factory=list)
 
     def add(self, answer: Answer) -> None:
-        if answer.when is None and answer.times is None:
+        if answer.times is None:
             for before in self.given:
-                if (before.step, before.effect, before.when, before.times) == (answer.step, answer.effect, None, None):
-                    before.is_replaced = True
+                is_same = (before.step, before.effect, before.when) == (answer.step, answer.effect, answer.when)
+                before.is_replaced |= is_same and before.times is None
         self.given.append(answer)
 
     def find(self, asked: Asked) -> Answer | None:
