@@ -210,12 +210,21 @@ def test_an_answer_that_does_not_fit_is_told_twice(host: Stubs, pay: Any, answer
     assert failed[0] == "bad_response"  # and so it was with the node
 
 
+def failing(asked: vesper.testing.Asked) -> object:
+    raise vesper.EffectFailed("conflict", f"{asked.step} cannot fail so")
+
+
 def test_an_answer_that_the_effect_never_gives_is_told(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE)
     host.answer("record", fails="http_402")
     host.answer("refund", {})
     with pytest.raises(StubMismatch, match="`database_write` never fails with `http_402`, but with timeout, unavail"):
         pay()
+    host.answer("call_stripe_api", with_=failing)
+    with pytest.raises(
+        StubMismatch, match=r"`http_request` never fails with `conflict`, but with timeout, .*http_400 to"
+    ):
+        pay("ord_1b")
     host.answer("begin", "paid")
     with pytest.raises(StubMismatch, match=r"one of pending, payment_failed, not \"paid\""):
         pay("ord_2")
@@ -295,9 +304,9 @@ def test_assertions_say_what_was_asked(host: Stubs, pay: Any) -> None:
         host.assert_asked("call_stripe_api", body={"cents": 1000})
     with pytest.raises(AssertionError, match="the steps that asked are begin, call_stripe_api, record, settle"):
         host.assert_asked("charge")
-    with pytest.raises(AssertionError, match="2 times, but 1 times"):
+    with pytest.raises(AssertionError, match="`record` asked so once, not 2 times"):
         host.assert_asked("record", times=2)
-    with pytest.raises(AssertionError, match="was asked for 1 times"):
+    with pytest.raises(AssertionError, match="`record` asked so once"):
         host.assert_not_asked("record")
     with pytest.raises(StubError, match="no `bnd`; did you mean `bind`"):
         host.assert_asked("record", bnd={})

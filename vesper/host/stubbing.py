@@ -162,15 +162,15 @@ class Stubs(OfflineHost):
         told, count = self._told(step, fields)
         if count == times or (times is None and count):
             return
-        wanted = "" if times is None else f" {times} times"
-        raise AssertionError(f"`{step}` was not asked for so{wanted}, but {count} times{told}")
+        wanted = "never asked so" if times is None else f"asked so {_times(count)}, not {_times(times)}"
+        raise AssertionError(f"`{step}` {wanted}{told}")
 
     def assert_not_asked(self, step: str, /, **fields: Any) -> None:
         """Fails where the step asked with these fields."""
         __tracebackhide__ = True
         told, count = self._told(step, fields)
         if count:
-            raise AssertionError(f"`{step}` was asked for {count} times{told}")
+            raise AssertionError(f"`{step}` asked so {_times(count)}{told}")
 
     def assert_all_used(self) -> None:
         """Fails where an answer was given that nobody asked for, or not as many `times`."""
@@ -228,20 +228,22 @@ class Stubs(OfflineHost):
 
     def _given(self, answer: Answer, ask: Ask, asked: Asked) -> object:
         """The value of an answer, held to what the effect can give."""
-        if answer.fails is not None:
-            if not _can_fail(ask.effect, answer.fails):
+        try:
+            value = _value(answer, asked)
+        except EffectFailed as failure:
+            if not _can_fail(ask.effect, failure.code):
                 codes = ", ".join(EFFECTS[ask.effect].codes()).replace("http_error", "http_400 to http_599")
-                self._mismatch(answer, ask, f"`{ask.effect}` never fails with `{answer.fails}`, but with {codes}")
-            raise EffectFailed(answer.fails, f"the test lets `{asked.step}` fail ({answer.place})")
-        value = answer.value if answer.function is None else answer.function(asked)
+                self._mismatch(answer, ask, f"`{ask.effect}` never fails with `{failure.code}`, but with {codes}")
+            raise
         what = f"what `{asked.step}` is answered"
         try:
             found = checked_value(ask.gives, _fitted(ask, value), what)
         except EffectFailed as failure:
             hint = '; a decimal is exact: write Decimal("…"), not a float' if _has_float(value) else ""
             self._mismatch(answer, ask, f"{failure.message}{hint}\n  declared: {ask.gives}\n  answered: {show(value)}")
-        if ask.effect == "state_transition" and found not in ask.fixed["from"].split(","):
-            allowed = ask.fixed["from"].replace(",", ", ")
+        sources = [each.strip() for each in ask.fixed.get("from", "").split(",")]
+        if ask.effect == "state_transition" and found not in sources:
+            allowed = ", ".join(sources)
             self._mismatch(answer, ask, f"{what} is the state before, which is one of {allowed}, not {show(found)}")
         return found
 
@@ -292,6 +294,17 @@ def _moment(time: object) -> datetime:
         raise ValueError(f"time={time!r}: give a datetime with a time zone") from None
     assert isinstance(found, datetime)
     return found
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _value(answer: Answer, asked: Asked) -> object:
+    """What an answer says of the request. Raises `EffectFailed` where it lets the request fail."""
+    if answer.fails is not None:
+        raise EffectFailed(answer.fails, f"the test lets `{asked.step}` fail ({answer.place})")
+    return answer.value if answer.function is None else answer.function(asked)
 
 
 def _can_fail(effect: str, code: str) -> bool:
