@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Self
@@ -128,6 +128,10 @@ class Host:
         return found
 
     # -- running ----------------------------------------------------------------------------------
+
+    def moment(self) -> datetime:
+        """When a run starts whose caller does not say: this moment, except in tests."""
+        return datetime.now(UTC)
 
     def run(
         self,
