@@ -28,6 +28,7 @@ _PLACES = {
     "UnknownNode": "vesper.api.errors",
     "VesperError": "vesper.spec.vesper_error",
     "effect": "vesper.effects.custom",
+    "joined": "vesper.effects.database",
     "load": "vesper.api.load",
 }
 """Where each public name is; `__init__.pyi` lists the same for type checkers."""

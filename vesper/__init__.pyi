@@ -12,6 +12,7 @@ from vesper.api.outcome import ErrorInfo as ErrorInfo
 from vesper.api.outcome import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
 from vesper.effects.custom import effect as effect
+from vesper.effects.database import joined as joined
 from vesper.effects.performer import EffectFailed as EffectFailed
 from vesper.effects.settings import ConfigError as ConfigError
 from vesper.engines.engine import Limits as Limits

@@ -45,6 +45,10 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[grants]\nnodes = []\n", 1, "write `[[grants]]`"),
         ('[policies]\nurl = "http://x"\n', 2, "`memory:` or `redis://…`"),
         ("[effects]\nmodules = [1]\n", 2, "a list of texts"),
+        ('[recovery]\nevery = "0s"\n', 2, "every 50ms at most"),
+        ('[recovery]\nevery = "99999999999999999999d"\n', 2, "once a day at least"),
+        ('[journal]\nlease = "99999999999999999999d"\n', 2, "a day at most"),
+        ('[journal]\nretention = "99999999999999999999d"\n', 2, "36,500 days at most"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
@@ -61,6 +65,32 @@ def test_what_is_no_toml_or_no_file_is_said(tmp_path: Path) -> None:
         read(tmp_path, "[journal\n")
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_config(tmp_path / "other.toml")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("x = " + "[" * 100_000, "nested too deeply"),
+        ("x = " + "1" * 5000, "no TOML: Exceeds the limit"),
+        ("# " + "x" * (1 << 20), "is larger than 1,048,576 bytes"),
+    ],
+    ids=["deep", "digits", "large"],
+)
+def test_a_hostile_file_is_an_error(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read(tmp_path, text)
+
+
+def test_a_file_without_an_end_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="is larger than"):
+        read_config(Path("/dev/zero"))
+
+
+def test_no_password_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, '[policies]\nurl = "https://:hunter2@cache.internal/0"\n')
+    assert "hunter2" not in str(caught.value)
+    assert "cache.internal" in str(caught.value)
 
 
 def test_the_nearest_file_upwards_is_found_unless_the_environment_names_one(

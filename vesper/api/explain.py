@@ -14,6 +14,14 @@ from vesper.engines import outcome as ended
 from vesper.ir.nodes import Place
 from vesper.spec.values import show
 
+_LIMITS = {
+    "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
+    "memory_limit_mb": "the node says it under `performance`: inputs and answers were larger",
+    "max_body": "what the node gives is larger than the journal takes; raise `max_body` of [journal], or give less",
+    "cancelled": "its caller did not wait for it, and nothing had been changed yet",
+}
+"""What there is to know of limits that are no `vesper.Limits`."""
+
 
 def outcome_of(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
@@ -61,7 +69,8 @@ def error_info(
                 )
             return ErrorInfo(outcome.kind, capability, message, {}, None, (), outcome)
         case ended.LimitHit(limit):
-            message = f"limit hit: {limit}; vesper.load(…, limits=vesper.Limits(…)) can give more"
+            advice = _LIMITS.get(limit, "vesper.load(…, limits=vesper.Limits(…)) can give more")
+            message = f"limit hit: {limit}; {advice}"
             return ErrorInfo(outcome.kind, limit, message, {}, None, (), outcome)
         case ended.EngineFault(message):
             text = f"engine fault: {message}; this is a bug in Vesper, not in your node"

@@ -8,11 +8,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vesper.effects.per_process import PerProcess
+
 if TYPE_CHECKING:
     from vesper.host.host import Host
 
 _hosts: dict[tuple[int, str | None], Host] = {}
-_lock = threading.Lock()
+_lock = PerProcess(threading.Lock)
 
 
 def default_host(node_path: str) -> Host:
@@ -23,17 +25,17 @@ def default_host(node_path: str) -> Host:
 
     found = find_config() or find_config(Path(node_path).parent)
     name = (os.getpid(), None if found is None else str(found.resolve()))
-    with _lock:
+    with _lock.get():
         host = _hosts.get(name)
-        if host is None:
+        if host is None or host.is_closed:
             host = _hosts[name] = Host(None if found is None else read_config(found))
         return host
 
 
 @atexit.register
 def close_hosts() -> None:
-    """Waits for what still runs in the background."""
+    """Waits for what still runs in the background; what takes longer than a lease is for recovery."""
     for (pid, _), host in list(_hosts.items()):
         if pid == os.getpid():
-            host.close()
+            host.close(timeout=host.config.journal.lease)
     _hosts.clear()

@@ -6,6 +6,7 @@ it does not know: who gives plain dicts pays for nothing else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,6 +118,7 @@ class Node:
             _is_hosted=is_hosted,
             _is_simple=not is_hosted and not takes_now,
             _host=host,
+            _found=(0, None),
             _is_short=_is_short(compiled),
         )
         self.__dict__["__doc__"] = _documentation(self)
@@ -170,7 +172,8 @@ class Node:
             asked = self._asked(given, inputs)
             if isinstance(asked, AnyOutcome):
                 return asked
-            return self._seen(asked[0], self.host.run(self._ready(), *asked[1]))
+            host = self.host
+            return self._seen(asked[0], host.run(self._ready(host), *asked[1]))
         given, now = self._given(given, inputs)
         if not is_a(given, dict):
             plain = self._plain(given)
@@ -202,15 +205,20 @@ class Node:
 
     @property
     def host(self) -> Host:
-        """Who performs the effects: the one it was loaded with, or that of the nearest `vesper.toml`."""
-        if self._host is None:
+        """Who performs the effects: the one it was loaded with, or that of the `vesper.toml` that is nearest when the
+        node is first called."""
+        if self._host is not None:
+            return self._host
+        process, found = self._found
+        if found is None or process != os.getpid() or found.is_closed:
             from vesper.api.hosting import default_host
 
-            return default_host(self.path)
-        return self._host
+            found = default_host(self.path)
+            self.__dict__["_found"] = (os.getpid(), found)
+        return found
 
-    def _ready(self) -> Prepared:
-        return self.host.prepare(self._compiled, self._program, self.engine)
+    def _ready(self, host: Host) -> Prepared:
+        return host.prepare(self._compiled, self._program, self.engine)
 
     def _asked(
         self, given: Any, inputs: dict[str, Any]
@@ -231,14 +239,16 @@ class Node:
         asked = self._asked(given, inputs)
         if isinstance(asked, AnyOutcome):
             return asked
-        return self._seen(asked[0], await self.host.arun(self._ready(), *asked[1]))
+        host = self.host
+        return self._seen(asked[0], await host.arun(self._ready(host), *asked[1]))
 
     def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
         """`call` of a node with effects."""
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
-        ran = self.host.run(self._ready(), plain.inputs, self._start(now), self._limits)
+        host = self.host
+        ran = host.run(self._ready(host), plain.inputs, self._start(now), self._limits)
         return dict(self._seen(plain, ran).unwrap())
 
     def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
@@ -302,6 +312,7 @@ class Node:
     _takes_now: bool
     _is_hosted: bool
     _host: Host | None
+    _found: tuple[int, Host | None]
     _is_simple: bool
     _is_short: bool
 

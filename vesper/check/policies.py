@@ -9,6 +9,8 @@ from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.ir.failures import is_code
 from vesper.ir.statements import Policy
+from vesper.policies.breaker import MAX_FAILURES
+from vesper.policies.concurrency import MAX_LIMIT
 from vesper.spec.types import DURATION, INTEGER
 from vesper.syntax import shapes
 from vesper.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
@@ -40,10 +42,10 @@ class PolicyReader:
             self._duration(entry.get("per"), "per", "rate_per_us", found)
         if "circuit_breaker" in policies:
             entry = self._entries(policies["circuit_breaker"], "circuit_breaker", shapes.CIRCUIT_BREAKER)
-            self._count(entry.get("failures"), "failures", "breaker_failures", found)
+            self._count(entry.get("failures"), "failures", "breaker_failures", found, most=MAX_FAILURES)
             self._duration(entry.get("within"), "within", "breaker_within_us", found)
             self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
-        self._count(policies.get("concurrency"), "concurrency", "concurrency", found)
+        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, most=MAX_LIMIT)
         self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
         self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
         seconds: _Settings = {}

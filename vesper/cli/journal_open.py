@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import click
 
 from vesper.diagnostics.suggest import did_you_mean, suggestions
-from vesper.effects.performer import EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.performers import Performers
@@ -60,8 +59,6 @@ def clean_errors() -> Iterator[None]:
         yield
     except (JournalError, ConfigError) as problem:
         raise click.ClickException(str(problem)) from None
-    except EffectFailed as failure:  # a secret that holds a key of the journal
-        raise click.ClickException(f"a key of the journal cannot be read: {failure.message}") from None
 
 
 def settings_of(config: Path | None, dsn: str | None) -> Config:

@@ -13,7 +13,7 @@ import inspect
 import logging
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -29,6 +29,7 @@ from vesper.effects.custom_registry import (
     type_of,
 )
 from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
+from vesper.effects.secret_forms import holds_any
 from vesper.effects.stored_json import checked_value
 from vesper.effects.worker_threads import MAX_THREADS, NoThread, StillRunning, WorkerThreads
 from vesper.spec.effects import EFFECTS
@@ -111,6 +112,20 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(function)
 
 
+class _Given:
+    """An ask that remembers which secrets were taken from it."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.secrets: list[str] = []
+        self._secret = ask.secret
+        self.ask = replace(ask, secret=self._taken)
+
+    def _taken(self, name: str) -> str:
+        text = self._secret(name)
+        self.secrets.append(text)
+        return text
+
+
 class CustomPerformer:
     """Performs `custom`. `redact` takes secrets out of messages (`Secrets.redact`)."""
 
@@ -119,14 +134,14 @@ class CustomPerformer:
         self._registry = registry
 
     def perform(self, ask: Ask) -> object:
-        found = self._found(ask)
-        return self._checked(found, self._called(found, found.function, ask), ask)
+        found, given = self._found(ask), _Given(ask)
+        return self._checked(found, self._called(found, found.function, given.ask), given)
 
     def probe(self, ask: Ask) -> object:
-        found = self._found(ask)
+        found, given = self._found(ask), _Given(ask)
         assert found.probe is not None, "an effect of class `probe` is never registered without"
-        answer = self._called(found, found.probe, ask)
-        return NOT_DONE if answer is NOT_DONE else self._checked(found, answer, ask)
+        answer = self._called(found, found.probe, given.ask)
+        return NOT_DONE if answer is NOT_DONE else self._checked(found, answer, given)
 
     def close(self) -> None:
         """Nothing is held: threads that wait for the next call end by themselves."""
@@ -191,18 +206,21 @@ class CustomPerformer:
             raise EffectFailed("effect_failed", message) from None
         return fields
 
-    def _checked(self, found: Registered, answer: object, ask: Ask) -> object:
+    def _checked(self, found: Registered, answer: object, given: _Given) -> object:
         if inspect.iscoroutine(answer):
             answer.close()
             message = f"what the effect `{found.name}` gives is a coroutine: declare the function with `async def`"
             raise EffectFailed("bad_response", message, may_have_happened=True)
         what = f"what the effect `{found.name}` gives"
         try:
-            if found.response is not None and found.response != ask.gives:
+            if found.response is not None and found.response != given.ask.gives:
                 answer = checked_value(found.response, answer, what)
-            return checked_value(ask.gives, answer, what)
+            value = checked_value(given.ask.gives, answer, what)
         except EffectFailed as failure:
             raise EffectFailed("bad_response", self._redact(failure.message), may_have_happened=True) from None
+        if holds_any(value, given.secrets):
+            raise EffectFailed("bad_response", f"{what} has a secret in it that it was given", may_have_happened=True)
+        return value
 
     def _translated(self, found: Registered, failure: EffectFailed) -> EffectFailed:
         """A failure that the function raised itself, with a code that the effect declares."""

@@ -68,6 +68,11 @@ def is_joined() -> bool:
     return bool(_joined.get())
 
 
+def joined_names() -> frozenset[str]:
+    """The databases that are."""
+    return frozenset(_joined.get())
+
+
 class DatabasePerformer:
     """Performs `database_query` and `database_write` on the databases that are configured. Nothing is opened before it
     is used."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, unquote_plus
 
-from vesper.effects.http_answer import Answer, failure_of, value_of
+from vesper.effects.http_answer import Answer, BadResponse, failure_of, value_of
 from vesper.effects.http_request import NotSent, Outgoing, probe_of, request_of
 from vesper.effects.http_secrets import SecretTexts
 from vesper.effects.http_settings import HttpSettings
@@ -82,7 +83,7 @@ class HttpPerformer:
             raise NotSent(
                 f"no provider `{provider[:64]}` is configured: add `[providers.{provider[:64]}]`", "unavailable"
             )
-        return _Exchange(ask, transport, SecretTexts(ask.secret, self._secret))
+        return _Exchange(ask, transport, SecretTexts(ask.secret, self._secret, ask.references or {}))
 
 
 class _Exchange:
@@ -113,7 +114,11 @@ class _Exchange:
             ) from None
 
     def value(self, answer: Answer) -> object:
-        return value_of(answer, self._ask.gives, self.settings.name, self.secrets.redacted)
+        found = value_of(answer, self._ask.gives, self.settings.name, self.secrets.redacted)
+        if self.secrets.stand_in(found):
+            # Kept, it would be in the journal, in the outputs, and in whatever the node does with them.
+            raise BadResponse(f"the answer of `{self.settings.name}` has a secret in it that was sent there")
+        return found
 
     def failure(self, answer: Answer, note: str = "") -> EffectFailed:
         return failure_of(answer, self.settings.name, self.settings.retry_after_max, self.secrets.redacted, note)
@@ -143,7 +148,10 @@ class _Exchange:
 
     def _names_a_secret(self, answer: Answer) -> bool:
         location = answer.headers.get("location", "")
-        return self.secrets.redacted(location) != location
+        # Servers encode what they must and leave the rest: decoded, every mixture of the two is the same.
+        return any(
+            self.secrets.redacted(text) != text for text in (location, unquote(location), unquote_plus(location))
+        )
 
 
 def _followed(outgoing: Outgoing, answer: Answer, settings: HttpSettings) -> Outgoing:

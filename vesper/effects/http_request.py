@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import quote, quote_plus
 
 from vesper.effects.http_headers import BadHeader, header_name, header_value, key_text
-from vesper.effects.http_secrets import SecretTexts, has_reference
+from vesper.effects.http_secrets import SecretTexts
 from vesper.effects.http_settings import AuthHeader, HttpSettings, probe_endpoint
 from vesper.effects.http_url import BadUrl, Url, joined, read_url
 from vesper.effects.performer import Ask, EffectFailed
@@ -66,7 +66,7 @@ def request_of(ask: Ask, settings: HttpSettings, secrets: SecretTexts) -> Outgoi
     if method not in _METHODS:
         raise NotSent(f"the method `{method[:32]}` is none of {', '.join(_METHODS)}")
     try:
-        url = _url(ask.arguments, settings)
+        url = _url(ask.arguments, settings, secrets)
         headers, body = _headers(ask.arguments.get("headers"), settings, secrets), None
         if "body" in ask.arguments:
             body = _body(ask.arguments["body"], settings, secrets)
@@ -107,11 +107,11 @@ def name_of(ask: Ask) -> str:
 # -- the target -----------------------------------------------------------------------------------
 
 
-def _url(arguments: Mapping[str, Value], settings: HttpSettings) -> Url:
+def _url(arguments: Mapping[str, Value], settings: HttpSettings, secrets: SecretTexts) -> Url:
     endpoint = arguments.get("endpoint")
     assert isinstance(endpoint, str), "the checker lets an endpoint be a string only"
     query = _pairs(arguments.get("query"))
-    if has_reference(endpoint) or any(has_reference(text) for pair in query for text in pair):
+    if any(map(secrets.is_named_in, (endpoint, *(text for pair in query for text in pair)))):
         raise BadUrl("a secret stands in the endpoint or the query, where logs would keep it: put it into a header")
     return read_url(f"{settings.base.origin}{joined(settings.base, endpoint, query)}")
 

@@ -1,33 +1,28 @@
 """Secrets in requests: references are replaced when a request is made, and put back into every text that leaves it.
 
-There are two spellings, because there are two authors. A node holds the value of a `secret` step, the text
-`secret:NAME`, and puts it into its headers and body. A configuration writes a template, `Bearer {secret:NAME}`.
+There are two spellings, because there are two authors. A node holds the value of a `secret` step, a reference that
+this execution alone has, and puts it into its headers and body. A configuration writes a template,
+`Bearer {secret:NAME}`. A text that looks like either and came from anywhere else stays a text.
 """
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, quote_plus
+from urllib.parse import unquote
 
 from vesper.effects.performer import EffectFailed
-from vesper.spec.json_value import has_surrogate, json_string
+from vesper.effects.secret_forms import forms_of, holds_any
+from vesper.spec.json_value import has_surrogate
 
 _NAME = r"[a-z][a-z0-9_.-]*"
-_REFERENCE = re.compile(rf"(?<![A-Za-z0-9_.:-])secret:({_NAME})", re.ASCII)
 _HOLE = re.compile(rf"\{{secret:({_NAME})\}}", re.ASCII)
 _SHORTEST = 4
 """Secrets shorter than this are not looked for in messages: half of any text would be blacked out, and nothing of a
 secret so short would be kept from anybody who can guess."""
 
 Resolver = Callable[[str], str]
-
-
-def has_reference(text: str) -> bool:
-    """Whether a node's text has a reference to a secret in it."""
-    return _REFERENCE.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +49,38 @@ class Template:
 class SecretTexts:
     """The secrets that one request uses: those that the execution may use, and those of the configuration."""
 
-    def __init__(self, of_node: Resolver, of_provider: Resolver) -> None:
+    def __init__(self, of_node: Resolver, of_provider: Resolver, references: Mapping[str, str]) -> None:
         self._of_node = of_node
         self._of_provider = of_provider
+        self._references = references
+        longest_first = sorted(references, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if references else None
         self._forms: dict[str, str] = {}
         """Every way in which a secret may stand in a message, to its reference."""
+        self._used: set[str] = set()
 
     def for_node(self, text: str) -> str:
         """A node's text with the secrets in place of their references."""
-        return _REFERENCE.sub(lambda found: self._resolved(self._of_node, found[1]), text)
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: self._resolved(self._of_node, self._references[found[0]]), text)
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a node's text has a reference in it, as it is or percent-encoded."""
+        return any(each in text or each in unquote(text) for each in self._references)
+
+    def stand_in(self, value: object) -> bool:
+        """Whether a value that came back has a secret in it that was sent."""
+        return holds_any(value, self._used)
 
     def for_provider(self, name: str) -> str:
         return self._resolved(self._of_provider, name)
 
     def also(self, text: str, reference: str) -> None:
         """A text that was made of secrets and must be kept as they are."""
+        self._used.add(text)
         if len(text) >= _SHORTEST:
-            for form in (text, quote(text, safe=""), quote_plus(text), json_string(text)[1:-1]):
+            for form in forms_of(text):
                 self._forms[form] = reference
 
     def redacted(self, text: str) -> str:
@@ -90,5 +100,4 @@ class SecretTexts:
         if has_surrogate(text):
             raise EffectFailed("unavailable", f"nothing was sent: the secret `{name}` is no valid text")
         self.also(text, f"secret:{name}")
-        self.also(base64.b64encode(text.encode("utf-8")).decode("ascii"), f"secret:{name}")
         return text

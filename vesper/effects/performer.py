@@ -51,6 +51,9 @@ class Ask:
     """True where it may have been performed before: by an earlier attempt, or before a crash."""
     secret: Callable[[str], str] = no_secret
     """The text of a secret that the execution may use; raises `EffectFailed` for others."""
+    references: Mapping[str, str] | None = None
+    """The references that `secret` steps of this execution gave, and the names of their secrets. Another text that
+    looks like a reference is a text: whoever sent it to us must not choose what secret stands in its place."""
 
     @property
     def receipt(self) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import html
 import json
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus
 
 _MIN_FORM: Final = 4
+_MIN_IN_VALUES: Final = 8
+"""A shorter secret is not looked for in what comes back: `test` stands in half of all answers."""
 
 
 def forms_of(secret: str) -> set[str]:
@@ -36,6 +39,28 @@ def forms_of(secret: str) -> set[str]:
     for form in (whole, whole.replace("+", "-").replace("/", "_")):
         found |= {form, form.rstrip("=")}
     return {form for form in found if len(form) >= _MIN_FORM}
+
+
+def holds_any(value: object, secrets: Iterable[str]) -> bool:
+    """Whether a secret stands anywhere in a value, in any form that is as long as itself."""
+    forms = {
+        form for text in secrets if len(text) >= _MIN_IN_VALUES for form in forms_of(text) if len(form) >= len(text)
+    }
+    if not forms:
+        return False
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            waiting += each.keys()
+            waiting += each.values()
+        elif isinstance(each, list | tuple | set | frozenset):
+            waiting += each
+        elif each is not None and not isinstance(each, bool):
+            text = each.decode("latin-1") if isinstance(each, bytes) else str(each)
+            if any(form in text for form in forms):
+                return True
+    return False
 
 
 def _inside_base64(data: bytes, before: int) -> str:

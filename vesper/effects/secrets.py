@@ -1,7 +1,8 @@
 """Secrets: where their texts come from, who gets them, and how they are kept out of every text that leaves.
 
-A node sees only references, `secret:NAME`. The texts go to those performers that need them (`Secrets.text`), and each
-text that was ever given to one is found again by `redact`, also where it was encoded on the way.
+A node sees only references, `secret:NAME:…`, which end in what nobody can guess. The texts go to those performers that
+need them (`Secrets.text`), and each text that was ever given to one is found again by `redact`, also where it was
+encoded on the way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from vesper.effects.per_process import PerProcess
@@ -231,9 +233,10 @@ class Secrets:
         return str.__str__(found)
 
 
-def reference(name: str) -> str:
-    """What a node sees of a secret."""
-    return f"secret:{name}"
+def new_reference(name: str) -> str:
+    """What an execution sees of a secret: a new text each time. What comes from outside cannot be one, whoever wrote
+    it and whatever secrets they know the names of."""
+    return f"secret:{name}:{token_hex(16)}"
 
 
 class SecretPerformer:
@@ -247,7 +250,7 @@ class SecretPerformer:
             raise ValueError(f"secrets do not perform {ask.effect}")
         name = ask.fixed["name"]
         self._secrets.text(name)
-        return reference(name)
+        return new_reference(name)
 
     def probe(self, ask: Ask) -> object:
         raise EffectFailed("unavailable", f"{ask.effect} is of class `read`: it is done again, and never probed")

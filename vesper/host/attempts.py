@@ -100,12 +100,25 @@ class Attempts:
                 raise EffectFailed("unavailable", message, retry_after=decision.wait_us / _SECOND or None)
             assert found.token is not None
             if decision.wait_us > 0:
-                if waiting is None:
-                    note(decision.to_record(), number)
-                time.sleep(decision.wait_us / _SECOND)
+                try:
+                    if waiting is None:
+                        note(decision.to_record(), number)
+                    time.sleep(decision.wait_us / _SECOND)
+                except BaseException:  # the journal is away, or somebody pressed Ctrl-C: the place is given back
+                    state.abandon(found.token, _clock())
+                    raise
             if isinstance(decision, gate.Admitted):
                 return found.token
             waiting = found.token
+
+    def close(self) -> None:
+        """Lets go of connections. It may be used again."""
+        if self._state is not None:
+            self._state.close()
+
+    def after_fork(self) -> None:
+        """In a child: the lock may have been held by a thread that is not here."""
+        self._lock = threading.Lock()
 
     def _shared(self) -> PolicyState:
         if self._state is None:

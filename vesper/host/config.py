@@ -19,6 +19,9 @@ from vesper.host.parts import NAMES, Parts, read_parts
 
 NAME = "vesper.toml"
 VARIABLE = "VESPER_CONFIG"
+_LARGEST = 1 << 20
+_PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
+_CENTURY = 36_500 * 86_400
 _TOP = "settings"
 """What tables call the whole file before its name is known; never shown."""
 
@@ -96,13 +99,19 @@ def default_config(folder: Path) -> Config:
 def read_config(path: Path) -> Config:
     """The settings of a file. Raises `ConfigError` with the line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            read = file.read(_LARGEST + 1)
+        if len(read) > _LARGEST:
+            raise ConfigError(str(path), f"is larger than {_LARGEST:,} bytes: this is no configuration")
+        text = read.decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(str(path), f"cannot be read: {reason}") from None
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ConfigError(str(path), "this is no TOML that can be read: it is nested too deeply") from None
+    except ValueError as error:  # also for a number of thousands of digits
         raise ConfigError(str(path), f"this is no TOML: {error}") from None
     try:
         return _config(path, values)
@@ -163,8 +172,10 @@ def _journal(table: Table, folder: Path) -> JournalSettings:
     table.done()
     if not dsn.startswith(("sqlite:", "postgresql://", "postgres://")):
         raise table.error("dsn", "a journal is at `sqlite:PATH` or `postgresql://…`")
-    if found.lease < 1:
-        raise table.error("lease", "a lease is a second at least")
+    if not 1 <= found.lease <= 86_400:
+        raise table.error("lease", "a lease is a second at least, and a day at most")
+    if found.retention is not None and not 1 <= found.retention <= _CENTURY:
+        raise table.error("retention", "runs are kept for a second at least and for 36,500 days at most, or for ever")
     return found
 
 
@@ -172,6 +183,8 @@ def _recovery(table: Table) -> RecoverySettings:
     engine = table.choice("engine", ("python", "interp")) if "engine" in table else None
     found = RecoverySettings(table.boolean("enabled", True), table.seconds("every", 5.0), engine)
     table.done()
+    if not 0.05 <= found.every <= 86_400:
+        raise table.error("every", "every 50ms at most, and once a day at least")
     return found
 
 
@@ -207,7 +220,7 @@ def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
     line = _line_of(dotted, lines)
     if line is None:
         return ConfigError(str(path), f"{dotted}: {message}" if dotted != _TOP else message)
-    shown = lines[line]
+    shown = _PASSWORD.sub(r"\1…@", lines[line])  # messages go into logs
     number = str(line + 1)
     caret = " " * (len(shown) - len(shown.lstrip())) + "^" * max(1, len(shown.strip().split("=")[0].strip()))
     gutter = " " * len(number)

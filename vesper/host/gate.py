@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from vesper.effects.performer import Ask, EffectFailed, Performer
+from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Request
 from vesper.host.grants import Handle, Mint
 from vesper.spec.vesper_error import VesperError
@@ -51,8 +52,13 @@ class Gate:
             raise
 
     def probe(self, handles: Sequence[Handle], capabilities: Sequence[str], ask: Ask) -> object:
-        """What came of an effect that may have been performed before, or `NOT_DONE`."""
-        return self._opened(handles, capabilities, ask.effect).probe(ask)
+        """What came of an effect that may have been performed before, or `NOT_DONE`. Raises as `perform` does."""
+        performer = self._opened(handles, capabilities, ask.effect)
+        try:
+            return performer.probe(ask)
+        except EffectFailed as failure:
+            failure.message = self._secrets.redact(failure.message)
+            raise
 
     def secret(self, handles: Mapping[str, Handle], name: str) -> str:
         """The text of a secret, for a node that may use it."""
@@ -71,7 +77,10 @@ class Gate:
         for handle, capability in zip(handles, capabilities, strict=True):
             if not self._mint.opens(handle, capability):
                 raise NoHandle(f"`{effect}` was asked for with something that is no handle for `{capability}`")
-        found = self._performers.get(effect)
+        try:
+            found = self._performers.get(effect)
+        except ConfigError as error:  # nothing was sent
+            raise EffectFailed("unavailable", str(error)) from error
         if found is None:
             raise EffectFailed("unavailable", f"nothing is configured that performs `{effect}`")
         return found

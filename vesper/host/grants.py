@@ -76,6 +76,16 @@ class Judgement:
     why: str
 
 
+def denied_by(capability: str, node_id: str, grants: Iterable[Grant]) -> str | None:
+    """Who in the configuration denies a node the capability; None where nobody does."""
+    for grant in grants:
+        if grant.is_for(node_id):
+            for word in grant.deny:
+                if denies(word, capability):
+                    return f"{grant.where} denies `{word}`"
+    return None
+
+
 def judge(
     capability: str, node_id: str, required: Iterable[str], denied: Iterable[str], grants: Iterable[Grant]
 ) -> Judgement:
@@ -83,14 +93,12 @@ def judge(
     for word in denied:
         if denies(word, capability):
             return Judgement(False, f"the node denies itself `{word}`")
-    granted: str | None = None
-    for grant in grants:
-        if grant.is_for(node_id):
-            for word in grant.deny:
-                if denies(word, capability):
-                    return Judgement(False, f"{grant.where} denies `{word}`")
-            if granted is None and any(covers(word, capability) for word in grant.allow):
-                granted = grant.where
+    grants = tuple(grants)
+    denial = denied_by(capability, node_id, grants)
+    if denial is not None:
+        return Judgement(False, denial)
+    allowing = (each for each in grants if each.is_for(node_id))
+    granted = next((each.where for each in allowing if any(covers(word, capability) for word in each.allow)), None)
     if not any(covers(word, capability) for word in required):
         return Judgement(False, "the node does not ask for it in `capabilities_required`")
     if granted is None:
@@ -149,6 +157,10 @@ class Mint:
             else:
                 refused[capability] = found.why
         return handles, refused
+
+    def denial(self, capability: str, node_id: str) -> str | None:
+        """Why the configuration denies a node that is called what its caller may use; None where it does not."""
+        return denied_by(capability, node_id, self._grants)
 
     def opens(self, handle: object, capability: str) -> bool:
         """True where this very object was minted here for this very capability."""

@@ -3,7 +3,8 @@
     host = Host.from_file("vesper.toml")
     ran = host.run(host.prepare(compiled, program, "python"), inputs, now)
 
-Any number of threads may use one. `close` waits for what is running. A process that was forked has to make its own.
+Any number of threads may use one, and processes that are forked from the one that made it. `close` waits for what is
+running.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextvars
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,25 +21,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.diagnostics.source import SourceFile
-from vesper.engines.engine import UNLESS_SAID, Limits, Program
+from vesper.engines.engine import UNLESS_SAID, Done, EngineUnavailable, Limits, Program
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts
 from vesper.host.auditing import Auditing
+from vesper.host.background import Repeating
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.gate import Gate
 from vesper.host.grants import Handle, Mint
 from vesper.host.performers import Performers
 from vesper.host.plans import Plans, plans_of
+from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
 from vesper.journal.entry import Definition
 from vesper.journal.execution_id import trace_id
-from vesper.journal.journal import Beginning, Fenced, Journal, JournalError, NotTaken, Run, UnknownExecution
+from vesper.journal.journal import (
+    Beginning,
+    Fenced,
+    Journal,
+    JournalError,
+    NotTaken,
+    Run,
+    Summary,
+    UnknownExecution,
+)
 from vesper.spec.errors import ErrorCode
+from vesper.spec.vesper_error import VesperError
 
 if TYPE_CHECKING:
     from vesper.effects.performer import Performer
@@ -77,6 +92,10 @@ class Recovered:
     why: str = ""
 
 
+class HostClosed(VesperError):
+    """Somebody asked a Host for a run after it was closed."""
+
+
 class Host:
     def __init__(
         self,
@@ -94,13 +113,26 @@ class Host:
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
+        self._deferred = Deferred()
+        self._is_closed = False
+        self._warned = False
+        self._last_prune = 0
+        self._begin_process()
+        _HOSTS.add(self)
+
+    def _begin_process(self) -> None:
+        """What a process has for itself. A fork leaves no thread behind, and locks as they were: a child starts anew,
+        with the same settings, nodes and performers."""
         self._lock = threading.RLock()
+        self._quiet = threading.Condition(self._lock)
+        self._active = 0
+        """Runs that were accepted and have not come back, those that wait for a worker among them."""
         self._running: dict[str, Running] = {}
         self._workers: ThreadPoolExecutor | None = None
-        self._keeper: threading.Thread | None = None
-        self._closing = threading.Event()
-        self._pid = os.getpid()
-        self._warned = False
+        every = self.config.journal.lease / 3
+        self._leases = Repeating("vesper-leases", every, self._renew)
+        # In a thread of its own: a run that is finished for somebody else may take long, and leases must not wait.
+        self._chores = Repeating("vesper-recovery", self.config.recovery.every, self._do_chores)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str] | None = None) -> Self:
@@ -122,9 +154,21 @@ class Host:
             needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
             needed += [word for word in node.grants.required if word.startswith("secrets.read.")]
             handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
+            refused = {**refused, **self._denied_inside(node.node_id, plans)}
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+        return found
+
+    def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
+        """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of
+        those inside may use what is denied to itself."""
+        found: dict[str, str] = {}
+        for plan in plans.requests.values():
+            for capability in plan.capabilities if plan.node_id != node_id else ():
+                denial = self._mint.denial(capability, plan.node_id)
+                if denial is not None:
+                    found[capability] = f"{denial} to {plan.node_id}"
         return found
 
     # -- running ----------------------------------------------------------------------------------
@@ -142,22 +186,42 @@ class Host:
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """Runs a node to its end. Raises `JournalError` where the journal cannot be written, and `InDoubt` where a
-        step came to what nobody knows."""
-        self._check_process()
+        step came to what nobody knows; `HostClosed` where the Host was closed."""
+        self._enter()
+        try:
+            return self._run(prepared, inputs, now, limits, on_begun)
+        finally:
+            self._leave()
+
+    def _run(
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None,
+        on_begun: Callable[[Running], None] | None,
+    ) -> Ran:
         execution = trace_id(time_ns())
-        node = prepared.compiled.node
+        plans = prepared.plans
         beginning = Beginning(
             execution,
             prepared.definition,
             inputs,
             now,
             prepared.engine,
-            bool(node.grants.sensitive),
-            prepared.plans.writes,
-            self._performers.is_joined(),
+            plans.is_sensitive,
+            plans.writes,
+            self._performers.is_joined(plans.targets),
         )
-        run = self.journal.begin(beginning)
-        if prepared.plans.writes and not self._warned:
+        try:
+            run = self.journal.begin(beginning)
+        except JournalError:
+            # No journal takes what is no value. Where the node does not take it either, that is what the caller reads.
+            step = prepared.program.start(inputs, now, limits, is_traced=False).advance(())
+            if isinstance(step, Done) and _never_began(step.outcome):
+                return Ran(execution, step.outcome)
+            raise
+        if plans.writes and not self._warned:
             self._warn_if_volatile()
         return Ran(execution, self._drive(prepared, run, inputs, now, limits, on_begun))
 
@@ -169,17 +233,41 @@ class Host:
         import asyncio
 
         begun: list[Running] = []
+        is_gone = False
+
+        def note(running: Running) -> None:
+            begun.append(running)
+            if is_gone:  # cancelled between being taken up by a worker and here
+                running.is_cancelled = True
+
         context = contextvars.copy_context()
-        future = asyncio.get_running_loop().run_in_executor(
-            self._pool(), lambda: context.run(self.run, prepared, inputs, now, limits, begun.append)
-        )
+        self._enter()
         try:
-            return await asyncio.shield(future)
+            job = self._pool().submit(context.run, self._run, prepared, inputs, now, limits, note)
+        except BaseException:
+            self._leave()
+            raise
+        job.add_done_callback(lambda _: self._leave())
+        try:
+            return await asyncio.shield(asyncio.wrap_future(job))
         except asyncio.CancelledError:
+            is_gone = True
             for running in begun:
                 running.is_cancelled = True
-            future.add_done_callback(_said)
+            job.cancel()  # does something only where it still waits for a worker: then nothing of it is done
+            job.add_done_callback(_said)
             raise
+
+    def _enter(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise HostClosed("the Host was closed: it runs nothing more. Make another one")
+            self._active += 1
+
+    def _leave(self) -> None:
+        with self._quiet:
+            self._active -= 1
+            self._quiet.notify_all()
 
     def _drive(
         self,
@@ -198,7 +286,8 @@ class Host:
             on_begun(running)
         with self._lock:
             self._running[run.execution] = running
-        self._keep_going()
+            _OURS[run.execution] = self.journal.owner
+        self.start()
         try:
             try:
                 outcome = running.go(
@@ -207,82 +296,123 @@ class Host:
             except (InDoubt, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
-                _log.exception("%s: %s broke", run.execution, prepared.compiled.node.node_id)
-                outcome = fault(error)
+                redact = self._performers.secrets.redact
+                told = redact("".join(traceback.format_exception(error)))
+                _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
+                outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
                 return outcome  # the inputs do not fit: nothing happened that a journal should know of
-            auditing.end(inputs, outcome, now)
-            running.end(outcome)
-            return outcome
+            return running.end(outcome, lambda ended: auditing.end(inputs, ended))
+        except JournalError as error:
+            if running.has_committed:
+                error.add_note(
+                    f"execution {run.execution} of {prepared.compiled.node.node_id} has begun, and is finished by "
+                    "recovery once its lease is over: do not begin it anew before `vesper journal show` says that it "
+                    "has ended"
+                )
+            raise
         finally:
             with self._lock:
                 self._running.pop(run.execution, None)
+                _OURS.pop(run.execution, None)
 
     # -- recovery ---------------------------------------------------------------------------------
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
         """Takes over the runs that nobody works on any more, and finishes them: on `engine`, or on the one that each
-        was begun on."""
-        self._check_process()
-        found = []
-        for summary in self.journal.unfinished(limit):
+        was begun on. One that cannot be finished is said, and is in nobody's way."""
+        found: list[Recovered] = []
+        # Those that are not due stand first, because they are the oldest.
+        for summary in self.journal.unfinished(limit + len(self._deferred)):
+            if self._is_closed or len(found) >= limit:
+                break
+            if not self._deferred.is_due(summary.execution) or self._is_ours(summary):
+                continue
             try:
-                found.append(self.resume(summary.execution, engine or self.config.recovery.engine))
+                recovered = self.resume(summary.execution, engine or self.config.recovery.engine)
+            except HostClosed:
+                break
             except NotTaken:
-                continue  # another process was faster
+                self._deferred.failed(summary.execution)  # another process was faster, or nobody can take it
+                continue
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is about this run, and others wait
+                self._deferred.failed(summary.execution)
+                _log.warning("%s of %s cannot be finished yet: %s", summary.execution, summary.node_id, error)
+                recovered = Recovered(summary.execution, summary.node_id, None, f"{type(error).__name__}: {error}")
+            else:
+                self._deferred.done(summary.execution)
+            found.append(recovered)
         return found
 
     def resume(self, execution: str, engine: str | None = None) -> Recovered:
         """Finishes one run. Raises `NotTaken` where somebody else works on it, or it has ended."""
-        summary = self.journal.read(execution).summary
-        chosen = engine or summary.engine
-        definition = self.journal.definition(summary.semantic_hash)
-        run = self.journal.take_over(summary.execution, chosen)
+        self._enter()
         try:
-            compiled = compiled_from(definition)
-            prepared = self._prepared.get((compiled.semantic_hash, chosen))
-            if prepared is None:
-                prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
-            body = run.recorded[0].body
-            inputs, now = body["inputs"], body["now"]
-            assert isinstance(inputs, Mapping)
-            assert isinstance(now, datetime)
+            return self._resume(execution, engine)
+        finally:
+            self._leave()
+
+    def _resume(self, execution: str, engine: str | None) -> Recovered:
+        summary = self.journal.read(execution).summary
+        if self._is_ours(summary):
+            raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
+        chosen = engine or summary.engine
+        # What can go wrong with the node goes wrong before the run is ours.
+        compiled = compiled_from(self.journal.definition(summary.semantic_hash))
+        prepared = self._prepared.get((compiled.semantic_hash, chosen))
+        if prepared is None:
+            if chosen not in ENGINES:
+                raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
+            prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
+        run = self.journal.take_over(summary.execution, chosen)
+        body = run.recorded[0].body
+        inputs, now = body["inputs"], body["now"]
+        assert isinstance(inputs, Mapping)
+        assert isinstance(now, datetime)
+        try:
             outcome = self._drive(prepared, run, inputs, now, None)
-        except (InDoubt, Fenced) as reason:
+        except InDoubt as doubt:
+            return Recovered(summary.execution, summary.node_id, None, doubt.why)
+        except Fenced as reason:
             return Recovered(summary.execution, summary.node_id, None, str(reason))
         return Recovered(summary.execution, summary.node_id, outcome)
 
-    def _keep_going(self) -> None:
-        """Starts the thread that renews leases and takes over what others left."""
-        with self._lock:
-            if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="vesper-host", daemon=True)
-                self._keeper.start()
+    def _is_ours(self, summary: Summary) -> bool:
+        """True where a thread of this process, on this Host or another, is running it: the lease may have run out all
+        the same, because the machine slept or the journal was away."""
+        return summary.owner == self.journal.owner and _OURS.get(summary.execution) == summary.owner
 
-    def _keep(self) -> None:
-        every = min(self.config.journal.lease / 3, self.config.recovery.every)
-        last_prune = 0
-        while not self._closing.wait(every):
-            with self._lock:
-                running = list(self._running.values())
-            for each in running:
-                try:
-                    each.renew()
-                except JournalError as error:
-                    _log.warning("a lease could not be renewed: %s", error)
-            if not self.config.recovery.enabled:
-                continue
+    # -- in the background ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts what is done in the background: leases are renewed, what others left is finished, outboxes are
+        emptied, old runs are deleted. The first run does it; a server that may wait long for one calls this."""
+        with self._lock:
+            self._leases.start()
+            if self.config.recovery.enabled:
+                self._chores.start()
+
+    def _renew(self) -> None:
+        with self._lock:
+            running = list(self._running.items())
+        for execution, each in running:
             try:
-                for recovered in self.recover():
-                    _log.info("%s recovered: %s", recovered.execution, recovered.outcome or recovered.why)
-                retention = self.config.journal.retention
-                if retention is not None and time_ns() - last_prune > _HOUR_NS:
-                    last_prune = time_ns()
-                    self.journal.prune(time_ns() // 1000 - int(retention * 1_000_000))
+                each.renew()
             except JournalError as error:
-                _log.warning("recovery has to wait: %s", error)
-            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
-                _log.exception("recovery broke; it is tried again")
+                if execution in self._running:  # and has not ended meanwhile
+                    _log.warning("the lease of %s could not be renewed: %s", execution, error)
+
+    def _do_chores(self) -> None:
+        try:
+            for recovered in self.recover():
+                _log.info("%s recovered: %s", recovered.execution, _told(recovered))
+            retention = self.config.journal.retention
+            if retention is not None and time_ns() - self._last_prune > _HOUR_NS:
+                self._last_prune = time_ns()
+                self.journal.prune(time_ns() // 1000 - int(retention * 1_000_000))
+        except JournalError as error:
+            _log.warning("recovery has to wait: %s", error)
+        self._performers.relay_outboxes()
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -303,17 +433,30 @@ class Host:
             return False
         return True
 
-    def close(self) -> None:
-        """Waits for what is running, and lets go of connections."""
-        self._closing.set()
-        if os.getpid() == self._pid:
-            if self._workers is not None:
-                self._workers.shutdown(wait=True)
-            if self._keeper is not None and self._keeper is not threading.current_thread():
-                self._keeper.join()
-            self._performers.close()
-            if self._journal is not None and self._owns_journal:
-                self._journal.close()
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self, timeout: float | None = None) -> None:
+        """Takes no more runs, waits for those that are under way, and lets go of connections. Runs that have not come
+        back after `timeout` seconds are left to recovery."""
+        me = threading.get_ident()
+        with self._quiet:
+            if any(each.thread == me for each in self._running.values()):
+                raise RuntimeError("an effect cannot close the Host that performs it")
+            self._is_closed = True
+            # Leases are renewed as long as anything runs.
+            if not self._quiet.wait_for(lambda: self._active == 0, timeout):
+                _log.warning("%s runs have not ended; they are left to recovery", self._active)
+                return
+        self._chores.stop()
+        self._leases.stop()
+        if self._workers is not None:
+            self._workers.shutdown(wait=True)
+        self._attempts.close()
+        self._performers.close()
+        if self._journal is not None and self._owns_journal:
+            self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -327,13 +470,10 @@ class Host:
                 self._workers = ThreadPoolExecutor(self.config.workers, thread_name_prefix="vesper-run")
             return self._workers
 
-    def _check_process(self) -> None:
-        """A forked child has the threads of its parent no more: it starts anew with the same settings."""
-        if os.getpid() != self._pid:
-            self._lock = threading.RLock()
-            self._pid = os.getpid()
-            self._running, self._workers, self._keeper = {}, None, None
-            self._closing = threading.Event()
+    def _after_fork(self) -> None:
+        self._begin_process()
+        self._performers.after_fork()
+        self._attempts.after_fork()
 
     def _warn_if_volatile(self) -> None:
         self._warned = True
@@ -343,6 +483,24 @@ class Host:
 
 
 _HOUR_NS = 3_600_000_000_000
+_HOSTS: WeakSet[Host] = WeakSet()
+_OURS: dict[str, str] = {}
+"""What threads of this process are running, and the name of the owner under which each does."""
+
+
+def _forked() -> None:
+    _OURS.clear()
+    for host in list(_HOSTS):
+        host._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _told(recovered: Recovered) -> str:
+    """For a log: without the values of the run."""
+    return recovered.why if recovered.outcome is None else recovered.outcome.kind
 
 
 def definition_of(compiled: Compiled) -> Definition:

@@ -4,12 +4,14 @@ what it uses."""
 from __future__ import annotations
 
 import hashlib
+import logging
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from vesper.effects.performer import Performer
+from vesper.effects.performer import EffectFailed, Performer
 from vesper.effects.settings import ConfigError
 from vesper.host.config import Config
 
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from vesper.effects.secrets import Secrets
     from vesper.journal.journal import Journal
 
+_log = logging.getLogger("vesper.host")
+_RELAYED = 100
+"""Events that are taken out of an outbox at once."""
+_ROUNDS = 100
+"""So often in one go: whoever closes the Host does not wait for a million events."""
 _EFFECTS = {
     "database_query": "databases",
     "database_write": "databases",
@@ -49,6 +56,7 @@ class Performers(Mapping[str, Performer]):
         self._machines: dict[str, tuple[str, str]] = {}
         self._lock = threading.RLock()
         self._secrets: Secrets | None = None
+        self._outages: dict[str, str] = {}
         for module in config.modules:
             try:
                 import_module(module)
@@ -96,13 +104,53 @@ class Performers(Mapping[str, Performer]):
                         f"{whose} starts this machine in `{before}`, {node_id} in `{initial}`: they cannot share it",
                     )
 
-    def is_joined(self) -> bool:
-        """True where the caller has put an open transaction of theirs under the run."""
-        if "databases" not in self._made:
-            return False
-        from vesper.effects.database import is_joined
+    def is_joined(self, targets: Iterable[tuple[str, str]]) -> bool:
+        """True where the caller has put an open transaction of theirs under a run with these effects. One that uses
+        none of the databases that are joined can be finished by anybody."""
+        database = sys.modules.get("vesper.effects.database")
+        joined: frozenset[str] = frozenset() if database is None else database.joined_names()
+        return bool(joined) and any(self._database_of(*target) in joined for target in targets)
 
-        return is_joined()
+    def _database_of(self, effect: str, target: str) -> str | None:
+        match effect:
+            case "database_query" | "database_write":
+                return target
+            case "state_transition" | "state_read":
+                return self._state_database
+            case "event_publish":
+                topic = self._config.parts.topics.get(target, self._config.parts.events)
+                return None if topic is None else topic.database
+            case _:
+                return None
+
+    @property
+    def _state_database(self) -> str:
+        return self._config.state_database or "main"
+
+    def relay_outboxes(self) -> None:
+        """Publishes what waits in the outboxes of topics that have one. One that cannot be used is said once, until it
+        can be used again."""
+        parts = self._config.parts
+        settings = [*parts.topics.values(), *([] if parts.events is None else [parts.events])]
+        databases = dict.fromkeys(each.database for each in settings if each.database is not None)
+        if not databases or "event_publish" in self._instead:
+            return
+        from vesper.effects.events import EventPerformer
+
+        topics = self._part("topics")
+        assert isinstance(topics, EventPerformer)
+        for database in databases:
+            try:
+                for _ in range(_ROUNDS):
+                    if topics.relay_outbox(database, _RELAYED) < _RELAYED:
+                        break
+            except EffectFailed as failure:
+                message = self.secrets.redact(failure.message)
+                if self._outages.get(database) != message:
+                    _log.warning("events wait in the outbox of `%s`: %s", database, message)
+                self._outages[database] = message
+            else:
+                self._outages.pop(database, None)
 
     def open_journal(self) -> Journal:
         from vesper.journal.journal import open_journal
@@ -118,7 +166,12 @@ class Performers(Mapping[str, Performer]):
 
     def _key(self, secret: str | None) -> bytes | None:
         """A key of 32 bytes from a secret of any length."""
-        return None if secret is None else hashlib.sha256(self.secrets.text(secret).encode()).digest()
+        if secret is None:
+            return None
+        try:
+            return hashlib.sha256(self.secrets.text(secret).encode()).digest()
+        except EffectFailed as failure:
+            raise ConfigError("journal", f"a key of the journal cannot be read: {failure.message}") from None
 
     def volatile_journal(self) -> str | None:
         """Why the journal may vanish; None where nothing says so."""
@@ -126,6 +179,10 @@ class Performers(Mapping[str, Performer]):
 
         dsn = self._config.dsn(self._config.journal.dsn)
         return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have held the lock, and is not here to let go of it."""
+        self._lock = threading.RLock()
 
     def close(self) -> None:
         with self._lock:
@@ -165,7 +222,7 @@ class Performers(Mapping[str, Performer]):
 
         databases = self._part("databases")
         assert isinstance(databases, DatabasePerformer)
-        return StatePerformer(databases, self._config.state_database or "main", self._initial)
+        return StatePerformer(databases, self._state_database, self._initial)
 
     def _make_caches(self) -> Performer:
         from vesper.effects.cache import CachePerformer

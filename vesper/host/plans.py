@@ -16,6 +16,7 @@ from vesper.ir.statements import Block, Policy, handlers_of, own_blocks
 from vesper.policies.settings import effective
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import Type
+from vesper.spec.vesper_error import VesperError
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 
@@ -26,6 +27,7 @@ class Plan:
 
     node_id: str
     effect: str
+    effect_class: str
     gives: Type
     policy: Policy
     """Of the step, over that of its node."""
@@ -51,13 +53,17 @@ class Plans:
     """True where a request changes something outside."""
     machines: dict[str, str]
     """The initial state of each machine."""
+    targets: frozenset[tuple[str, str]]
+    """Each effect with what it is asked of: a provider, a database, a topic."""
+    is_sensitive: bool
+    """True where the node, or one that it calls, has sensitive inputs."""
 
     def of(self, path: str) -> Plan:
         found = self.requests.get(path)
         return self.requests[_ITERATION.sub("", path)] if found is None else found
 
 
-class MachineConflict(ValueError):
+class MachineConflict(VesperError, ValueError):
     """Two nodes say different things of one machine."""
 
 
@@ -65,13 +71,23 @@ def plans_of(compiled: Compiled) -> Plans:
     """The plans of a node and of those that it calls."""
     requests: dict[str, Plan] = {}
     machines: dict[str, str] = {}
-    _add(compiled, "", False, requests, machines)
-    writes = any(EFFECTS[plan.effect].classes != ("read",) for plan in requests.values())
-    return Plans(requests, writes, machines)
+    targets: set[tuple[str, str]] = set()
+    _add(compiled, "", False, requests, machines, targets)
+    writes = any(plan.effect_class != "read" for plan in requests.values())
+    return Plans(requests, writes, machines, frozenset(targets), _is_sensitive(compiled))
+
+
+def _is_sensitive(compiled: Compiled) -> bool:
+    return bool(compiled.node.grants.sensitive) or any(map(_is_sensitive, compiled.callees))
 
 
 def _add(
-    compiled: Compiled, prefix: str, in_handler: bool, requests: dict[str, Plan], machines: dict[str, str]
+    compiled: Compiled,
+    prefix: str,
+    in_handler: bool,
+    requests: dict[str, Plan],
+    machines: dict[str, str],
+    targets: set[tuple[str, str]],
 ) -> None:
     node = compiled.node
     for machine in node.machines:
@@ -84,9 +100,11 @@ def _add(
     callees = {each.node.node_id: each for each in compiled.callees}
     for statement, handled in _statements(node.body, in_handler):
         if isinstance(statement, ir.Request):
+            targets.add((statement.effect, _target(statement)))
             requests[prefix + statement.name] = Plan(
                 node.node_id,
                 statement.effect,
+                statement.effect_class,
                 statement.result.type,
                 effective(node.grants.policy, statement.policy),
                 f"{node.node_id} {statement.effect} {_target(statement)}",
@@ -95,7 +113,7 @@ def _add(
                 *_counted(effective(node.grants.policy, statement.policy)),
             )
         elif isinstance(statement, ir.CallNode):
-            _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines)
+            _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines, targets)
 
 
 def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, bool]]:
@@ -118,7 +136,9 @@ def _counted(policy: Policy) -> tuple[bool, bool, float | None]:
 
 
 def _target(request: ir.Request) -> str:
-    return next(iter(request.fixed.values()), "")
+    """By its declaration: the order of `fixed` is another one in a node that was read back from its IR."""
+    names = EFFECTS[request.effect].fixed
+    return request.fixed[names[0]] if names else ""
 
 
 _capabilities: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = {}

@@ -8,6 +8,8 @@ cost no commit: after a crash they are done again.
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +21,9 @@ from vesper.engines.outcome import ContractBroken, Denied, EngineFault, Failed, 
 from vesper.host.outcomes import outcome_record
 from vesper.host.sizes import size_of
 from vesper.journal.entry import Entry, Kind
-from vesper.journal.journal import Run, Status
+from vesper.journal.journal import JournalError, Run, Status
 from vesper.journal.typed_json import encode
+from vesper.spec.effects import EFFECTS
 from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
     from vesper.host.grants import Handle
     from vesper.host.plans import Plan, Plans
 
+_log = logging.getLogger("vesper.host")
 _MEBIBYTE = 1 << 20
+_MESSAGE = 2000
+"""Characters of a message that are kept: an effect of the application may give any text."""
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
@@ -42,9 +48,12 @@ def now_us() -> int:
 class InDoubt(VesperError):
     """The run cannot go on: nobody knows whether the request at this path was performed."""
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}")
+    def __init__(self, path: str, why: str, execution: str) -> None:
+        super().__init__(f"{path}: {why} (execution {execution})")
         self.path = path
+        self.why = f"{path}: {why}"
+        self.execution = execution
+        """Under which the journal has it: `vesper journal resolve` takes it."""
 
 
 class _Stopped(Exception):
@@ -90,10 +99,13 @@ class Running:
         memory = policy.get("memory_limit_mb")
         self._room = None if memory is None else memory * _MEBIBYTE
         self.expected_us: int | None = None if (ms := policy.get("expected_latency_ms")) is None else ms * 1000
+        self.thread = threading.get_ident()
         self.is_cancelled = False
         """Set by a caller who has gone: honoured until something was changed, and no longer after that."""
         self.has_committed = bool(run.recorded)
         self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
+        self._references: dict[str, str] = {}
+        """What `secret` steps of this execution gave, and the names of the secrets."""
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
 
@@ -103,9 +115,11 @@ class Running:
         """Runs to the end. Raises `InDoubt` where it cannot, and `JournalError` where the journal cannot be written;
         the run is then for recovery."""
         try:
-            for capability, why in self._refused.items():
-                # Before anything is done: half of a flow is worse than none of it.
-                raise _Stopped(Denied(capability, why))
+            if not self._has_changed:
+                # Before anything is done: half of a flow is worse than none of it. A run that was taken over after it
+                # has changed something goes on, and is denied at the first step that lacks its grant, if it has one.
+                for capability, why in self._refused.items():
+                    raise _Stopped(Denied(capability, why))
             if self._room is not None:
                 self._take_room(inputs)
             step = execution.advance(())
@@ -119,17 +133,26 @@ class Running:
             return LimitHit("timeout_seconds")
         return outcome
 
-    def end(self, outcome: Outcome) -> None:
-        """Writes how it ended; durable when this returns."""
+    def end(self, outcome: Outcome, audit: Callable[[Outcome], None]) -> Outcome:
+        """Writes how it ended, with what the audit says of it; durable when this returns. An outcome that the journal
+        does not take, because it is too large, is a limit that was hit: a run that could not end would be taken over
+        and repeated for ever."""
         took = int((time.monotonic() - self._began) * 1_000_000)
-        body = {**outcome_record(outcome), "duration_us": took}
+        timed: dict[str, object] = {"duration_us": took}
         if self.expected_us is not None and took > self.expected_us:
-            body["slow"] = True
-        if isinstance(outcome, ContractBroken):
-            broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
-            self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
-        self._run.append(Entry(Kind.END, body=body, at_us=now_us()))
+            timed["slow"] = True
+        try:
+            if isinstance(outcome, ContractBroken):
+                broken = {"phase": outcome.phase, "index": outcome.index, "values": dict(outcome.values)}
+                self._run.append(Entry(Kind.CONTRACT, body=broken, at_us=now_us()))
+            self._run.append(Entry(Kind.END, body={**outcome_record(outcome), **timed}, at_us=now_us()))
+        except JournalError as error:
+            _log.warning("%s: its outcome cannot be journalled: %s", self._run.execution, error)
+            outcome = LimitHit("max_body")
+            self._run.append(Entry(Kind.END, body={**outcome_record(outcome), **timed}, at_us=now_us()))
+        audit(outcome)
         self._run.commit(Status.ENDED, outcome.kind)
+        return outcome
 
     def renew(self) -> None:
         """Prolongs the lease of a run that the journal knows."""
@@ -142,47 +165,48 @@ class Running:
         plan = self._plans.of(request.path)
         is_read = request.effect_class == "read"
         # What is asked for stands in the entry of a read; a digest would only cost.
-        digest = (
-            ""
-            if is_read
-            else self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
-        )
+        digest = "" if is_read else self._digest(request)
         recorded = self._recorded.get(request.path) if self._recorded else None
         if recorded is not None:
             known = self._looked_up(request, digest, recorded)
             if known is not None:
                 return self._taken(request, known)
-        handles = self._admit(plan)
-        if self._deadline is not None and not plan.in_handler and self._is_late():
+        intent = None if recorded is None else recorded.intent
+        handles = self._admit(request, plan, intent)
+        if self.is_cancelled and not self._has_changed:
+            raise _Stopped(LimitHit("cancelled"))
+        if intent is None and self._deadline is not None and not plan.in_handler and self._is_late():
             message = "the execution's time was up before this was tried"
-            return self._settle(request, digest, None, EffectFailed("timeout", message))
+            return self._settle(request, digest, None, EffectFailed("timeout", message), is_unsent=True)
         if is_read:
             value, failure = self._perform(request, plan, handles, is_repeat=False)
             return self._settle(request, digest, value, failure)
-        if self.is_cancelled and not self._has_changed:
-            raise _Stopped(LimitHit("cancelled"))
-        is_repeat = recorded is not None and recorded.intent is not None
-        if is_repeat:
-            assert recorded is not None
-            assert recorded.intent is not None
-            value, failure, is_known = self._after_crash(request, plan, handles, recorded.intent)
+        if intent is not None:
+            value, failure, is_known = self._after_crash(request, plan, handles, intent)
             if is_known:
                 return self._settle(request, digest, value, failure)
         else:
-            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
-            self._append(Kind.INTENT, request, digest, body)
+            try:
+                self._append(Kind.INTENT, request, digest, _asked(request))
+            except JournalError as error:
+                # What cannot be journalled is not sent. Nothing was written yet: the step fails, the run goes on.
+                failed = EffectFailed(_code(request, "invalid_argument"), f"nothing was sent: {error}")
+                return self._settle(request, digest, None, failed)
             self._commit()
             self._has_changed = True
-        value, failure = self._perform(request, plan, handles, is_repeat)
+        value, failure = self._perform(request, plan, handles, is_repeat=intent is not None)
         return self._settle(request, digest, value, failure)
 
-    def _admit(self, plan: Plan) -> list[Handle]:
+    def _admit(self, request: Request, plan: Plan, intent: Entry | None) -> list[Handle]:
         """The handles for what a request needs; without one it is not sent."""
         handles = []
         for capability in plan.capabilities:
             handle = self._handles.get(capability)
-            if handle is None:
-                raise _Stopped(Denied(capability, self._refused.get(capability, "")))
+            if handle is None or capability in self._refused:  # a node that it calls may be denied what it has itself
+                why = self._refused.get(capability, "")
+                if intent is not None:
+                    self._doubt(request, f"it may have been performed, and `{capability}` was taken away since: {why}")
+                raise _Stopped(Denied(capability, why))
             handles.append(handle)
         return handles
 
@@ -215,27 +239,46 @@ class Running:
             None,
             is_repeat,
             lambda name: self._gate.secret(self._handles, name),
+            self._references,
         )
 
-    def _settle(self, request: Request, digest: str, value: object, failure: EffectFailed | None) -> Completion:
-        """Writes what came of a request, and gives it to the engine."""
-        if failure is None and self._room is not None:
-            self._take_room(value)
-        body: dict[str, object] = {}
-        if request.effect_class == "read":
-            body = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+    def _settle(
+        self, request: Request, digest: str, value: object, failure: EffectFailed | None, *, is_unsent: bool = False
+    ) -> Completion:
+        """Writes what came of a request, and gives it to the engine. Where no INTENT says what was asked for, this
+        entry does."""
+        is_read = request.effect_class == "read"
+        body = _asked(request) if is_unsent or is_read else {}
+        entry = None
         if failure is None:
-            entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
+            try:
+                entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
+            except JournalError as error:
+                # It happened, and the journal does not take the answer, now or after any crash.
+                failure = EffectFailed(_code(request, "bad_response"), str(error), may_have_happened=not is_read)
+                value = None
+        if failure is not None:
+            told = {
+                "code": failure.code,
+                "message": failure.message[:_MESSAGE],
+                "may_have_happened": failure.may_have_happened,
+            }
+            try:
+                entry = self._append(Kind.FAILED, request, digest, {**body, **told})
+            except JournalError:  # what was asked for is too large: its digest stands for it
+                entry = self._append(Kind.FAILED, request, digest or self._digest(request), told)
+        else:
+            self._remember(request, value)
             if request.effect == "state_transition":
                 moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
                 self._append(Kind.STATE, request, "", moved)
-        else:
-            told = {"code": failure.code, "message": failure.message, "may_have_happened": failure.may_have_happened}
-            entry = self._append(Kind.FAILED, request, digest, {**body, **told})
-        if request.effect_class == "unsafe":
+        assert entry is not None
+        if request.effect_class == "unsafe" and self._has_changed:
             self._commit()
         if self.on_effect is not None and request.effect_class != "read":
             self.on_effect(request, entry)
+        if failure is None and self._room is not None:
+            self._take_room(value)  # after it was written: what happened is known, whatever becomes of the run
         return Completion(request.id, value, None if failure is None else failure.code)
 
     # -- after a crash ----------------------------------------------------------------------------
@@ -243,21 +286,24 @@ class Running:
     def _looked_up(self, request: Request, digest: str, recorded: _Recorded) -> Entry | None:
         """What the journal says came of this request; None where it says nothing."""
         known = recorded.settled or recorded.intent
-        if known is not None and known.kind is not Kind.RESOLVED and _is_other(request, digest, known):
+        if known is not None and known.kind is not Kind.RESOLVED and self._is_other(request, digest, known):
             told = {"asked": digest, "recorded": known.digest, "effect": request.effect}
             self._run.append(Entry(Kind.DIVERGENCE, request.path, request.effect, body=told, at_us=now_us()))
-            self._run.commit(Status.IN_DOUBT)
-            raise InDoubt(request.path, "the request is not the one that the journal has: it was not sent")
+            self._doubt(request, "the request is not the one that the journal has: it was not sent")
         if recorded.in_doubt and recorded.settled is None:
-            raise InDoubt(request.path, "nobody has said yet what came of it")
+            raise InDoubt(request.path, "nobody has said yet what came of it", self._run.execution)
         return recorded.settled
 
     def _taken(self, request: Request, known: Entry) -> Completion:
         """The completion that stands in the journal."""
         code = known.body.get("code")
         value = known.body.get("value")
+        if self.on_effect is not None and request.effect_class != "read":
+            self.on_effect(request, known)  # the audit of a run is written when it ends: of all that it did
         if self._room is not None:
             self._take_room(value)
+        if code is None:
+            self._remember(request, value)
         return Completion(request.id, value, None if code is None else str(code))
 
     def _after_crash(
@@ -287,7 +333,7 @@ class Running:
             Entry(Kind.IN_DOUBT, request.path, request.effect, request.effect_class, body={"why": why}, at_us=now_us())
         )
         self._run.commit(Status.IN_DOUBT)
-        raise InDoubt(request.path, why)
+        raise InDoubt(request.path, why, self._run.execution)
 
     # -- small parts ------------------------------------------------------------------------------
 
@@ -295,6 +341,21 @@ class Running:
         entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
         self._run.append(entry)
         return entry
+
+    def _digest(self, request: Request) -> str:
+        return self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
+
+    def _is_other(self, request: Request, digest: str, known: Entry) -> bool:
+        """True where the journal has another request at this path."""
+        if known.digest:
+            return known.digest != (digest or self._digest(request))
+        asked = _asked(request)
+        recorded = {name: known.body.get(name) for name in asked}
+        return request.effect != known.effect or encode(asked) != encode(recorded)
+
+    def _remember(self, request: Request, value: object) -> None:
+        if request.effect == "secret_read":
+            self._references[str(value)] = request.fixed["name"]
 
     def _commit(self) -> None:
         self._run.commit()
@@ -311,13 +372,13 @@ class Running:
             raise _Stopped(LimitHit("memory_limit_mb"))
 
 
-def _is_other(request: Request, digest: str, known: Entry) -> bool:
-    """True where the journal has another request at this path."""
-    if known.digest:
-        return known.digest != digest
-    asked = {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
-    recorded = {name: known.body.get(name) for name in asked}
-    return request.effect != known.effect or encode(asked) != encode(recorded)
+def _asked(request: Request) -> dict[str, object]:
+    return {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+
+
+def _code(request: Request, wanted: str) -> str:
+    """The code where the effect has it; `unavailable` every effect has."""
+    return wanted if wanted in EFFECTS[request.effect].codes() else "unavailable"
 
 
 def _by_path(entries: Any) -> dict[str, _Recorded]:
@@ -339,6 +400,6 @@ def says_not_done(entry: Entry) -> bool:
     return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
 
 
-def fault(error: Exception) -> EngineFault:
-    """What an exception of an engine is."""
-    return EngineFault(f"{type(error).__name__}: {error}")
+def fault(error: Exception, redact: Callable[[str], str]) -> EngineFault:
+    """What an exception of an engine, or of a performer that must raise none, is."""
+    return EngineFault(redact(f"{type(error).__name__}: {error}"))

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from vesper.journal.entry import AuditEvent
-from vesper.journal.errors import JournalError
+from vesper.journal.errors import JournalError, TooLarge
 from vesper.journal.typed_json import decode, encode
 
 FIRST = bytes(32)
@@ -44,9 +44,7 @@ def audit_text(event: AuditEvent, most: int) -> bytes:
         }
     )
     if len(text) > most:
-        raise JournalError(
-            f"an audit event `{event.action[:80]}` has {len(text):,} bytes, and the journal takes {most:,}"
-        )
+        raise TooLarge(f"an audit event `{event.action[:80]}` has {len(text):,} bytes, and the journal takes {most:,}")
     return text[:-1]
 
 

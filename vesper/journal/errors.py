@@ -9,6 +9,10 @@ class JournalError(VesperError):
     """The journal cannot be used: the message says which, why, and what to do. Nothing was overwritten."""
 
 
+class TooLarge(JournalError):
+    """What was to be written is larger than the journal takes; nothing of it was remembered."""
+
+
 class Fenced(JournalError):
     """Another process has taken the run over: this one may write no more of it."""
 

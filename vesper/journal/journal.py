@@ -112,6 +112,11 @@ class Journal(Protocol):
     """Any number of threads may use it, and a process that was forked from the one that opened it."""
 
     @property
+    def owner(self) -> str:
+        """The name under which this process owns runs."""
+        ...
+
+    @property
     def keys_lie_beside_data(self) -> bool:
         """True where no master key is configured: whoever can read the journal can then read sensitive runs."""
         ...

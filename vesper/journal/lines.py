@@ -16,7 +16,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from vesper.journal.entry import FORMAT, Entry, Kind
-from vesper.journal.errors import JournalError
+from vesper.journal.errors import JournalError, TooLarge
 from vesper.journal.limits import Limits
 from vesper.journal.sealing import RunKey
 from vesper.journal.typed_json import as_bytes, decode, encode_text
@@ -102,7 +102,7 @@ def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tu
 def _check_size(entry: Entry, size: int, limits: Limits) -> None:
     if size > limits.max_body:
         where = f"of step `{entry.path}`" if entry.path else "of the execution"
-        raise JournalError(
+        raise TooLarge(
             f"the {entry.kind.value} {where} has {size:,} bytes, and the journal takes {limits.max_body:,} at most: "
             "let the step give less, or raise `max_body` of the journal"
         )

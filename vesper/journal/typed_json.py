@@ -26,7 +26,7 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any
 
-from vesper.journal.errors import JournalError
+from vesper.journal.errors import JournalError, TooLarge
 from vesper.spec.json_value import Json, exact_text, parse_json, text_as_string
 from vesper.spec.problem import ValueProblem
 
@@ -149,14 +149,14 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
     def bounded(parts: list[str]) -> str:
         text = ",".join(parts)
         if len(text) > MAX_TEXT:
-            raise JournalError(f"a value is too large for the journal: its text has more than {MAX_TEXT:,} characters")
+            raise TooLarge(f"a value is too large for the journal: its text has more than {MAX_TEXT:,} characters")
         return text
 
     def of_json(value: Json) -> str:
         try:
             text_as_string(value)  # refuses one whose text would be over the limit of the language
         except ValueProblem:
-            raise JournalError("a json value is too large for the journal: its text is over the limit") from None
+            raise TooLarge("a json value is too large for the journal: its text is over the limit") from None
         return '{"$json":' + _quoted(json_text(value)) + "}"
 
     def of_other(value: object) -> str:

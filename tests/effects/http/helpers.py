@@ -30,6 +30,10 @@ def settings_of(values: Mapping[str, object], name: str = "shop") -> HttpSetting
     return HttpSettings.from_table(name, Table(f"vesper.toml: providers.{name}", values))
 
 
+REFERENCES = {f"secret:{name}": name for name in ("api_key", "other", "one", "mine", "absent", "unknown")}
+"""What the execution was given. Real ones end in what nobody can guess; to whoever replaces them that is all one."""
+
+
 def ask_of(
     endpoint: str = "/it",
     method: str = "GET",
@@ -53,6 +57,7 @@ def ask_of(
         key=key,
         timeout=timeout,
         secret=secrets,
+        references=REFERENCES,
     )
 
 

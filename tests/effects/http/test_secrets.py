@@ -27,7 +27,7 @@ def test_references_in_headers_and_body_are_replaced(side: Side) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["secrets:api_key", "my_secret:api_key", "secret: api_key", "secret:", "Secret:api_key"]
+    "text", ["secrets:api_key", "secret:another", "secret: api_key", "secret:", "Secret:api_key", "{secret:another}"]
 )
 def test_what_only_looks_like_a_reference_is_text(side: Side, text: str) -> None:
     side.web.on("/it", says(1))
@@ -173,4 +173,4 @@ def test_what_another_part_says_about_a_secret_is_not_shown_either(side: Side) -
 
 def test_a_secret_that_is_no_text() -> None:
     with pytest.raises(EffectFailed, match="the secret `x` is no valid text"):
-        SecretTexts(lambda _: "\udcff", no_secret).for_node("secret:x")
+        SecretTexts(lambda _: "\udcff", no_secret, {"secret:x": "x"}).for_node("secret:x")

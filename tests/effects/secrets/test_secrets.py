@@ -318,7 +318,9 @@ def test_redaction_of_a_long_text_takes_no_long_time(monkeypatch: pytest.MonkeyP
 def test_a_node_gets_the_reference_and_never_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_KEY", TEXT)
     performer = SecretPerformer(Secrets())
-    assert performer.perform(ask_of("secret_read", {"name": "key"})) == "secret:key"
+    given = [performer.perform(ask_of("secret_read", {"name": "key"})) for _ in range(2)]
+    assert all(re.fullmatch(r"secret:key:[0-9a-f]{32}", str(each)) for each in given)
+    assert given[0] != given[1]
     failed = failure("secret_read", lambda: performer.perform(ask_of("secret_read", {"name": "none"})))
     assert failed.code == "not_found"
 

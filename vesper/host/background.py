@@ -1,0 +1,39 @@
+"""Threads of the Host: each does one thing again and again until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+_log = logging.getLogger("vesper.host")
+
+
+class Repeating:
+    """Calls `work` every so many seconds, in a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, name: str, every: float, work: Callable[[], None]) -> None:
+        self._name = name
+        self._every = every
+        self._work = work
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Whoever calls this sees to it that nobody else does meanwhile."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._repeat, name=self._name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Comes back when nothing of it runs any more."""
+        self._stopping.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _repeat(self) -> None:
+        while not self._stopping.wait(self._every):
+            try:
+                self._work()
+            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+                _log.exception("%s broke; it is tried again", self._name)
