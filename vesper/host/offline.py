@@ -115,8 +115,8 @@ class OfflineHost(Host):
         """Whoever called the node gets the problem when the node has ended; the first one where there are several."""
         self.here.problem = self.here.problem or problem
 
-    def close(self) -> None:
-        super().close()
+    def close(self, timeout: float | None = None) -> None:
+        super().close(timeout)
         self._close()
 
     def _keep_going(self) -> None:
@@ -127,7 +127,7 @@ class _GivenUp(InDoubt):
     """The way out of a run: the Host takes this exception for no fault of the engine."""
 
     def __init__(self, problem: Exception) -> None:
-        super().__init__("", str(problem))
+        super().__init__("", str(problem), "")
         self.problem = problem
 
 

@@ -298,8 +298,8 @@ class Recorder(Host):
     def knows(self, execution: str) -> bool:
         return self._host.knows(execution)
 
-    def close(self) -> None:
-        self._host.close()
+    def close(self, timeout: float | None = None) -> None:
+        self._host.close(timeout)
 
     def _recorded(self, prepared: Prepared, ran: Ran) -> Ran:
         try:

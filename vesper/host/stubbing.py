@@ -23,7 +23,6 @@ from typing import Any, NoReturn
 from vesper.compiler import Compiled
 from vesper.effects.database_settings import DatabaseSettings
 from vesper.effects.performer import Ask, EffectFailed
-from vesper.effects.secrets import reference
 from vesper.effects.stored_json import checked_value
 from vesper.engines.engine import Program
 from vesper.host.host import Prepared
@@ -267,7 +266,7 @@ class Stubs(OfflineHost):
             case "uuid_new":
                 return f"00000000-0000-4000-8000-{self._next('uuid_new') + 1:012x}"
             case "secret_read":
-                return reference(ask.fixed["name"])
+                return f"secret:{ask.fixed['name']}"
             case _:
                 raise unanswered(asked, ask.gives, self._answers)
 
