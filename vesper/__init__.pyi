@@ -1,5 +1,6 @@
 """The public names, for type checkers. At run time `__init__.py` loads each when it is first used."""
 
+from vesper import testing as testing
 from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode

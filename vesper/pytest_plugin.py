@@ -7,7 +7,7 @@ that has Vesper, so nothing of Vesper is imported before there is a node.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.engine import Engine, Program
     from vesper.engines.outcome import Outcome
+    from vesper.testing import Stubs
     from vesper.verify.testing import NodeTester
 
 SUFFIX = ".vsp"
@@ -201,7 +202,7 @@ def _unavailable_is_a_failure() -> Iterator[None]:
         raise NodeTestFailed(f"error: the engine cannot work here: {problem}") from None
 
 
-# -- the fixture ----------------------------------------------------------------------------------
+# -- the fixtures ---------------------------------------------------------------------------------
 
 
 class NodeUnderTest:
@@ -274,8 +275,37 @@ def _load(wanted: str, config: pytest.Config) -> NodeUnderTest:
         raise NodeTestFailed(f"vesper_node({wanted!r}): the node has errors\n\n{diagnostics}")
     if not compiled.node.is_pure():
         raise NodeTestFailed(
-            f"vesper_node({wanted!r}): it asks for effects, which nobody performs here; "
-            "cases say what effects answer (`testing: test_cases:`)"
+            f"vesper_node({wanted!r}): it asks for effects, which nobody performs here; load it with "
+            "`vesper.load(…, host=vesper_stubs)`, and say with the fixture vesper_stubs what effects answer"
         )
     with _unavailable_is_a_failure():
         return NodeUnderTest(compiled, {name: each.load(compiled) for name, each in _engines(config).items()})
+
+
+_PASSED = pytest.StashKey[bool]()
+"""Whether the body of a test passed; of use where it has the fixture below."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call" and "vesper_stubs" in getattr(item, "fixturenames", ()):
+        item.stash[_PASSED] = report.passed
+    return report
+
+
+@pytest.fixture
+def vesper_stubs(request: pytest.FixtureRequest) -> Iterator[Stubs]:
+    """A Host that the test answers: `vesper_stubs.answer("charge", {...})`, `vesper.load("shop", host=vesper_stubs)`.
+
+    At the end of a test that passed, every answer must have been used (`assert_all_used`).
+    """
+    __tracebackhide__ = True
+    from vesper.testing import Stubs
+
+    with Stubs() as host:
+        yield host
+        if request.node.stash.get(_PASSED, False):
+            host.assert_all_used()

@@ -16,9 +16,10 @@ import pytest
 
 from tests.host.world import ROOT, World, answers, empty_tables, make_tables, ok, status
 from tests.support.servers import Postgres, Redis
-from tests.support.web import closes, says
+from tests.support.web import closes, hangs, says
 from vesper.compiler import compile_file
 from vesper.engines.registry import ENGINES
+from vesper.journal.entry import Kind
 
 SCENARIOS: dict[str, tuple[tuple[str, ...], Callable[[World], None]]] = {}
 
@@ -135,6 +136,7 @@ def a_gateway_that_breaks_is_no_refusal(world: World) -> None:
 
 RATES = "finance/exchange_rates_v1"
 EXPORT = "finance/statement_export_v1"
+REFUND = "payments/refund_v1"
 
 
 @scenario(RATES)
@@ -171,6 +173,28 @@ def a_bank_that_comes_back_is_asked_again(world: World) -> None:
     outcome = world.run(RATES, base="GBP", quote="CHF")
     assert (outcome["source"], outcome["rate"]) == ("bank", Decimal("1.1"))
     assert world.decisions(outcome) == ["retry", "retry"]
+
+
+@scenario(RATES, KEY_ISSUE, REFUND)
+def providers_that_hang_are_given_up(world: World) -> None:
+    for name, step in ((RATES, "answer"), (KEY_ISSUE, "register"), (REFUND, "call_stripe_api")):
+        world.shorten(name, step, 0.1)
+    world.on("/bank/rates/EUR/USD", hangs)
+    rates = world.run(RATES, base="EUR", quote="USD")
+    assert (rates.error.code, len(world.web.got)) == ("no_rate", 3)
+    assert world.codes(rates) == [("answer", "timeout"), ("noted", "not_found")]
+    assert world.decisions(rates) == ["retry", "retry", "give_up", "give_up"]  # the bank, and the last known rate
+    world.on(_gateway_path(1), hangs)
+    issued = world.run(KEY_ISSUE, owner="ann", scopes=["read"])
+    assert issued.error.code == "gateway_refused"
+    assert world.rows("SELECT * FROM api_keys") == []
+    (failed,) = [each for each in world.entries(issued) if each.kind is Kind.FAILED]
+    assert (failed.body["code"], failed.body["may_have_happened"]) == ("timeout", True)
+    assert _pay(world, amount="100.00").ok
+    world.stripe.answer = hangs  # type: ignore[method-assign]
+    refund = world.run(REFUND, transaction_id="ch_1", request_id="q1")
+    assert (refund.error.kind, refund.error.code) == ("declared_error", "timeout")
+    assert world.decisions(refund) == ["retry"] * 3 + ["give_up"]
 
 
 @scenario(RATES)
@@ -370,7 +394,6 @@ def who_is_not_to_be_told_is_not_told(world: World) -> None:
 
 DUNNING = "payments/dunning_v1"
 PAYMENT = "payments/payment_handler_v1"
-REFUND = "payments/refund_v1"
 
 
 @scenario(DUNNING)

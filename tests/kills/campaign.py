@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.robustness.proof import PROOFS, STATE, engine_hash, source_hash, write_json  # noqa: E402
+from tests.robustness.proof import PROOFS, STATE, engine_hash, whole_hash, write_json  # noqa: E402
 from vesper.compiler import Compiled, compile_file  # noqa: E402
 from vesper.effects.performer import Ask  # noqa: E402
 from vesper.engines.outcome import Returned  # noqa: E402
@@ -377,7 +377,7 @@ def main() -> int:
             postgres.remove()
     print(file=sys.stderr)
     report = {
-        "source_hash": source_hash(),
+        "source_hash": whole_hash(),
         "engine_hash": engine_hash(),
         "seed": given.seed,
         "kills": found.kills,

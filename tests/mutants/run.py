@@ -261,7 +261,9 @@ def campaign(asked: argparse.Namespace) -> int:
     if asked.sample is not None:
         chosen = sorted(random.Random(asked.seed).sample(chosen, min(asked.sample, len(chosen))))
     is_whole = len(chosen) == len(known) and not (asked.questions or asked.quick) and asked.seconds >= VERIFY_SECONDS
-    state_file = WORK / "state.json"
+    # A look at a part must not throw away what a whole campaign has so far.
+    is_part = asked.questions or asked.quick or asked.seed != SEED
+    state_file = WORK / ("state-part.json" if is_part else "state.json")
     identity = {"source_hash": source_hash(), "seed": asked.seed, "questions": asked.questions, "quick": asked.quick}
     state = read_json(state_file) or {}
     if state.get("identity") != identity:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.packaging.contents import sdist_problems, wheel_problems  # noqa: E402  # after the path is set
-from tests.robustness.proof import PROOFS, engine_hash, source_hash, write_json  # noqa: E402
+from tests.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402
 from tests.versions.run import NEWEST, OLDEST, SUPPORTED  # noqa: E402
 
 NAME = "wheels"
@@ -135,7 +135,7 @@ def main() -> int:
     maturin = Path(sys.executable).with_name("maturin")
     begun = time.monotonic()
     rows: list[dict[str, Any]] = []
-    sources = {"source_hash": source_hash(), "engine_hash": engine_hash()}
+    sources = {"source_hash": whole_hash(), "engine_hash": engine_hash()}
     try:
         with tempfile.TemporaryDirectory() as scratch:
             sdist = make_sdist(maturin)
@@ -165,7 +165,8 @@ def main() -> int:
     }
     missing = [version for version in SUPPORTED if version not in wheels]
     if missing:
-        print(f"not tested, because there is no such Python here: {', '.join(missing)}")
+        why = "there is no such Python here" if asked.only is None else f"{asked.only} alone was asked for"
+        print(f"not tested, because {why}: {', '.join(missing)}")
     else:
         write_json(PROOFS / f"{NAME}.json", proof)
     print(f"{sdist.name}: {proof['sdist']}")

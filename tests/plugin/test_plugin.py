@@ -215,3 +215,88 @@ def test_no_node(vesper_node):
     assert "2 failed, 2 passed" in said, said
     assert "precondition broken: `amount > 0`" in said
     assert "did you mean `payment_decision`" in said
+
+
+ASKING = """\
+node_id: rates_v1
+type: event_handler
+intent: Ask for a rate
+inputs: {event_id: string, currency: string}
+outputs:
+  success: {rate: decimal}
+flow:
+  - step: quote
+    operation: external_api_call
+    provider: rates
+    method: GET
+    endpoint: /v1/{currency}
+    effect: read
+    expect: {rate: decimal}
+  - {operation: return, success: {rate: quote.rate}}
+security: {capabilities_required: [network.http_client.rates]}
+"""
+
+
+def test_the_fixture_for_nodes_with_effects(project: Path) -> None:
+    _node(project, ASKING)
+    (project / "test_rates.py").write_text(
+        """
+from decimal import Decimal
+
+import pytest
+import vesper
+
+
+@pytest.fixture
+def rate(vesper_stubs):
+    node = vesper.load("rates", host=vesper_stubs)
+    return lambda currency: node(event_id="e1", currency=currency)["rate"]
+
+
+def test_answered(vesper_stubs, rate):
+    vesper_stubs.answer("quote", {"rate": "1.10"})
+    assert rate("EUR") == Decimal("1.10")
+    vesper_stubs.assert_asked("quote", endpoint="/v1/EUR")
+
+
+def test_nobody_answers(rate):
+    rate("EUR")
+
+
+def test_not_used(vesper_stubs, rate):
+    vesper_stubs.answer("quote", {"rate": 1})
+    vesper_stubs.answer("quote", {"rate": 2}, when={"endpoint": "/v1/CHF"})
+    assert rate("EUR") == 1
+
+
+def test_failed_already(vesper_stubs, rate):
+    vesper_stubs.answer("quote", {"rate": 1}, times=2)
+    assert rate("EUR") == 2
+
+
+@pytest.mark.xfail(strict=True)
+def test_expected_to_fail(vesper_stubs):
+    vesper_stubs.answer("quote", 1)
+    raise ValueError
+
+
+def test_skipped(vesper_stubs):
+    vesper_stubs.answer("quote", 1)
+    pytest.skip("no time")
+
+
+def test_the_other_fixture(vesper_node):
+    vesper_node("rates")
+""",
+        encoding="utf-8",
+    )
+    code, said = _pytest(project, "test_rates.py")
+    assert code == 1
+    assert "3 failed, 2 passed, 1 skipped, 1 xfailed, 1 error" in said, said
+    assert "nobody answers `quote` (http_request) of rates_v1" in said
+    assert 'host.answer("quote", {"rate": Decimal("1.00")})' in said
+    assert "ERROR at teardown of test_not_used" in said
+    assert "answers that were not used:" in said
+    assert 'when={endpoint: "/v1/CHF"}) at test_rates.py:26: it was never asked for' in said
+    assert "assert Decimal('1') == 2" in said
+    assert "with the fixture vesper_stubs what effects answer" in said

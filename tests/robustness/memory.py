@@ -4,7 +4,8 @@ Every kind of `calls.py` takes its share of every round. After the first rounds,
 the resident memory is looked at once a round; at the end it may be no more than half a mebibyte larger than it then
 was: a twentieth of a byte for each call. What is in use is counted too, in blocks of Python's allocator and bytes of
 the system's, each with a limit of its own. That no call leaves a ring of objects behind, which only Python's collector
-would find, is tested by `test_garbage.py`. A whole run writes `docs/proofs/memory.json`; one of fewer calls prints.
+would find, is tested by `test_garbage.py`. A whole run writes `docs/proofs/memory.json`, one of fewer calls only
+prints.
 """
 
 from __future__ import annotations

@@ -13,8 +13,19 @@ STATE = ROOT / ".proofs"
 """Where a campaign that is under way keeps what it has; not committed."""
 
 
+LANGUAGE = ("check", "codegen", "compiler", "diagnostics", "engines", "ir", "kernels", "spec", "syntax", "verify")
+"""The packages that decide how a node is checked and executed."""
+
+
 def source_hash() -> str:
-    """Changes with every change of `vesper/` and `nodes/`."""
+    """Changes with every change of what decides how nodes are checked and executed, and of `nodes/`. The Host, the
+    journal, the commands and the API are no part of it."""
+    parts = [path for name in LANGUAGE for path in (ROOT / "vesper" / name).rglob("*.py")]
+    return _hash_of([*parts, *(ROOT / "nodes").rglob("*.vsp")])
+
+
+def whole_hash() -> str:
+    """Changes with every change of `vesper/` and of `nodes/`."""
     return _hash_of([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")])
 
 

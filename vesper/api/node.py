@@ -190,12 +190,16 @@ class Node:
         now = None
         if self._takes_now:
             # An input of this name goes before; the start is then given to `call`.
-            now = _moment(None if "now" in self._types else inputs.pop("now", None))
+            now = self._start(None if "now" in self._types else inputs.pop("now", None))
         if given is _NOTHING:
             given = inputs
         elif inputs:
             raise TypeError(f"{self.id} takes its inputs as keywords or as one object, not both: {', '.join(inputs)}")
         return given, now
+
+    def _start(self, now: object) -> datetime:
+        """When a run starts: as its caller says, or else as the Host of a node with effects says."""
+        return self.host.moment() if now is None and self._is_hosted else _moment(now)
 
     # -- on a Host --------------------------------------------------------------------------------
 
@@ -224,7 +228,7 @@ class Node:
         plain = self._plain(given)
         if plain.refused is not None:
             return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
-        return plain, (plain.inputs, now or _moment(None), self._limits)
+        return plain, (plain.inputs, now or self._start(None), self._limits)
 
     def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
         outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
@@ -244,7 +248,7 @@ class Node:
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
         host = self.host
-        ran = host.run(self._ready(host), plain.inputs, _moment(now), self._limits)
+        ran = host.run(self._ready(host), plain.inputs, self._start(now), self._limits)
         return dict(self._seen(plain, ran).unwrap())
 
     def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:

@@ -63,6 +63,12 @@ _TIMED_CALLS = 200
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The vesper.toml for effects; the nearest upwards, unless said.",
 )
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the run, with its requests and answers, into FILE as a test case.",
+)
 def command(
     node: str,
     root: Path,
@@ -75,11 +81,14 @@ def command(
     seconds: float | None,
     case_name: str | None,
     config: Path | None,
+    record: Path | None,
 ) -> None:
     """Run a node and print its outcome.
 
     Effects are performed for real, as vesper.toml configures and grants them, and are journalled; with `--engine both`
-    once, by the first engine, and the second is fed what the first was answered.
+    once, by the first engine, and the second is fed what the first was answered. `--record` writes the run as a case
+    that can be pasted into the node, or replayed (`vesper.testing.Replay`); sensitive inputs stand there in their shape
+    alone, and secrets as `secret:NAME`.
 
     A scalar is written after its name as a node would write it (`-i amount=9.99`), a list, map or record as JSON
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
@@ -94,6 +103,8 @@ def command(
     if case_name is not None:
         if pairs or json_file is not None or start is not None:
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
+        if record is not None:
+            raise click.UsageError("--case performs nothing that could be recorded: leave --record away")
         programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
         sys.exit(_run_case(compiled, programs, case_name, style, limits))
     inputs, unread = _inputs(compiled, pairs, json_file)
@@ -102,7 +113,9 @@ def command(
         sys.exit(_print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
     if not compiled.node.is_pure() or compiled.node.grants.audit != "none":
-        sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style))
+        sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style, record))
+    if record is not None:
+        raise click.UsageError(f"{compiled.node.node_id} has no effects that could be recorded: leave --record away")
     outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if style == "json":
         _print_json(compiled, outcomes)
@@ -133,10 +146,11 @@ def _run_with_effects(
     limits: Limits,
     config: Path | None,
     style: str,
+    record: Path | None,
 ) -> int:
     from vesper.cli.run_hosted import run_hosted
 
-    ran = run_hosted(compiled, programs, inputs, now, limits, config)
+    ran = run_hosted(compiled, programs, inputs, now, limits, config, record)
     leader = next(iter(programs))
     difference = next((each.difference for each in ran.followed.values() if each.difference), None)
     if style == "json":
@@ -144,6 +158,8 @@ def _run_with_effects(
         document["execution"] = ran.execution
         if ran.followed:
             document["agree"] = difference is None
+        if record is not None:
+            document["recorded"] = ran.not_recorded is None
         click.echo(json_text(document))
     else:
         click.echo(_shown(compiled, ran.outcome, inputs, limits), err=not isinstance(ran.outcome, Returned))
@@ -153,7 +169,13 @@ def _run_with_effects(
                 f"{name} agrees with {leader}, on the records" if followed.difference is None else followed.difference
             )
             click.echo(said if followed.difference is None else f"THE ENGINES DISAGREE: {name}: {said}")
-    return OUR_BUG if difference else _exit_code({leader: ran.outcome})
+    if record is not None and ran.not_recorded is not None:
+        click.echo(f"error: not recorded: {ran.not_recorded}", err=True)
+    elif record is not None and style == "text":
+        click.echo(f"recorded in {record}", err=not isinstance(ran.outcome, Returned))
+    if difference:
+        return OUR_BUG
+    return WRONG_INPUT if ran.not_recorded is not None else _exit_code({leader: ran.outcome})
 
 
 def _run_case(compiled: Compiled, programs: Mapping[str, Program], wanted: str, style: str, limits: Limits) -> int:

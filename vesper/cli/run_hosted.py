@@ -15,6 +15,7 @@ from vesper.engines.outcome import Outcome
 from vesper.host.config import default_config, find_config, read_config
 from vesper.host.following import Followed, follow
 from vesper.host.host import Host
+from vesper.host.recording import NotRecorded, Recorder
 from vesper.host.running import InDoubt
 from vesper.journal.journal import JournalError
 
@@ -22,10 +23,14 @@ from vesper.journal.journal import JournalError
 class Hosted:
     """One run for the command line: what it came to, under which name, and whether the second engine agrees."""
 
-    def __init__(self, outcome: Outcome, execution: str, followed: Mapping[str, Followed]) -> None:
+    def __init__(
+        self, outcome: Outcome, execution: str, followed: Mapping[str, Followed], not_recorded: str | None = None
+    ) -> None:
         self.outcome = outcome
         self.execution = execution
         self.followed = followed
+        self.not_recorded = not_recorded
+        """Why no case was written, where one was asked for."""
 
 
 def host_or_exit(config: Path | None) -> Host:
@@ -44,18 +49,27 @@ def run_hosted(
     now: datetime,
     limits: Limits,
     config: Path | None,
+    record: Path | None = None,
 ) -> Hosted:
-    """Runs it on the first engine. A second one is fed the records of the first, and performs nothing."""
+    """Runs it on the first engine. A second one is fed the records of the first, and performs nothing. `record` is the
+    file that the run is written into as a case."""
     leader, *followers = programs
-    with host_or_exit(config) as host:
+    not_recorded = None
+    with host_or_exit(config) as real:
         try:
-            ran = host.run(host.prepare(compiled, programs[leader], leader), inputs, now, limits)
+            host = real if record is None else Recorder(real, record)
+            try:
+                ran = host.run(host.prepare(compiled, programs[leader], leader), inputs, now, limits)
+            except NotRecorded as problem:
+                if problem.ran is None:
+                    raise
+                ran, not_recorded = problem.ran, str(problem)
             followed: dict[str, Followed] = {}
             if followers and host.knows(ran.execution):
                 entries = [each.entry for each in host.journal.read(ran.execution).entries]
                 followed = {name: follow(programs[name], entries, limits) for name in followers}
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
-        except (JournalError, ConfigError) as problem:
+        except (JournalError, ConfigError, NotRecorded) as problem:
             raise click.ClickException(str(problem)) from None
-    return Hosted(ran.outcome, ran.execution, followed)
+    return Hosted(ran.outcome, ran.execution, followed, not_recorded)

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -14,8 +15,9 @@ _MIN_IN_VALUES: Final = 8
 """A shorter secret is not looked for in what comes back: `test` stands in half of all answers."""
 
 
-def forms_of(secret: str) -> set[str]:
-    """All forms that are looked for; none is so short that it stands everywhere."""
+@lru_cache(maxsize=256)
+def forms_of(secret: str) -> frozenset[str]:
+    """All forms that are looked for; none is so short that it stands everywhere. Asked for with every request."""
     data = secret.encode("utf-8")
     escaped = json.dumps(secret)[1:-1]
     percent = {quote(secret, safe=""), quote(secret), quote_plus(secret), quote(secret, safe="!~*'()")}
@@ -38,7 +40,7 @@ def forms_of(secret: str) -> set[str]:
     whole = base64.b64encode(data).decode()
     for form in (whole, whole.replace("+", "-").replace("/", "_")):
         found |= {form, form.rstrip("=")}
-    return {form for form in found if len(form) >= _MIN_FORM}
+    return frozenset(form for form in found if len(form) >= _MIN_FORM)
 
 
 def holds_any(value: object, secrets: Iterable[str]) -> bool:

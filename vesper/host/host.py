@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Self
@@ -176,6 +176,10 @@ class Host:
         return found
 
     # -- running ----------------------------------------------------------------------------------
+
+    def moment(self) -> datetime:
+        """When a run starts whose caller does not say: this moment, except in tests."""
+        return datetime.now(UTC)
 
     def run(
         self,

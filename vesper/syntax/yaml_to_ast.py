@@ -44,6 +44,12 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
     return document if bag.error_count == builder.unread_errors else None
 
 
+def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[ast.TestCase, ...]:
+    """The cases of a file that holds nothing else: `test_cases` with the same list as in a node."""
+    root = expect_mapping(tree, "a file of cases", bag)
+    return () if root is None else _Builder(bag).cases(root)
+
+
 class _Builder(StepReader):
     def document(self, root: Mapping) -> ast.Document | None:
         node = Fields(root, shapes.NODE, self._bag)
@@ -263,6 +269,9 @@ class _Builder(StepReader):
         return {} if entry is None else {key: value for key in entry.names() if (value := entry.get(key)) is not None}
 
     # -- test cases -------------------------------------------------------------------------------
+
+    def cases(self, testing: Mapping) -> tuple[ast.TestCase, ...]:
+        return self._cases(Fields(testing, shapes.TESTING, self._bag))
 
     def _cases(self, testing: Fields | None) -> tuple[ast.TestCase, ...]:
         listed = None if testing is None else testing.sequence("test_cases")

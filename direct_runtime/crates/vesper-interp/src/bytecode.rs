@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
+use crate::numeric::{LoopShape, NumericLoop};
 use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
@@ -61,7 +62,11 @@ impl Operand {
 }
 
 /// One instruction. Jumps give the place of the next instruction.
+///
+/// Which one it is stands in a byte of its own: left to itself the compiler hides it among the numbers of operations, and
+/// every instruction is then told from an operation by arithmetic.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub(crate) enum Instruction {
     /// Calls a kernel. An operation with fewer than `MAX_ARITY` parameters has its first argument repeated.
     Call {
@@ -83,6 +88,13 @@ pub(crate) enum Instruction {
     },
     JumpIfFalse {
         condition: Operand,
+        to: u32,
+    },
+    /// Compares two values, and jumps where the comparison does not hold.
+    JumpUnless {
+        op: Op,
+        first: Operand,
+        second: Operand,
         to: u32,
     },
     JumpUnlessNull {
@@ -109,11 +121,31 @@ pub(crate) enum Instruction {
         slot: LoopSlot,
         over: Operand,
     },
+    /// Takes hold of a range, which is not written out.
+    LoopRange {
+        slot: LoopSlot,
+        start: Operand,
+        end: Operand,
+        step: Operand,
+        expression: ExpressionIndex,
+    },
     /// Puts the next item (of a map, the key) into a register; after the last one, jumps.
     LoopNext {
         slot: LoopSlot,
         item: Register,
         done: u32,
+    },
+    /// The same at the head of a loop that has a numeric form, which does as many rounds as it can.
+    LoopNextNumeric {
+        form: u32,
+        slot: LoopSlot,
+        item: Register,
+        done: u32,
+    },
+    /// The head of a loop that goes through nothing; its numeric form, if it has one, does as many rounds as it can.
+    LoopBegin {
+        form: u32,
+        slot: LoopSlot,
     },
     /// Puts the next key and value of a map into registers; after the last ones, jumps.
     LoopNextEntry {
@@ -121,6 +153,17 @@ pub(crate) enum Instruction {
         key: Register,
         value: Register,
         done: u32,
+    },
+    /// Goes on to the next item of an array, of which only fields are asked for; after the last one, jumps.
+    LoopAdvance {
+        slot: LoopSlot,
+        done: u32,
+    },
+    /// Reads a field of the item that a loop is at, where it stands.
+    LoopField {
+        slot: LoopSlot,
+        out: Register,
+        place: u32,
     },
     /// Adds an item to the array that a loop builds.
     LoopPush {
@@ -209,6 +252,13 @@ pub(crate) enum Instruction {
         condition: Operand,
         clause: u32,
     },
+    /// Compares two values, and ends the run with a broken contract where the comparison does not hold.
+    RequireThat {
+        op: Op,
+        first: Operand,
+        second: Operand,
+        clause: u32,
+    },
     /// Fails where a loop has had as many rounds as it may have.
     LoopLimit {
         count: Register,
@@ -268,6 +318,10 @@ pub(crate) struct Code {
     pub(crate) calls: Vec<CallSite>,
     /// Which failures of the body become declared errors.
     pub(crate) becomes: Option<Becomes>,
+    /// By the place that `LoopNextNumeric` and `LoopBegin` give.
+    pub(crate) numeric: Vec<NumericLoop>,
+    /// The loops that may have a numeric form, until it was looked for.
+    pub(crate) shapes: Vec<LoopShape>,
 }
 
 /// The phases that have clauses.

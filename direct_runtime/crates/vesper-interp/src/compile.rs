@@ -10,6 +10,9 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 
+use crate::numeric::{LoopShape, add_numeric_forms};
+use crate::quick::is_comparison;
+
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
@@ -37,6 +40,7 @@ pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
     compiler.land_all(exits.raises)?;
     compiler.errors_end_here()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
+    add_numeric_forms(&mut compiler.code);
     Ok(compiler.code)
 }
 
@@ -58,6 +62,8 @@ struct Compiler<'a> {
     requires: u32,
     /// Where each local is, while its `let`, `for` or `loop` is compiled.
     locals: Vec<Option<Operand>>,
+    /// For each local that is an item of which only fields are asked for, the loop that is at it.
+    in_place: Vec<Option<LoopSlot>>,
     /// The constants that hold the names of an enum's members, by the address of the enum: one enum may have many
     /// members and be asked for in many places.
     names: HashMap<usize, Operand>,
@@ -65,6 +71,8 @@ struct Compiler<'a> {
     top: u32,
     /// The first loop slot that is free.
     loop_top: u32,
+    /// Where the last jump came to.
+    landed: u32,
 }
 
 impl<'a> Compiler<'a> {
@@ -89,6 +97,8 @@ impl<'a> Compiler<'a> {
             requests: Vec::new(),
             calls: Vec::new(),
             becomes: None,
+            numeric: Vec::new(),
+            shapes: Vec::new(),
         };
         let mut compiler = Self {
             node,
@@ -101,9 +111,11 @@ impl<'a> Compiler<'a> {
             handlers: 0,
             requires: 0,
             locals: vec![None; node.locals],
+            in_place: vec![None; node.locals],
             names: HashMap::new(),
             top: place(node.inputs.len())?,
             loop_top: 0,
+            landed: 0,
         };
         // The frame of a run is its inputs, then `now`.
         if node.uses_now {
@@ -140,6 +152,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Remembers a loop for which a numeric form is to be looked for. A form has no marks, so the traced code has none.
+    fn shape(&mut self, head: u32, carried: Vec<Register>) {
+        if !self.is_traced {
+            let head = head as usize;
+            self.code.shapes.push(LoopShape { head, carried });
+        }
+    }
+
     fn clauses(&mut self, phase: Phase, list: &[ExpressionIndex]) -> Compiled<()> {
         for (number, holds) in planted!("contracts.clauses_count_from_one", 0.., 1..).zip(list) {
             self.clause(phase, number, *holds)?;
@@ -158,8 +178,17 @@ impl<'a> Compiler<'a> {
             number,
             mentions,
         });
-        self.emit(Instruction::Require { condition, clause });
         self.top = top;
+        let required = match self.take_comparison(condition) {
+            Some((op, first, second)) => Instruction::RequireThat {
+                op,
+                first,
+                second,
+                clause,
+            },
+            None => Instruction::Require { condition, clause },
+        };
+        self.emit(required);
         Ok(())
     }
 
@@ -324,12 +353,13 @@ impl<'a> Compiler<'a> {
                 self.emit(Instruction::Record { out, fields });
             }
             ExpressionKind::Field { place, of } => {
-                let of = self.operand(*of)?;
-                self.emit(Instruction::Field {
-                    out,
-                    of,
-                    place: *place,
-                });
+                let place = *place;
+                if let Some(slot) = self.fields_of_item(*of)? {
+                    self.emit(Instruction::LoopField { slot, out, place });
+                } else {
+                    let of = self.operand(*of)?;
+                    self.emit(Instruction::Field { out, of, place });
+                }
             }
             ExpressionKind::Literal(_)
             | ExpressionKind::Input(_)
@@ -359,10 +389,7 @@ impl<'a> Compiler<'a> {
         let decides = self.operand(condition)?;
         planted!("marks.condition_is_not_marked", self.mark(condition, decides), ());
         self.top = top;
-        let to_else = self.jump(Instruction::JumpIfFalse {
-            condition: decides,
-            to: 0,
-        });
+        let to_else = self.jump_unless(decides);
         self.compute(then, out)?;
         let to_end = self.jump(Instruction::Jump { to: 0 });
         self.land(to_else)?;
@@ -478,6 +505,39 @@ impl<'a> Compiler<'a> {
         self.code.instructions.len().saturating_sub(1)
     }
 
+    /// Emits a jump that is made where a condition is false, which nobody else asks for.
+    fn jump_unless(&mut self, condition: Operand) -> usize {
+        let jump = match self.take_comparison(condition) {
+            Some((op, first, second)) => Instruction::JumpUnless {
+                op,
+                first,
+                second,
+                to: 0,
+            },
+            None => Instruction::JumpIfFalse { condition, to: 0 },
+        };
+        self.jump(jump)
+    }
+
+    /// Takes the last instruction back, if all it does is to compute this condition by a comparison of numbers, and gives
+    /// what it compares. Not where a jump comes here: that one brings a condition of its own. The caller has put `top` back.
+    fn take_comparison(&mut self, condition: Operand) -> Option<(Op, Operand, Operand)> {
+        if self.here().ok()? == self.landed {
+            return None;
+        }
+        let Some(Instruction::Call { op, out, args, .. }) = self.code.instructions.last().copied() else {
+            return None;
+        };
+        let [first, second, ..] = args;
+        // What is below the top belongs to somebody: a step, say, whose value is read again.
+        let is_temporary = out.0 >= self.top;
+        if condition != Operand::register(out) || !is_temporary || !is_comparison(op) {
+            return None;
+        }
+        self.code.instructions.pop();
+        Some((op, first, second))
+    }
+
     /// Lets earlier jumps come here.
     fn land_all(&mut self, jumps: Vec<usize>) -> Compiled<()> {
         for jump in jumps {
@@ -489,13 +549,16 @@ impl<'a> Compiler<'a> {
     /// Lets an earlier jump come here.
     fn land(&mut self, jump: usize) -> Compiled<()> {
         let here = self.here()?;
+        self.landed = here;
         match self.code.instructions.get_mut(jump) {
             Some(
                 Instruction::Jump { to }
                 | Instruction::JumpIfTrue { to, .. }
                 | Instruction::JumpIfFalse { to, .. }
+                | Instruction::JumpUnless { to, .. }
                 | Instruction::JumpUnlessNull { to, .. }
                 | Instruction::LoopNext { done: to, .. }
+                | Instruction::LoopAdvance { done: to, .. }
                 | Instruction::LoopNextEntry { done: to, .. },
             ) => {
                 *to = here;

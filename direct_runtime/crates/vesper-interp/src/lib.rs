@@ -14,6 +14,7 @@ pub mod json;
 mod link;
 mod loops;
 mod meter;
+mod numeric;
 pub mod problems;
 mod program;
 mod quick;

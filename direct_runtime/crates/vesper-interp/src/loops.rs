@@ -8,18 +8,43 @@ use vesper_ir::planted;
 use vesper_ir::limits::ITEMS;
 use vesper_ir::value::first_of_equals;
 use vesper_ir::{ErrorCode, KeyKind, Map, OwnedKey, Set, SortOrder, Value};
+use vesper_kernels::range_length;
 
 /// One slot of a run. A slot is used again by the next loop that starts there, and keeps what it has allocated.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopState {
-    over: Value,
+    pub(crate) over: Value,
     /// The place of the item that comes next.
-    next: usize,
+    pub(crate) next: usize,
+    /// Where the loop goes through integers that are not written out; `over` is null then.
+    pub(crate) range: Option<Range>,
+    /// How often the numeric form of the loop was entered and did little.
+    pub(crate) misses: u8,
     items: Vec<Value>,
     /// As many as items where those have keys, otherwise none.
     keys: Vec<Value>,
     entries: BTreeMap<OwnedKey, Value>,
     groups: BTreeMap<OwnedKey, Vec<Value>>,
+}
+
+/// Integers that are still to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) next: i64,
+    pub(crate) step: i64,
+    pub(crate) left: u64,
+}
+
+impl Range {
+    /// The next one, if there is one.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<i64> {
+        self.left = self.left.checked_sub(1)?;
+        let item = self.next;
+        // What comes after the last one may not fit, and is never taken.
+        self.next = item.wrapping_add(self.step);
+        Some(item)
+    }
 }
 
 /// Fails where there is no room for one item more than these.
@@ -35,6 +60,8 @@ impl LoopState {
         Self {
             over: Value::Null,
             next: 0,
+            range: None,
+            misses: 0,
             items: Vec::new(),
             keys: Vec::new(),
             entries: BTreeMap::new(),
@@ -46,6 +73,26 @@ impl LoopState {
     pub(crate) fn start(&mut self, over: &Value) {
         self.over = over.clone();
         self.next = 0;
+        self.range = None;
+        self.clear();
+    }
+
+    /// Takes hold of a range.
+    pub(crate) fn start_range(&mut self, start: i64, end: i64, step: i64) -> Result<(), ErrorCode> {
+        let length = range_length(start, end, step)?;
+        self.over = Value::Null;
+        self.range = Some(Range {
+            next: start,
+            step,
+            left: length as u64,
+        });
+        self.clear();
+        Ok(())
+    }
+
+    /// Forgets what the loop before this one has built.
+    fn clear(&mut self) {
+        self.misses = 0;
         planted!("loops.items_of_a_failed_round_stay", self.items.clear(), {});
         self.keys.clear();
         self.entries.clear();
@@ -60,6 +107,12 @@ impl LoopState {
                 return false;
             };
             place.set(item);
+        } else if let Some(range) = &mut self.range {
+            let Some(item) = range.take() else {
+                return false;
+            };
+            place.set_integer(item);
+            return true;
         } else {
             let item = match &self.over {
                 Value::Set(members) => members.get(self.next),
@@ -73,6 +126,26 @@ impl LoopState {
         }
         self.next += 1;
         true
+    }
+
+    /// Goes on to the next item of an array; false after the last one.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> bool {
+        let has_next = matches!(&self.over, Value::Array(items) if self.next < items.len());
+        self.next += usize::from(has_next);
+        has_next
+    }
+
+    /// A field of the item that the loop is at.
+    #[inline]
+    pub(crate) fn field(&self, place: usize) -> Option<&Value> {
+        let Value::Array(items) = &self.over else {
+            return None;
+        };
+        match items.get(self.next.checked_sub(1)?) {
+            Some(Value::Record(fields)) => fields.get(place),
+            _ => None,
+        }
     }
 
     /// The next key and value of a map.

@@ -112,6 +112,19 @@ impl Meter {
         }
     }
 
+    /// What may be spent before anybody has to be asked.
+    #[inline]
+    pub(crate) fn at_hand(&self) -> u64 {
+        self.at_hand
+    }
+
+    /// Takes as many units as leave so many at hand.
+    #[inline]
+    pub(crate) fn set_at_hand(&mut self, left: u64) {
+        debug_assert!(left <= self.at_hand, "nobody gives fuel back");
+        self.at_hand = left;
+    }
+
     /// Takes one unit.
     #[inline]
     pub(crate) fn spend(&mut self) -> Result<(), Exhausted> {

@@ -22,6 +22,73 @@ pub(crate) enum Quick {
     Unknown,
 }
 
+/// True for the comparisons of numbers, which never fail.
+pub(crate) fn is_comparison(op: Op) -> bool {
+    matches!(
+        op,
+        Op::IntegerEqual
+            | Op::IntegerNotEqual
+            | Op::IntegerLess
+            | Op::IntegerLessOrEqual
+            | Op::IntegerGreater
+            | Op::IntegerGreaterOrEqual
+            | Op::FloatEqual
+            | Op::FloatNotEqual
+            | Op::FloatLess
+            | Op::FloatLessOrEqual
+            | Op::FloatGreater
+            | Op::FloatGreaterOrEqual
+            | Op::DecimalEqual
+            | Op::DecimalNotEqual
+            | Op::DecimalLess
+            | Op::DecimalLessOrEqual
+            | Op::DecimalGreater
+            | Op::DecimalGreaterOrEqual
+    )
+}
+
+/// Whether a comparison of numbers holds, if it is one of these and they are of usual size.
+#[inline]
+pub(crate) fn holds(op: Op, left: &Value, right: &Value) -> Option<bool> {
+    match (left, right) {
+        (Value::Decimal(left), Value::Decimal(right)) => {
+            let order = Decimal::small_order(left, right)?;
+            Some(match op {
+                Op::DecimalEqual => order.is_eq(),
+                Op::DecimalNotEqual => order.is_ne(),
+                Op::DecimalLess => order.is_lt(),
+                Op::DecimalLessOrEqual => planted!(
+                    "run.decimal_less_or_equal_misses_equal",
+                    order.is_le(),
+                    order.is_lt()
+                ),
+                Op::DecimalGreater => order.is_gt(),
+                Op::DecimalGreaterOrEqual => order.is_ge(),
+                _ => return None,
+            })
+        }
+        (Value::Integer(left), Value::Integer(right)) => Some(match op {
+            Op::IntegerEqual => Native.integer_equal(*left, *right),
+            Op::IntegerNotEqual => Native.integer_not_equal(*left, *right),
+            Op::IntegerLess => Native.integer_less(*left, *right),
+            Op::IntegerLessOrEqual => Native.integer_less_or_equal(*left, *right),
+            Op::IntegerGreater => Native.integer_greater(*left, *right),
+            Op::IntegerGreaterOrEqual => Native.integer_greater_or_equal(*left, *right),
+            _ => return None,
+        }),
+        (Value::Float(left), Value::Float(right)) => Some(match op {
+            Op::FloatEqual => Native.float_equal(*left, *right),
+            Op::FloatNotEqual => Native.float_not_equal(*left, *right),
+            Op::FloatLess => Native.float_less(*left, *right),
+            Op::FloatLessOrEqual => Native.float_less_or_equal(*left, *right),
+            Op::FloatGreater => Native.float_greater(*left, *right),
+            Op::FloatGreaterOrEqual => Native.float_greater_or_equal(*left, *right),
+            _ => return None,
+        }),
+        _ => None,
+    }
+}
+
 /// Computes an operation of one or two arguments, if it is one of these.
 #[inline(always)]
 #[expect(

@@ -12,7 +12,7 @@ use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList
 use crate::frame::{Failure, Frame};
 use crate::loops::LoopState;
 use crate::meter::Meter;
-use crate::quick::{Quick, quick};
+use crate::quick::{Quick, holds, quick};
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]
@@ -54,6 +54,7 @@ pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
+const NO_FORM: Fault = "an instruction names a numeric form that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
 const NOT_A_KEY: Fault = "a key is not of a type that keys have";
@@ -175,12 +176,64 @@ pub(crate) fn execute(
                 let over = read(over, constants, registers)?;
                 state(loops, slot)?.start(over);
             }
+            Instruction::LoopRange {
+                slot,
+                start,
+                end,
+                step,
+                expression,
+            } => {
+                let bounds = [start, end, step].map(|bound| integer(bound, constants, registers));
+                let [Some(start), Some(end), Some(step)] = bounds else {
+                    return Err(MISTYPED);
+                };
+                if let Err(failure) = state(loops, slot)?.start_range(start, end, step) {
+                    fail!(failure, expression);
+                }
+            }
             Instruction::LoopNext { slot, item, done } => {
                 let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
                 if state(loops, slot)?.next_item(item) {
                     spend!();
                 } else {
                     next = done as usize;
+                }
+            }
+            Instruction::LoopAdvance { slot, done } => {
+                if state(loops, slot)?.advance() {
+                    spend!();
+                } else {
+                    next = done as usize;
+                }
+            }
+            Instruction::LoopField { slot, out, place } => {
+                let field = state(loops, slot)?.field(place as usize).ok_or(NO_FIELD)?;
+                registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)?.set(field);
+            }
+            Instruction::LoopNextNumeric {
+                form,
+                slot,
+                item,
+                done,
+            } => {
+                let state = state(loops, slot)?;
+                let form = code.numeric.get(form as usize).ok_or(NO_FORM)?;
+                if let Some(left) = form.enter(registers, state, meter) {
+                    next = left;
+                } else {
+                    let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
+                    if state.next_item(item) {
+                        spend!();
+                    } else {
+                        next = done as usize;
+                    }
+                }
+            }
+            Instruction::LoopBegin { form, slot } => {
+                if let Some(form) = code.numeric.get(form as usize)
+                    && let Some(left) = form.enter(registers, state(loops, slot)?, meter)
+                {
+                    next = left;
                 }
             }
             Instruction::LoopNextEntry {
@@ -308,6 +361,26 @@ pub(crate) fn execute(
                     next = to as usize;
                 }
             }
+            Instruction::JumpUnless {
+                op,
+                first,
+                second,
+                to,
+            } => {
+                if !compare(op, first, second, constants, registers)? {
+                    next = to as usize;
+                }
+            }
+            Instruction::RequireThat {
+                op,
+                first,
+                second,
+                clause,
+            } => {
+                if !compare(op, first, second, constants, registers)? {
+                    return broken(code, clause, registers).map(Stop::Ended);
+                }
+            }
             Instruction::JumpUnlessNull { value, to } => {
                 if !matches!(read(value, constants, registers)?, Value::Null) {
                     next = to as usize;
@@ -392,9 +465,45 @@ fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
     }
 }
 
+fn integer(operand: Operand, constants: &[Value], registers: &[Value]) -> Option<i64> {
+    match operand.read(constants, registers) {
+        Some(Value::Integer(value)) => Some(*value),
+        _ => None,
+    }
+}
+
 #[inline]
 fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) -> Result<&'a Value, Fault> {
     operand.read(constants, registers).ok_or(NO_REGISTER)
+}
+
+/// Whether a comparison holds.
+#[inline]
+fn compare(
+    op: Op,
+    first: Operand,
+    second: Operand,
+    constants: &[Value],
+    registers: &[Value],
+) -> Result<bool, Fault> {
+    let left = read(first, constants, registers)?;
+    let right = read(second, constants, registers)?;
+    match holds(op, left, right) {
+        Some(holds) => Ok(holds),
+        None => compare_any(op, left, right),
+    }
+}
+
+#[cold]
+fn compare_any(op: Op, left: &Value, right: &Value) -> Result<bool, Fault> {
+    let mut values = [left; MAX_ARITY];
+    let [_, second, ..] = &mut values;
+    *second = right;
+    match dispatch(&Native, op, &values) {
+        Ok(Value::Boolean(holds)) => Ok(holds),
+        Ok(_) => Err(NOT_BOOLEAN),
+        Err(_) => Err(MISTYPED),
+    }
 }
 
 /// Calls a kernel.

@@ -186,7 +186,8 @@ impl Decimal {
     }
 
     /// The coefficient and the scale of the sum, where nothing on the way takes more than 128 bits.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
     pub fn small_sum(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, right, scale) = self.small_pair(other)?;
         Some((left.checked_add(right)?, scale))
@@ -207,7 +208,8 @@ impl Decimal {
     }
 
     /// The same of the product.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
     pub fn small_product(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, scale) = self.as_small()?;
         let (right, other_scale) = other.as_small()?;

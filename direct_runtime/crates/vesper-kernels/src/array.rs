@@ -41,6 +41,33 @@ fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     Ok(found.clone())
 }
 
+/// How many integers a range has. A loop over a range asks this instead of writing them all out.
+pub fn range_length(start: i64, end: i64, step: i64) -> Result<usize, ErrorCode> {
+    if step == 0 {
+        return Err(planted!(
+            "array.range_by_zero_has_another_code",
+            ErrorCode::InvalidArgument,
+            ErrorCode::DivisionByZero
+        ));
+    }
+    // In 128 bits, where nothing overflows.
+    let (start, step) = (i128::from(start), i128::from(step));
+    let distance = (i128::from(end) - start) * step.signum();
+    let length = if distance <= 0 {
+        0
+    } else {
+        planted!(
+            "array.range_with_its_end",
+            (distance - 1) / step.abs() + 1,
+            distance / step.abs() + 1
+        )
+    };
+    usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= ITEMS)
+        .ok_or(ErrorCode::TooLarge)
+}
+
 impl ArrayKernels for Native {
     fn array_equal(&self, left: &[Value], right: &[Value]) -> bool {
         are_equal(left, right)
@@ -210,35 +237,13 @@ impl ArrayKernels for Native {
     }
 
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        if step == 0 {
-            return Err(planted!(
-                "array.range_by_zero_has_another_code",
-                ErrorCode::InvalidArgument,
-                ErrorCode::DivisionByZero
-            ));
-        }
-        // In 128 bits, where nothing overflows.
-        let (start, step) = (i128::from(start), i128::from(step));
-        let distance = (i128::from(end) - start) * step.signum();
-        let length = if distance <= 0 {
-            0
-        } else {
-            planted!(
-                "array.range_with_its_end",
-                (distance - 1) / step.abs() + 1,
-                distance / step.abs() + 1
-            )
-        };
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|length| *length <= ITEMS)
-            .ok_or(ErrorCode::TooLarge)?;
+        let length = range_length(start, end, step)?;
         let mut next = start;
         let mut result = Vec::with_capacity(length);
         for _ in 0..length {
-            // Before the end, which fits.
-            result.push(Value::Integer(i64::try_from(next).unwrap_or_default()));
-            next += step;
+            result.push(Value::Integer(next));
+            // What comes after the last one may not fit, and is not used.
+            next = next.wrapping_add(step);
         }
         Ok(Arc::from(result))
     }

@@ -27,6 +27,8 @@ mod text;
 mod timestamp;
 mod value;
 
+pub use array::range_length;
+
 /// The kernels of the direct runtime. There is no state: operations are functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;

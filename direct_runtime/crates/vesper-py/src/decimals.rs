@@ -191,15 +191,11 @@ impl Decimals {
             Bound::from_owned_ptr_or_err(py, allocate(class, 0))?
         };
         let magnitude = coefficient.unsigned_abs();
-        // At most 39 digits, so that three words hold them. Each remainder is less than 2^64.
-        let words = [magnitude % WORD, magnitude / WORD % WORD, magnitude / WORD / WORD];
-        let words = words.map(|word| u64::try_from(word).unwrap_or(u64::MAX));
-        let length = match words {
-            [_, 0, 0] => 1,
-            [_, _, 0] => 2,
-            _ => 3,
+        let (words, length, digits) = match u64::try_from(magnitude) {
+            // Nearly always; to divide 128 bits takes a function.
+            Ok(word) if magnitude < WORD => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
+            _ => long_words(magnitude),
         };
-        let digits = magnitude.checked_ilog10().unwrap_or(0) + 1;
         // SAFETY: the object was just made, is exactly a `Decimal` of the size of this struct, and nobody else has it.
         // The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
         unsafe {
@@ -218,6 +214,20 @@ impl Decimals {
         }
         Ok(object)
     }
+}
+
+/// The words of a coefficient of more than one, how many count, and how many digits there are.
+#[cold]
+fn long_words(magnitude: u128) -> ([u64; 3], isize, u32) {
+    // At most 39 digits, so that three words hold them. Each remainder is less than 2^64.
+    let words = [magnitude % WORD, magnitude / WORD % WORD, magnitude / WORD / WORD];
+    let words = words.map(|word| u64::try_from(word).unwrap_or(u64::MAX));
+    let length = match words {
+        [_, 0, 0] => 1,
+        [_, _, 0] => 2,
+        _ => 3,
+    };
+    (words, length, magnitude.checked_ilog10().unwrap_or(0) + 1)
 }
 
 #[cold]

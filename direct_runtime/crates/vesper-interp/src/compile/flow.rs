@@ -21,9 +21,10 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::planted;
 use vesper_ir::{Type, Value};
 
+use crate::numeric::NO_FORM;
 use crate::sites::{Becomes, Entry, Guard};
 
-use super::loops::Locals;
+use super::loops::{Locals, Over};
 use super::{Compiled, Compiler, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
 /// The jumps out of the body, whose targets come after it.
@@ -285,7 +286,7 @@ impl Compiler<'_> {
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
-            let to_next = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
+            let to_next = self.jump_unless(condition);
             self.arm(body, *value, out)?;
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
@@ -316,10 +317,10 @@ impl Compiler<'_> {
         let slot = self.enter_loop();
 
         let over = match repeated.over {
-            Some(over) => self.operand(over)?,
-            None => self.constant(Value::Null)?,
+            Some(over) => self.collection(over)?,
+            None => Over::Value(self.constant(Value::Null)?),
         };
-        self.emit(Instruction::LoopStart { slot, over });
+        self.start_loop(slot, over);
         self.top = top;
         let mut state = Vec::with_capacity(repeated.state.len() + 1);
         for variable in &repeated.state {
@@ -336,7 +337,11 @@ impl Compiler<'_> {
         }
 
         let next = self.here()?;
+        self.shape(next, state.iter().copied().chain([count]).collect());
         let mut to_done = Vec::new();
+        if repeated.over.is_none() && !self.is_traced {
+            self.emit(Instruction::LoopBegin { form: NO_FORM, slot });
+        }
         if repeated.over.is_some() {
             let mut locals = repeated.locals.iter().map(|number| self.node.loop_local(*number));
             let item = locals.next().flatten().ok_or(MISSING)?;
@@ -354,7 +359,7 @@ impl Compiler<'_> {
         }
         if let Some(condition) = repeated.condition {
             let condition = self.condition(condition)?;
-            to_done.push(self.jump(Instruction::JumpIfFalse { condition, to: 0 }));
+            to_done.push(self.jump_unless(condition));
         }
         self.emit(Instruction::LoopLimit {
             count,

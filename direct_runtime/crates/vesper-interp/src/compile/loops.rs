@@ -14,7 +14,7 @@
 //! kept to few and small functions. `items` says what is done with the value of an item, `results` what is done before
 //! the first item and after the last.
 
-use vesper_ir::node::{ExpressionIndex, For, ForKind};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
 use vesper_ir::{MAX_ARITY, Op, Type};
 
 use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Register};
@@ -46,6 +46,14 @@ struct Loop<'a> {
     beside: Option<Register>,
     /// The order of `sort_by`.
     order: Option<Operand>,
+}
+
+/// What a loop goes through.
+#[derive(Clone, Copy)]
+pub(super) enum Over {
+    Value(Operand),
+    /// From the first, up to the second, in steps of the third; and the expression that fails where there is none.
+    Range([Operand; 3], ExpressionIndex),
 }
 
 /// Where the parts of an item that counts are.
@@ -81,9 +89,9 @@ impl Compiler<'_> {
         out: Register,
     ) -> Compiled<()> {
         let top = self.top;
-        let over = self.operand(parts.over)?;
+        let over = self.collection(parts.over)?;
         let slot = self.enter_loop();
-        self.emit(Instruction::LoopStart { slot, over });
+        self.start_loop(slot, over);
         // The slot holds the collection now.
         self.top = top;
         let mut this = Loop {
@@ -102,7 +110,12 @@ impl Compiler<'_> {
         self.begin(&mut this)?;
 
         let next = self.here()?;
-        let mut to_done = vec![self.next_item(slot, locals)?];
+        self.shape(next, [Some(out), this.beside].into_iter().flatten().collect());
+        let mut to_done = vec![if self.asks_for_fields_only(index, locals, parts)? {
+            self.advance(slot, locals)?
+        } else {
+            self.next_item(slot, locals)?
+        }];
         if let Some(local) = locals.so_far {
             // The result so far is where the result will be.
             self.bind(local, Some(Operand::register(out)))?;
@@ -137,9 +150,38 @@ impl Compiler<'_> {
         let bound = [Some(locals.item), locals.entry_value, locals.so_far];
         for local in bound.into_iter().flatten() {
             self.bind(local, None)?;
+            *self.in_place.get_mut(local).ok_or(MISSING)? = None;
         }
         self.loop_top = slot.0;
         Ok(())
+    }
+
+    /// What a loop goes through: a range is not written out.
+    pub(super) fn collection(&mut self, over: ExpressionIndex) -> Compiled<Over> {
+        let node = self.node;
+        if let ExpressionKind::Call {
+            op: Op::ArrayRange,
+            args,
+        } = &node.expression(over).ok_or(MISSING)?.kind
+            && let [start, end, step] = args.as_slice()
+        {
+            let bounds = [self.operand(*start)?, self.operand(*end)?, self.operand(*step)?];
+            return Ok(Over::Range(bounds, over));
+        }
+        self.operand(over).map(Over::Value)
+    }
+
+    pub(super) fn start_loop(&mut self, slot: LoopSlot, over: Over) {
+        self.emit(match over {
+            Over::Value(over) => Instruction::LoopStart { slot, over },
+            Over::Range([start, end, step], expression) => Instruction::LoopRange {
+                slot,
+                start,
+                end,
+                step,
+                expression,
+            },
+        });
     }
 
     pub(super) fn enter_loop(&mut self) -> LoopSlot {
@@ -173,6 +215,46 @@ impl Compiler<'_> {
             value,
             done: 0,
         }))
+    }
+
+    /// True for a loop over an array of records that needs no item as a whole: then none is taken out of the array.
+    fn asks_for_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
+        let is_of_records =
+            matches!(self.type_of(parts.over)?, Type::Array(item) if matches!(**item, Type::Record(_)));
+        if !is_of_records || parts.kind.is_of_items() {
+            return Ok(false);
+        }
+        let start = self.node.expression(index).ok_or(MISSING)?.start;
+        let (mut mentions, mut fields) = (0_usize, 0_usize);
+        for part in start..index {
+            match &self.node.expression(part).ok_or(MISSING)?.kind {
+                ExpressionKind::Local(local) if *local == locals.item => mentions += 1,
+                ExpressionKind::Field { of, .. } => {
+                    let of = &self.node.expression(*of).ok_or(MISSING)?.kind;
+                    let is_of_item = matches!(of, ExpressionKind::Local(local) if *local == locals.item);
+                    fields += usize::from(is_of_item);
+                }
+                _ => {}
+            }
+        }
+        Ok(mentions == fields)
+    }
+
+    /// As `next_item`, for an item that stays where it is.
+    fn advance(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
+        // Bound, that nobody misses it; no register is written.
+        let item = self.allocate()?;
+        self.bind(locals.item, Some(Operand::register(item)))?;
+        *self.in_place.get_mut(locals.item).ok_or(MISSING)? = Some(slot);
+        Ok(self.jump(Instruction::LoopAdvance { slot, done: 0 }))
+    }
+
+    /// The loop that is at an item of which only fields are asked for, if the expression is such an item.
+    pub(super) fn fields_of_item(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
+        Ok(match &self.node.expression(of).ok_or(MISSING)?.kind {
+            ExpressionKind::Local(local) => self.in_place.get(*local).copied().flatten(),
+            _ => None,
+        })
     }
 
     /// Calls an operation that takes one or two arguments; its failure is that of the loop.
