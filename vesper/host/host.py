@@ -197,7 +197,7 @@ class Host:
         finally:
             self._leave()
 
-    def _run(
+    def _run(  # what a kind of Host does otherwise stands here: `run` and `arun` both come this way
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],

@@ -298,6 +298,13 @@ class Recorder(Host):
     def knows(self, execution: str) -> bool:
         return self._host.knows(execution)
 
+    def start(self) -> None:
+        self._host.start()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._host.is_closed
+
     def close(self, timeout: float | None = None) -> None:
         self._host.close(timeout)
 
