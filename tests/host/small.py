@@ -16,7 +16,6 @@ from vesper.host.config import config_from
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
 
-
 _compiling = threading.Lock()
 
 
