@@ -248,7 +248,7 @@ def an_account_that_climbs_out_of_its_folder_writes_nowhere(world: World) -> Non
     (world.folder / "templates/statements/head.txt").write_text("id", encoding="utf-8")
     world.put("bookings", {"booking_id": "b1", "account": "../..", "amount": "1"})
     outcome = world.run(EXPORT, account="../..")
-    assert outcome.error.code == "unavailable"
+    assert outcome.error.code == "invalid_argument"
     assert list((world.folder / "statements").iterdir()) == []
     assert world.rows("SELECT * FROM bookings WHERE exported = TRUE") == []
 

@@ -80,19 +80,19 @@ class OfflineHost(Host):
         # Nobody needs the journal of a test after a loss of power: it need not wait for the disk.
         return replace(prepared, plans=replace(prepared.plans, writes=False))
 
-    def run(
+    def _run(
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],
         now: datetime,
-        limits: Limits | None = None,
+        limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """As any Host runs it; what the test got wrong is raised when the node has ended."""
         here, outer = Here(prepared), getattr(self._local, "here", None)
         self._local.here = here
         try:
-            ran = super().run(prepared, inputs, now, limits, on_begun)
+            ran = super()._run(prepared, inputs, now, limits, on_begun)
         except _GivenUp as given_up:
             raise given_up.problem from None
         finally:
@@ -119,7 +119,7 @@ class OfflineHost(Host):
         super().close(timeout)
         self._close()
 
-    def _keep_going(self) -> None:
+    def start(self) -> None:
         """Nobody takes over the runs of a test, and no lease has to be renewed."""
 
 
