@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from vesper.engines.registry import ENGINES
 from vesper.host.config import config_from
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
+
+_compiling = threading.Lock()
 
 
 @lru_cache(maxsize=512)
@@ -28,8 +31,9 @@ def _compiled(text: str, folder: str) -> Compiled:
 
 
 def node_from(text: str, folder: Path, host: Host, engine: str = "python") -> Node:
-    """The node that the text is."""
-    compiled = _compiled(text.lstrip("\n"), str(folder))
+    """The node that the text is. Any number of threads may ask for the same."""
+    with _compiling:
+        compiled = _compiled(text.lstrip("\n"), str(folder))
     return Node(compiled, ENGINES[engine].load(compiled), engine, None, (), host)
 
 

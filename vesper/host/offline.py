@@ -86,7 +86,7 @@ class OfflineHost(Host):
         inputs: Mapping[str, object],
         now: datetime,
         limits: Limits | None,
-        on_begun: Callable[[Running], None] | None,
+        on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """As any Host runs it; what the test got wrong is raised when the node has ended."""
         here, outer = Here(prepared), getattr(self._local, "here", None)

@@ -137,19 +137,19 @@ class Replay(OfflineHost):
             raise ReplayMismatch(f"{self.path} has no case with these inputs; it has {names}: Replay(path, case=NAME)")
         return fitting[0]
 
-    def run(
+    def _run(
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],
         now: datetime,
-        limits: Limits | None = None,
+        limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         case = self.chosen(prepared.compiled, inputs)
         if now is _UNSAID:
             now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
         self._waiting.requests = list(case.effects)
-        ran = super().run(prepared, inputs, now, limits, on_begun)
+        ran = super()._run(prepared, inputs, now, limits, on_begun)
         if self._waiting.requests:
             left = self._waiting.requests[0].path
             raise ReplayMismatch(f"case `{case.name}` of {self.path}: the node ended, and never asked for `{left}`")
