@@ -8,9 +8,6 @@ from functools import lru_cache
 from vesper.migration import wilson
 from vesper.migration.evalue import EProcess
 
-MOST_RUNS = 2**40
-"""No node gets as far; a search for how many runs are needed ends here."""
-
 
 def supports(threshold: Fraction, clean: int, divergences: int, attempt: int) -> bool:
     """Whether distinct clean runs and occurrences of divergences show the agreement, at the k-th attempt."""
@@ -22,12 +19,10 @@ def supports(threshold: Fraction, clean: int, divergences: int, attempt: int) ->
 
 @lru_cache(maxsize=65_536)
 def clean_runs_needed(threshold: Fraction, divergences: int, attempt: int) -> int:
-    """The smallest number of distinct clean runs that is enough. Both statistics only grow with clean runs."""
+    """The smallest number of distinct clean runs that is enough. Both statistics grow with clean runs, without end."""
     low, high = 0, 256
     while not supports(threshold, high, divergences, attempt):
         low, high = high, high * 2
-        if high > MOST_RUNS:
-            raise OverflowError(f"no number of runs below 2^40 makes up for {divergences} divergences")
     while high - low > 1:
         middle = (low + high) // 2
         if supports(threshold, middle, divergences, attempt):

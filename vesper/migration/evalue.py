@@ -97,7 +97,7 @@ class EProcess:
             for log, weight in zip(self.logs, WEIGHTS, strict=True)
             if log is not None
         ]
-        most = max(terms)
+        most: float = max(terms)
         return most + math.log(math.fsum(math.exp(term - most) for term in terms))
 
     def reaches(self, attempt: int) -> bool:

@@ -82,12 +82,14 @@ class Evidence:
     process: str
     """Whose counts this evidence adds to."""
     limit: int = LIMIT
+    round: int = 1
+    """Which attempt of the node it belongs to."""
     paths: dict[str, PathEvidence] = field(default_factory=dict)
     compared: Count = field(default_factory=dict)
     unknown: Count = field(default_factory=dict)
     """Comparisons that were admitted and then lost, or that timed out."""
-    untracked_divergences: Count = field(default_factory=dict)
-    """Those on paths beyond the number that is kept. No divergence is lost."""
+    diverged: Count = field(default_factory=dict)
+    """Occurrences of divergences on all paths, also those beyond the number that is kept. None is lost."""
 
     def agree(self, path: str, fingerprint: int) -> bool:
         """Counts a comparison of traffic that came out equal; whether it is a new piece of evidence."""
@@ -105,25 +107,30 @@ class Evidence:
     def diverge(self, path: str, fingerprint: int) -> None:
         """Counts one occurrence. What the input showed before is no agreement any more."""
         self._count(self.compared)
+        self._count(self.diverged)
         seen = self._path(path)
-        if seen is None:
-            self._count(self.untracked_divergences)
-            return
-        seen.diverged.add(fingerprint)
-        self._count(seen.divergences)
+        if seen is not None:
+            seen.diverged.add(fingerprint)
+            self._count(seen.divergences)
 
     def lose(self) -> None:
         self._count(self.unknown)
 
-    def refresh(self, path: str, to_round: int) -> None:
+    def refresh_path(self, path: str, to_round: int) -> None:
         """Begins the evidence of a path afresh: what was seen before it was demoted does not bring it back."""
         seen = self._path(path)
         if seen is not None and to_round > seen.round:
             self.paths[path] = PathEvidence(to_round, self.limit)
 
+    def refresh(self, to_round: int) -> None:
+        """Begins all of it afresh, after the node was demoted. The process counts from zero in the new round."""
+        if to_round > self.round:
+            self.round = to_round
+            self.paths, self.compared, self.unknown, self.diverged = {}, {}, {}, {}
+
     @property
     def divergences(self) -> int:
-        return sum(total(each.divergences) for each in self.paths.values()) + total(self.untracked_divergences)
+        return total(self.diverged)
 
     @property
     def clean(self) -> int:
@@ -133,15 +140,22 @@ class Evidence:
         """Both together, for the process of `self`. Of more paths than are kept, those whose names sort first stay."""
         if self.limit != other.limit:
             raise ValueError(f"evidence of up to {self.limit} and of up to {other.limit} fingerprints does not merge")
+        if self.round != other.round:
+            newer = max(self, other, key=lambda each: each.round)
+            return newer.merged(Evidence(newer.process, newer.limit, newer.round))._of(self.process)
         names = sorted({*self.paths, *other.paths})
-        both = Evidence(self.process, self.limit)
+        both = Evidence(self.process, self.limit, self.round)
         for name in names[:MAX_PATHS]:
             mine, theirs = self.paths.get(name), other.paths.get(name)
             both.paths[name] = mine.merged(theirs) if mine and theirs else (mine or theirs or PathEvidence()).copy()
         both.compared = _higher(self.compared, other.compared)
         both.unknown = _higher(self.unknown, other.unknown)
-        both.untracked_divergences = _higher(self.untracked_divergences, other.untracked_divergences)
+        both.diverged = _higher(self.diverged, other.diverged)
         return both
+
+    def _of(self, process: str) -> Evidence:
+        self.process = process
+        return self
 
     def _path(self, path: str) -> PathEvidence | None:
         if path not in self.paths and len(self.paths) < MAX_PATHS:

@@ -14,6 +14,7 @@ import hashlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 LIMIT = 2**20
 """Eight MiB for a path. Ten times what `direct_only` needs, so that a few divergences can be outweighed."""
@@ -24,7 +25,7 @@ _PERSON = b"vesper.evidence1"
 
 
 def fingerprint(values: bytes, key: bytes) -> int:
-    """The fingerprint of the canonical bytes of what a run read. Keyed, so that nobody outside can aim at collisions."""
+    """The fingerprint of the canonical bytes of what a run read. Keyed: nobody outside can aim at collisions."""
     return int.from_bytes(hashlib.blake2b(values, digest_size=8, key=key, person=_PERSON).digest(), "big")
 
 
@@ -105,7 +106,7 @@ class FingerprintSet:
         if len(data) // 8 > limit:
             raise ValueError(f"{len(data) // 8} fingerprints are more than the {limit} that are kept")
         values = array("Q", (int.from_bytes(data[at : at + 8], "big") for at in range(0, len(data), 8)))
-        if any(first >= second for first, second in zip(values, values[1:], strict=False)):
+        if any(first >= second for first, second in pairwise(values)):
             raise ValueError("the fingerprints of a set are in order, each once, and these are not")
         read = FingerprintSet(limit=limit)
         read._sorted = values

@@ -49,9 +49,7 @@ def ranks(quantile: Fraction, size: int) -> Ranks:
 
 def is_slower(python: tuple[int, ...], direct: tuple[int, ...]) -> bool:
     fast, slow = sorted(python), sorted(direct)
-    return any(
-        slow[ranks(each, len(slow)).low] > SLOWER * fast[ranks(each, len(fast)).high] for each in QUANTILES
-    )
+    return any(slow[ranks(each, len(slow)).low] > SLOWER * fast[ranks(each, len(fast)).high] for each in QUANTILES)
 
 
 def timed(state: State, python_us: int | None, direct_us: int | None) -> State:

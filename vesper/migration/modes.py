@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from itertools import pairwise
 
 
 class Mode(Enum):
@@ -77,7 +78,7 @@ LATCHING = frozenset(
 )
 """Only a person releases these (`resume`); evidence does not, nor the end of a pin."""
 
-_RISES = tuple(zip(LADDER[1:], LADDER[2:], strict=False))
+_RISES = tuple(pairwise(LADDER[1:]))
 _FALLS = tuple((upper, lower) for upper in LADDER for lower in LADDER if lower.level < upper.level)
 _TO_PYTHON = tuple((mode, Mode.PYTHON_ONLY) for mode in LADDER[1:])
 _OUT_OF_PYTHON = ((Mode.PYTHON_ONLY, DEFAULT),)
@@ -88,7 +89,7 @@ TRANSITIONS: dict[Reason, frozenset[tuple[Mode, Mode]]] = {
     Reason.DIVERGENCE: frozenset(_FALLS_AMONG_COMPARED),
     Reason.RATE: frozenset((mode, DEFAULT) for mode in LADDER[2:]),
     Reason.LATENCY: frozenset({(Mode.DIRECT_ONLY, Mode.DUAL_VERIFY), (Mode.CANARY_DIRECT, Mode.SHADOW_DIRECT)}),
-    Reason.PERSON: frozenset((*_RISES, *_FALLS)),
+    Reason.PERSON: frozenset((*_RISES, *_FALLS_AMONG_COMPARED)),
     Reason.PIN: frozenset(_FALLS),
     Reason.UNPINNED: frozenset(_OUT_OF_PYTHON),
     Reason.RESUME: frozenset(_OUT_OF_PYTHON),

@@ -48,5 +48,7 @@ def _root_up(square: Fraction) -> int:
 
 def _agreements(runs: int, divergences: int) -> int:
     if not 0 <= divergences <= runs:
-        raise ValueError(f"{divergences} divergences in {runs} runs: there are never more of them, and never fewer than 0")
+        raise ValueError(
+            f"{divergences} divergences in {runs} runs: there are never more of them, and never fewer than 0"
+        )
     return runs - divergences
