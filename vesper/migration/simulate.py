@@ -127,12 +127,12 @@ def _gaps(chance: float, coin: random.Random) -> Iterator[int]:
 
 
 class Simulation:
-    """One seed of a scenario."""
+    """One seed of a scenario, with a new node or with one that has come some way."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
+    def __init__(self, scenario: Scenario, seed: int, state: State | None = None) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.state = State(node="simulated", epoch="1")
+        self.state = State(node="simulated", epoch="1") if state is None else state
         self.changes: list[Changed] = []
         self.wrong_answers = 0
         self.request = 0
