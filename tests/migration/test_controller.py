@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -242,6 +243,23 @@ def test_the_record_of_a_promotion_holds_the_evidence() -> None:
     assert (record.seen.clean, record.seen.compared, record.seen.divergences) == (206, 300, 0)
     assert record.seen.lower_bound == pytest.approx(0.95008, abs=1e-5)
     assert record.seen.log_e == pytest.approx(10.1654, abs=1e-4)
+    assert json.loads(json.dumps(record.to_record())) == {
+        "before": "shadow_direct",
+        "after": "canary_direct",
+        "reason": "evidence",
+        "who": "controller",
+        "why": "the evidence carries canary_direct",
+        "at_us": 0,
+        "attempt": 1,
+        "seen_clean": 206,
+        "seen_divergences": 0,
+        "seen_compared": 300,
+        "seen_unknown": 0,
+        "seen_attempt": 1,
+        "seen_is_complete": False,
+        "seen_lower_bound": record.seen.lower_bound,
+        "seen_log_e": record.seen.log_e,
+    }
 
 
 @pytest.mark.parametrize("closes", [False, True])

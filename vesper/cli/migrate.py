@@ -16,7 +16,7 @@ from vesper.migration.modes import LADDER, Mode
 from vesper.migration.simulate import Result, Run, Scenario, Tally, simulate_all
 
 _MOST_SPECIAL = 10**8
-"""Requests that are looked at one by one: about an hour of work on one processor."""
+"""Requests that may have to be looked at one by one: a few hours on a processor, at the worst."""
 _CHUNK = 25
 _MODES = [mode.value for mode in LADDER[1:]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from vesper.migration import cusum, latency
@@ -250,6 +250,19 @@ class Changed:
     attempt: int
     """The attempt from now on. Where it is a new one, evidence begins afresh."""
     seen: Seen
+
+    def to_record(self) -> dict[str, str | int | float | None]:
+        """The flat form that a history keeps."""
+        return {
+            "before": self.before.value,
+            "after": self.after.value,
+            "reason": self.reason.value,
+            "who": self.who,
+            "why": self.why,
+            "at_us": self.at_us,
+            "attempt": self.attempt,
+            **{f"seen_{each.name}": getattr(self.seen, each.name) for each in fields(self.seen)},
+        }
 
 
 @dataclass(frozen=True, slots=True)
