@@ -91,11 +91,31 @@ def test_divergences_count_by_occurrence_and_take_the_agreement_back() -> None:
     seen = Evidence("p")
     seen.agree("A", 1)
     seen.agree("A", 2)
-    for _ in range(3):
-        seen.diverge("A", 1)
+    assert [seen.diverge("A", 1) for _ in range(3)] == [True, False, False]
     assert (seen.clean, seen.divergences) == (1, 3)
     assert not seen.agree("A", 1)
     assert seen.clean == 1
+
+
+def test_an_input_that_diverged_first_is_no_evidence_later() -> None:
+    seen = Evidence("p")
+    assert not seen.diverge("A", 1)
+    assert not seen.agree("A", 1)
+    assert not seen.agree_generated("A", 1)
+    assert seen.clean == seen.paths["A"].generated_only == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(actions)
+def test_what_each_call_says_adds_up_to_the_count(done: list[tuple[str, str, int]]) -> None:
+    """So the controller, which is told what was new and what was taken back, knows the same number."""
+    seen, told = Evidence("p"), 0
+    for action, path, value in done:
+        if action == "agree":
+            told += seen.agree(path, value)
+        elif action == "diverge":
+            told -= seen.diverge(path, value)
+    assert told == seen.clean
 
 
 def test_a_divergence_in_one_process_takes_back_the_agreement_of_another() -> None:

@@ -28,6 +28,14 @@ def test_far_apart_they_give_none() -> None:
         assert not cusum.is_alarm(state)
 
 
+def test_a_long_good_past_does_not_hide_a_bad_hour() -> None:
+    state = cusum.agreed(cusum.diverged(cusum.State(), Mode.DIRECT_ONLY), Mode.DIRECT_ONLY, 10**9)
+    assert state == cusum.State()
+    for _ in range(3):
+        state = cusum.diverged(state, Mode.DIRECT_ONLY)
+    assert cusum.is_alarm(state)
+
+
 def test_at_once_and_one_by_one_come_to_the_same() -> None:
     draw = random.Random(4)
     one_by_one = at_once = cusum.State()

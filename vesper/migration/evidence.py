@@ -104,14 +104,17 @@ class Evidence:
             return False
         return seen.generated.add(fingerprint)
 
-    def diverge(self, path: str, fingerprint: int) -> None:
-        """Counts one occurrence. What the input showed before is no agreement any more."""
+    def diverge(self, path: str, fingerprint: int) -> bool:
+        """Counts one occurrence; whether it takes back an agreement, because the same input had counted as one."""
         self._count(self.compared)
         self._count(self.diverged)
         seen = self._path(path)
-        if seen is not None:
-            seen.diverged.add(fingerprint)
-            self._count(seen.divergences)
+        if seen is None:
+            return False
+        was_clean = fingerprint in seen.agreed and fingerprint not in seen.diverged
+        seen.diverged.add(fingerprint)
+        self._count(seen.divergences)
+        return was_clean
 
     def lose(self) -> None:
         self._count(self.unknown)
