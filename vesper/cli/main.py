@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
     "journal": "See what ran, and finish what was left.",
+    "migrate": "Move nodes to the direct engine, and simulate what that takes.",
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
     "run": "Run a node on one engine or on both.",

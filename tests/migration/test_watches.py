@@ -1,0 +1,114 @@
+"""The watch over the rate and the guard of latency."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from vesper.migration import cusum, latency
+from vesper.migration.modes import LADDER, THRESHOLDS, Mode
+
+
+@pytest.mark.parametrize("mode", THRESHOLDS, ids=lambda mode: mode.value)
+def test_three_divergences_close_together_give_the_alarm(mode: Mode) -> None:
+    state = cusum.State()
+    alarms = []
+    for _ in range(3):
+        state = cusum.diverged(state, mode)
+        alarms.append(cusum.is_alarm(state))
+    assert alarms == [False, False, True]
+
+
+def test_far_apart_they_give_none() -> None:
+    state = cusum.State()
+    for _ in range(100):
+        state = cusum.agreed(cusum.diverged(state, Mode.DIRECT_ONLY), Mode.DIRECT_ONLY, 10_000)
+        assert not cusum.is_alarm(state)
+
+
+def test_a_long_good_past_does_not_hide_a_bad_hour() -> None:
+    state = cusum.agreed(cusum.diverged(cusum.State(), Mode.DIRECT_ONLY), Mode.DIRECT_ONLY, 10**9)
+    assert state == cusum.State()
+    for _ in range(3):
+        state = cusum.diverged(state, Mode.DIRECT_ONLY)
+    assert cusum.is_alarm(state)
+
+
+def test_at_once_and_one_by_one_come_to_the_same() -> None:
+    draw = random.Random(4)
+    one_by_one = at_once = cusum.State()
+    for _ in range(200):
+        runs = draw.randint(0, 400)
+        for _ in range(runs):
+            one_by_one = cusum.agreed(one_by_one, Mode.DUAL_VERIFY, 1)
+        one_by_one = cusum.diverged(one_by_one, Mode.DUAL_VERIFY)
+        at_once = cusum.diverged(cusum.agreed(at_once, Mode.DUAL_VERIFY, runs), Mode.DUAL_VERIFY)
+        assert one_by_one == at_once
+
+
+@pytest.mark.parametrize("mode", [mode for mode in LADDER if mode not in THRESHOLDS], ids=lambda mode: mode.value)
+def test_there_is_no_watch_where_nothing_could_be_demoted(mode: Mode) -> None:
+    state = cusum.State()
+    for _ in range(10):
+        state = cusum.diverged(state, mode)
+    assert state == cusum.State()
+
+
+def round_of(draw: random.Random, scale: float) -> tuple[int, ...]:
+    return tuple(int(scale * draw.lognormvariate(5, 0.7)) for _ in range(latency.ROUND))
+
+
+def test_equal_engines_are_not_called_slower() -> None:
+    draw = random.Random(5)
+    assert sum(latency.is_slower(round_of(draw, 1), round_of(draw, 1)) for _ in range(300)) == 0
+
+
+def test_a_slower_engine_is_seen() -> None:
+    draw = random.Random(6)
+    assert all(latency.is_slower(round_of(draw, 1), round_of(draw, 1.6)) for _ in range(50))
+
+
+def test_a_tail_that_got_longer_is_seen_where_the_median_did_not() -> None:
+    fast = tuple(100 + number % 50 for number in range(latency.ROUND))
+    slow = tuple(time * (5 if number % 8 == 0 else 1) for number, time in enumerate(fast))
+    assert sorted(slow)[latency.ROUND // 2] < 1.1 * sorted(fast)[latency.ROUND // 2]
+    assert latency.is_slower(fast, slow)
+
+
+def test_a_few_very_long_runs_move_nothing() -> None:
+    draw = random.Random(8)
+    fast = round_of(draw, 1)
+    assert not latency.is_slower(fast, (*fast[:-5], *(10**12,) * 5))
+
+
+def test_two_bad_rounds_in_a_row_give_the_alarm_and_a_good_one_between_forgives() -> None:
+    def after(state: latency.State, direct_us: int) -> latency.State:
+        for _ in range(latency.ROUND):
+            state = latency.timed(state, 100, direct_us)
+        return state
+
+    once = after(latency.State(), 200)
+    assert once == latency.State(bad_rounds=1)
+    assert not latency.is_alarm(once)
+    assert latency.is_alarm(after(once, 200))
+    assert after(once, 100).bad_rounds == 0
+
+
+def test_a_round_waits_for_both_engines_in_bounded_memory() -> None:
+    state = latency.State()
+    for _ in range(3 * latency.ROUND):
+        state = latency.timed(state, 100, None)
+    assert len(state.python) == latency.ROUND
+    assert state.direct == ()
+
+
+def test_the_ranks_lie_within_the_round() -> None:
+    for quantile in latency.QUANTILES:
+        found = latency.ranks(quantile, latency.ROUND)
+        assert 0 <= found.low < quantile * latency.ROUND < found.high < latency.ROUND
+    with pytest.raises(ValueError, match="too few"):
+        latency.ranks(Fraction(99, 100), latency.ROUND)
+    with pytest.raises(ValueError, match="no time"):
+        latency.timed(latency.State(), -1, None)

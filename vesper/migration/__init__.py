@@ -1,0 +1,8 @@
+"""The migration controller's decisions as pure code: no store, no router, no thread, no clock.
+
+`modes` says what runs in each mode and which changes of mode exist. `wilson` and `evalue` are the two statistics that
+must agree before a node is promoted, `confidence` puts them together. `evidence` is what counts as evidence and how it
+merges over processes. `cusum` and `latency` watch for trouble. `state` holds the values that go in and come out, and
+`controller` is the one `step(state, event, now)` machine for a node and its epoch. `routing` draws the sticky shares.
+`simulate` runs the real controller under simulated traffic. docs/spec/migration.md says what all of it promises.
+"""
