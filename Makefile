@@ -109,7 +109,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
-	$(BIN)/python tests/kills/campaign.py --kills 16
+	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python -m tests.migration.proof --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes

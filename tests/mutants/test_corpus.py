@@ -46,11 +46,16 @@ def listed() -> dict[str, str]:
     return dict(_LISTED.findall(LIST.read_text(encoding="utf-8")))
 
 
+IN_TWO_FORMS = {"run.rounds_without_items_cost_nothing", "run.decimal_less_or_equal_misses_equal"}
+"""What the interpreter does in two places, in its bytecode and in a quicker form of it: a fault is planted in both, or
+the other place would hide it."""
+
+
 def test_every_fault_of_the_list_is_planted_once() -> None:
     files = [path for path in CRATES.rglob("*.rs") if path != LIST]
     planted = Counter(name for path in files for name in _PLANTED.findall(path.read_text(encoding="utf-8")))
     assert set(planted) == set(listed())
-    assert [name for name, times in planted.items() if times > 1] == []
+    assert {name for name, times in planted.items() if times > 1} == IN_TWO_FORMS
 
 
 def test_there_are_faults_of_every_kind() -> None:

@@ -75,7 +75,7 @@ def run(node: vesper.Node, side: Side, **inputs: object) -> vesper.Outcome[Any]:
         like = ask_of()
         ask = Ask(
             "run_1", request.path, request.effect, request.effect_class, request.fixed, request.arguments, GIVES,
-            request.key, like.timeout, secret=like.secret,
+            request.key, like.timeout, secret=like.secret, references={"secret:api_key": "api_key"},
         )  # fmt: skip
         try:
             execution.answer(performer.perform(ask))

@@ -94,4 +94,5 @@ def test_graph_and_capabilities_say_that_there_is_nothing(root: Path) -> None:
         "a_v1  has errors",
         "payment_decision_v1  none",
         "wrong_v1  has errors",
+        "there is no vesper.toml from here upwards: nothing is granted",
     ]
