@@ -107,7 +107,7 @@ STORIES: dict[Key, Story] = {
 }
 
 
-@pytest.mark.parametrize("key", sorted(STORIES), ids=lambda key: "-".join(each.value for each in key))
+@pytest.mark.parametrize("key", sorted(STORIES, key=str), ids=lambda key: "-".join(each.value for each in key))
 def test_the_change_is_made_and_recorded(key: Key) -> None:
     reason, before, after = key
     start, events = STORIES[key]
