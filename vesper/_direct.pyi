@@ -62,6 +62,7 @@ __all__ = [
     "IrRejected",
     "Program",
     "decimal_access",
+    "journal_text",
     "operation_names",
 ]
 
