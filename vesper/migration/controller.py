@@ -190,15 +190,16 @@ def _applied(state: State, event: Event, now_us: int) -> Stepped:
 
 def _agreed(state: State, event: Agreed) -> Stepped:
     distinct = event.distinct
+    on_path = event.distinct if event.on_path is None else event.on_path
     if state.mode is Mode.PYTHON_ONLY or (event.path not in state.paths and len(state.paths) >= MAX_PATHS):
-        distinct = 0  # a straggler from before the latch, or a path that is not kept
+        distinct = on_path = 0  # a straggler from before the latch, or a path that is not kept
     after = replace(
         state,
         clean=state.clean + distinct,
         compared=state.compared + event.compared,
         rate=cusum.agreed(state.rate, state.mode, event.compared),
     )
-    return _filled(after, event.path, clean=distinct)
+    return _filled(after, event.path, clean=on_path)
 
 
 def _filled(state: State, path: str, clean: int = 0, generated: int = 0) -> Stepped:

@@ -92,9 +92,12 @@ class Agreed:
     distinct: int = 1
     """How many of them were new evidence: inputs that had not been seen in this round."""
     compared: int = 1
+    on_path: int | None = None
+    """How many were new to the path, where that is not the same: a path whose evidence began afresh sees inputs again
+    that the node has counted."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.distinct <= self.compared:
+        if not 0 <= self.distinct <= self.compared or not 0 <= (self.on_path or 0) <= self.compared:
             raise ValueError(f"{self.distinct} distinct inputs in {self.compared} comparisons cannot be")
 
 

@@ -1,0 +1,79 @@
+"""One execution written down: what went in, what it asked for and was answered, what it came to.
+
+A transcript is all that another engine needs to follow the same execution, now or after a change of the node: it is fed
+the answers, and performs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from vesper.engines.engine import Completion, Request
+from vesper.engines.outcome import Outcome
+from vesper.host.outcomes import outcome_record, recorded_outcome
+from vesper.journal.typed_json import decode, encode_text
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and what came of it."""
+
+    request: Request
+    value: object = None
+    failure: str | None = None
+
+    def completion(self) -> Completion:
+        return Completion(self.request.id, self.value, self.failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    inputs: Mapping[str, object]
+    now: datetime | None
+    exchanges: tuple[Exchange, ...]
+    outcome: Outcome
+
+    def to_text(self) -> str:
+        return encode_text(
+            {
+                "format": _FORMAT,
+                "inputs": dict(self.inputs),
+                "now": self.now,
+                "exchanges": [_exchange(each) for each in self.exchanges],
+                "outcome": outcome_record(self.outcome),
+            }
+        )
+
+    @staticmethod
+    def from_text(text: str | bytes) -> Transcript:
+        found: dict[str, Any] = decode(text.encode() if isinstance(text, str) else text)
+        if found.get("format") != _FORMAT:
+            raise ValueError(f"a transcript of the format {found.get('format')!r}, and this Vesper reads {_FORMAT}")
+        exchanges = tuple(_read(number, each) for number, each in enumerate(found["exchanges"]))
+        return Transcript(found["inputs"], found["now"], exchanges, recorded_outcome(found["outcome"]))
+
+
+def _exchange(exchange: Exchange) -> dict[str, object]:
+    request = exchange.request
+    return {
+        "path": request.path,
+        "effect": request.effect,
+        "class": request.effect_class,
+        "fixed": dict(request.fixed),
+        "arguments": dict(request.arguments),
+        "key": request.key,
+        "value": exchange.value,
+        "failure": exchange.failure,
+    }
+
+
+def _read(number: int, found: Mapping[str, Any]) -> Exchange:
+    request = Request(
+        number, found["path"], found["effect"], found["class"], found["fixed"], found["arguments"], found["key"]
+    )
+    return Exchange(request, found["value"], found["failure"])
