@@ -1,6 +1,6 @@
 """What comparing two executions came to, for whoever counts it.
 
-Whoever runs two engines on one request makes one of these, and hands it to the `Watch` of the node: it becomes evidence,
+Whoever runs two engines on one request makes one of these, and gives it to the `Watch` of the node. It is evidence,
 a divergence, or nothing that is known.
 """
 
