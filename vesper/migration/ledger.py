@@ -22,6 +22,7 @@ from vesper.migration import codec
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
 from vesper.migration.fingerprints import LIMIT
+from vesper.migration.paths import PathNote
 from vesper.migration.state import (
     Agreed,
     Changed,
@@ -39,8 +40,9 @@ from vesper.migration.state import (
 )
 from vesper.migration.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
-_SPACE = 2**64
 _NEW = PathState()
+_MOST_PREFIXES = 1000
+"""Of one path. A request behind another one is always compared, which is never wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
     for path, text in batch.paths.items():
-        if transaction.path(path) is None:
-            transaction.put_path(path, text)
+        _note_path(transaction, path, text)
     for each in batch.happened:
         ledger.happen(each)
     for path, seen in batch.agreed.items():
@@ -88,6 +89,18 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
     for path, fingerprints in batch.generated.items():
         ledger.generate(path, fingerprints)
     return ledger.finish()
+
+
+def _note_path(transaction: Transaction, path: str, text: str) -> None:
+    """Keeps what a path is, with every prefix that any process saw of it."""
+    known = transaction.path(path)
+    if known is not None:
+        seen, more = PathNote.from_text(known), PathNote.from_text(text)
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        if prefixes == seen.prefixes:
+            return
+        text = replace(seen, prefixes=prefixes).to_text()
+    transaction.put_path(path, text)
 
 
 class _Ledger:

@@ -68,6 +68,8 @@ class Batch:
     generated: Mapping[str, frozenset[int]] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     """Paths that this process saw for the first time: what each is, as `paths.PathNote.to_text`."""
+    served: Mapping[str, int] = field(default_factory=dict)
+    """Requests by `mode/engine` that answered, for the totals of traffic."""
 
 
 @dataclass(frozen=True, slots=True)
