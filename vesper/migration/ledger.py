@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
-from vesper.migration import codec
+from vesper.migration import codec, traffic
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
 from vesper.migration.fingerprints import LIMIT
@@ -70,6 +70,7 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
         ledger.happen(Happened(event))
+        traffic.keep(transaction, ledger.state, {}, now_us)
         return ledger.finish()
 
     return store.transact(key, work)
@@ -88,6 +89,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         ledger.agree(path, seen)
     for path, fingerprints in batch.generated.items():
         ledger.generate(path, fingerprints)
+    traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()
 
 
@@ -160,7 +162,7 @@ class _Ledger:
         for decision in self._decisions:
             if isinstance(decision, Refused):
                 continue  # nothing happened
-            line = _chained(count + 1, last, self._key, decision, self._now_us)
+            line = _chained(count, last, self._key, decision, self._now_us)
             self._transaction.append(line)
             count, last = line.number, line.hash
         return Applied(self.state, tuple(self._decisions))
@@ -236,12 +238,12 @@ class Killed:
 
 def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Every node runs on Python alone, from the moment at which each process next looks; nothing else changes."""
-    _put_killed(store, Killed(who, why, now_us))
+    _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
 
 
-def resume_all(store: Store) -> None:
+def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Every node is again in the mode that it had."""
-    _put_killed(store, None)
+    _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
 
 
 def killed(store: Store) -> Killed | None:
@@ -253,18 +255,29 @@ def killed(store: Store) -> Killed | None:
         raise codec.BadState(f"the switch for all nodes: {error}") from None
 
 
-def _put_killed(store: Store, switch: Killed | None) -> None:
+def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
+    """The switch, and a line in the history of the whole store that says who turned it."""
     text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
-    store.transact(WHOLE, lambda transaction: transaction.put_state(text))
+
+    def work(transaction: Transaction) -> None:
+        transaction.put_state(text)
+        transaction.append(_line(*transaction.head(), WHOLE, record, now_us))
+
+    store.transact(WHOLE, work)
 
 
 # -- history --------------------------------------------------------------------------------------
 
 
-def _chained(number: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
-    record = {"kind": _kind(decision), "node": key.node, "epoch": key.epoch, "at_us": now_us, **_record(decision)}
+def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
+    return _line(count, previous, key, {"kind": _kind(decision), **_record(decision)}, now_us)
+
+
+def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
+    """The line after so many, of which the last has this hash."""
+    record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return Line(number, text, line_hash(number, previous, text))
+    return Line(count + 1, text, line_hash(count + 1, previous, text))
 
 
 def line_hash(number: int, previous: str, text: str) -> str:
