@@ -48,7 +48,9 @@ class Migration:
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
         self._is_killed = False
-        self._secret: bytes | None = None
+        self.key = b""
+        """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
+        Until then every node is held in Python, so that nobody needs it."""
         self.chores: list[Callable[[], None]] = []
         """What else is done each time that the thread comes round."""
         self._begin_process()
@@ -87,6 +89,7 @@ class Migration:
                 live = Live(key, compiled, self.process, most, self._write, self._wakes.set, divergence_of)
                 self._nodes[key] = live
                 try:
+                    self._learn_key()
                     self._read(live, self.store.versions().get(key, 0))
                 except (StoreError, BadState) as error:
                     self._gone(error)
@@ -94,11 +97,9 @@ class Migration:
             self.start()
             return live
 
-    def secret(self) -> bytes:
-        """The key of fingerprints and of routing, the same for all who share the store. Raises `StoreError`."""
-        if self._secret is None:
-            self._secret = self.store.secret()
-        return self._secret
+    def _learn_key(self) -> None:
+        if not self.key:
+            self.key = self.store.secret()
 
     def _write(self, key: NodeKey, batch: Batch) -> None:
         self._spool.write(key, batch)
@@ -173,6 +174,7 @@ class Migration:
             self._spool.forget(path)
 
     def _ask(self) -> None:
+        self._learn_key()
         versions = self.store.versions()
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
             self._is_killed = ledger.killed(self.store) is not None

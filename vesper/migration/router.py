@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Execution, Limits, Observer, Program
@@ -21,13 +21,13 @@ from vesper.engines.path import Pathed
 from vesper.host.host import Prepared
 from vesper.host.sizes import size_of
 from vesper.journal.typed_json import encode
-from vesper.migration.comparator import Comparator, Incomparable
+from vesper.migration.comparator import Comparator, Incomparable, Same
 from vesper.migration.executions import GuardedProgram, PairedProgram, RecordedProgram, follow_transcript
 from vesper.migration.followers import Followers, Following
 from vesper.migration.live import Live, Local
 from vesper.migration.modes import Mode
 from vesper.migration.paths import PathNote, ending_of
-from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
 
@@ -47,6 +47,16 @@ class Direct(Protocol):
     ) -> Any: ...
 
 
+Call: TypeAlias = Callable[[Mapping[str, object], datetime | None, Limits | None], Outcome]
+
+
+class Keyed(Protocol):
+    """Who knows the key of fingerprints and of routing."""
+
+    @property
+    def key(self) -> bytes: ...
+
+
 class RoutedProgram:
     """A node on whichever engine its mode says."""
 
@@ -58,11 +68,13 @@ class RoutedProgram:
         live: Live,
         comparator: Comparator,
         followers: Followers,
-        key: bytes,
+        keyed: Keyed,
         shares: Shares,
         routing_key: tuple[str, ...],
         deadline: float,
+        only_outputs: bool = False,
     ) -> None:
+        """`only_outputs`: what is no outputs always comes from the reference, whose exceptions its callers know."""
         self._compiled = compiled
         self._reference = reference
         self._direct = direct
@@ -70,13 +82,18 @@ class RoutedProgram:
         self._comparator = comparator
         self._followers = followers
         self._admits = followers.admission.admits
-        self._key = key
+        self._keyed = keyed
         self._shares = shares
         self._sample = shares.sample / 10_000
         self._routing_key = routing_key
         self._deadline = deadline
+        self._only_outputs = only_outputs
         self._draw = random.Random().random
         self._node = compiled.node.node_id
+
+    @property
+    def _key(self) -> bytes:
+        return self._keyed.key
 
     @property
     def semantic_hash(self) -> str:
@@ -96,35 +113,44 @@ class RoutedProgram:
     # -- nodes without effects --------------------------------------------------------------------
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        local = self.live.local
+        return self.call_beside(self._reference.call, inputs, now, limits)
+
+    def call_beside(
+        self,
+        reference: Call,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+    ) -> Outcome:
+        """The same with another reference for this one call."""
+        live = self.live
+        local = live.local
         mode = local.mode
         if mode is Mode.DIRECT_ONLY and self._draw() >= self._sample:
-            return self._direct_alone(local, inputs, now, limits)
+            return self._direct_alone(reference, local, inputs, now, limits)
         if mode is Mode.CANARY_DIRECT and self._is_in_canary(inputs):
-            return self._compared_first(mode, inputs, now, limits)
-        self.live.served(mode, "python")
+            return self._compared_first(reference, mode, inputs, now, limits)
+        live.served(mode, "python")
         if mode is Mode.PYTHON_ONLY or not self._admits():
-            return self._reference.call(inputs, now, limits)
-        return self._followed(inputs, now, limits)
+            return reference(inputs, now, limits)
+        return self._followed(reference, inputs, now, limits)
 
-    def _followed(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Outcome:
+    def _followed(
+        self, reference: Call, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
+    ) -> Outcome:
         """Python's answer; the direct engine follows, at once where that is short."""
         given = _copied(inputs)  # what the caller or the reference does with theirs is not what was given
         begun = time.perf_counter_ns()
-        outcome = self._reference.call(inputs, now, limits)
+        outcome = reference(inputs, now, limits)
         took_us = (time.perf_counter_ns() - begun) // 1000
         transcript = Transcript(given, now, (), _kept(outcome))
-        following = Following(
-            lambda: self._follow(transcript, limits, took_us),
-            self.live.report,
-            0 if took_us < _SHORT_US else size_of(given),
-        )
         if took_us < _SHORT_US:
             cpu = time.thread_time()
-            self.live.report(following.follow())
+            self.live.report(self._follow(transcript, limits, took_us))
             self._followers.admission.followed(time.thread_time() - cpu)
-        else:
-            self._followers.put(following)
+            return outcome
+        size = size_of(given)
+        self._followers.put(Following(lambda: self._follow(transcript, limits, took_us), self.live.report, size))
         return outcome
 
     def _follow(self, transcript: Transcript, limits: Limits | None, python_us: int) -> Report:
@@ -132,75 +158,95 @@ class RoutedProgram:
         return replace(report, python_us=python_us) if isinstance(report, Agreement) else report
 
     def _direct_alone(
-        self, local: Local, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
+        self,
+        reference: Call,
+        local: Local,
+        inputs: Mapping[str, object],
+        now: datetime | None,
+        limits: Limits | None,
     ) -> Outcome:
         """The direct answer, where its path is trusted; compared with Python's first where it is not."""
         begun = time.perf_counter_ns()
-        try:
-            ran = self._direct.call_pathed(inputs, self._key, now, limits)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the caller gets Python's answer
-            return self._taken_over(f"{type(error).__name__}: {error}", inputs, now, limits)
+        ran = self._ran(inputs, now, limits)
+        if isinstance(ran, str):
+            return self._taken_over(reference, ran, inputs, now, limits)
         outcome = ran.outcome
-        if type(outcome) is Returned and ran.path in local.points:
+        if type(outcome) is Returned:
+            if ran.path in local.points:
+                self.live.served(local.mode, "direct")
+                return outcome
+        elif self._only_outputs:
+            return self._released(reference, local.mode, ran, begun, inputs, now, limits)
+        if not isinstance(outcome, LimitHit) and self.live.trusts(PathNote(ran.path, (), ending_of(outcome)).name):
             self.live.served(local.mode, "direct")
             return outcome
-        if isinstance(outcome, EngineFault):
-            return self._taken_over(outcome.message, inputs, now, limits)
-        note = PathNote(ran.path, (), ending_of(outcome))
-        if not isinstance(outcome, LimitHit) and self.live.trusts(note.name):
-            self.live.served(local.mode, "direct")
-            return outcome
-        direct_us = (time.perf_counter_ns() - begun) // 1000
-        return self._released(local.mode, ran, note, direct_us, inputs, now, limits)
+        return self._released(reference, local.mode, ran, begun, inputs, now, limits)
 
     def _compared_first(
-        self, mode: Mode, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
+        self,
+        reference: Call,
+        mode: Mode,
+        inputs: Mapping[str, object],
+        now: datetime | None,
+        limits: Limits | None,
     ) -> Outcome:
         begun = time.perf_counter_ns()
+        ran = self._ran(inputs, now, limits)
+        if isinstance(ran, str):
+            return self._taken_over(reference, ran, inputs, now, limits)
+        return self._released(reference, mode, ran, begun, inputs, now, limits)
+
+    def _ran(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Pathed | str:
+        """What the direct engine did, or why it is at fault."""
+        within = limits or Limits(seconds=self._deadline)
         try:
-            ran = self._direct.call_pathed(inputs, self._key, now, limits)
-        except Exception as error:  # noqa: BLE001  # as above
-            return self._taken_over(f"{type(error).__name__}: {error}", inputs, now, limits)
-        if isinstance(ran.outcome, EngineFault):
-            return self._taken_over(ran.outcome.message, inputs, now, limits)
-        direct_us = (time.perf_counter_ns() - begun) // 1000
-        note = PathNote(ran.path, (), ending_of(ran.outcome))
-        return self._released(mode, ran, note, direct_us, inputs, now, limits)
+            ran = self._direct.call_pathed(inputs, self._key, now, within)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the caller gets Python's answer
+            return f"{type(error).__name__}: {error}"
+        return ran.outcome.message if isinstance(ran.outcome, EngineFault) else ran
 
     def _released(
         self,
+        reference: Call,
         mode: Mode,
         ran: Pathed,
-        note: PathNote,
-        direct_us: int,
+        begun: int,
         inputs: Mapping[str, object],
         now: datetime | None,
         limits: Limits | None,
     ) -> Outcome:
         """Python's answer, and the direct one only where it is the same."""
+        middle = time.perf_counter_ns()
         given = _copied(inputs)
-        begun = time.perf_counter_ns()
-        outcome = self._reference.call(inputs, now, limits)
-        python_us = (time.perf_counter_ns() - begun) // 1000
+        outcome = reference(inputs, now, limits)
+        ended = time.perf_counter_ns()
         verdict = self._comparator.outcomes(outcome, ran.outcome)
-        if isinstance(verdict, Incomparable):
+        if isinstance(verdict, Same):
+            note = PathNote(ran.path, (), ending_of(ran.outcome))
+            self.live.report(Agreement(note, ran.fingerprint, (ended - middle) // 1000, (middle - begun) // 1000))
+            if not self._only_outputs or type(outcome) is Returned:
+                self.live.served(mode, "direct")
+                return ran.outcome
+        elif isinstance(ran.outcome, LimitHit) and ran.outcome.limit == "time" and limits is None:
+            self.live.report(
+                Fault(f"no answer within {self._deadline:g} s", Transcript(given, now, (), _kept(outcome)))
+            )
+        elif isinstance(verdict, Incomparable):
             self.live.report(Lost(verdict.why))
-        elif isinstance(verdict, Difference):
-            transcript = Transcript(given, now, (), _kept(outcome))
-            self.live.report(Disagreement(verdict, note, ran.fingerprint, transcript, ran.outcome))
         else:
-            self.live.report(Agreement(note, ran.fingerprint, python_us, direct_us))
-            self.live.served(mode, "direct")
-            return ran.outcome
+            transcript = Transcript(given, now, (), _kept(outcome))
+            note = PathNote(ran.path, (), ending_of(ran.outcome))
+            self.live.report(Disagreement(verdict, note, ran.fingerprint, transcript, ran.outcome))
         self.live.served(mode, "python")
         return outcome
 
     def _taken_over(
-        self, what: str, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
+        self, reference: Call, what: str, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
     ) -> Outcome:
         """Python's answer. What Python itself refuses (no dict, no time) is the caller's mistake and no fault."""
-        outcome = self._reference.call(inputs, now, limits)
-        self.live.report(Fault(what, Transcript(_copied(inputs), now, (), _kept(outcome))))
+        given = _copied(inputs)
+        outcome = reference(inputs, now, limits)
+        self.live.report(Fault(what, Transcript(given, now, (), _kept(outcome))))
         self.live.served(self.live.local.mode, "python")
         return outcome
 
