@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
-from vesper.compiler import compile_file
+from vesper.compiler import Compiled, compile_file
 from vesper.diagnostics.render_full import render_full
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import ENGINES
@@ -47,11 +47,7 @@ def load(
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(ENGINES)}, and `{AUTO}` for both")
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
-    path = _path(node, nodes)
-    compiled, bag = compile_file(path)
-    said = tuple(render_full(bag.source, each) for each in bag.sorted())
-    if compiled is None:
-        raise NodeError("\n\n".join(said))
+    compiled, path, said = compiled_node(node, nodes)
     try:
         program: Program
         if engine == AUTO:
@@ -63,6 +59,18 @@ def load(
         return Node(compiled, program, engine, limits, said, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
+
+
+def compiled_node(
+    node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
+) -> tuple[Compiled, Path, tuple[str, ...]]:
+    """The node, its file, and what the checker says of it."""
+    path = _path(node, nodes)
+    compiled, bag = compile_file(path)
+    said = tuple(render_full(bag.source, each) for each in bag.sorted())
+    if compiled is None:
+        raise NodeError("\n\n".join(said))
+    return compiled, path, said
 
 
 def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> Path:

@@ -14,11 +14,11 @@ from datetime import UTC, date, datetime
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Program
 from vesper.engines.registry import ENGINES
 from vesper.host.config import Config
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
+from vesper.migration.adopting import FunctionComparator
 from vesper.migration.carry import epoch_of
 from vesper.migration.comparator import Comparator
 from vesper.migration.divergence import Divergence
@@ -47,21 +47,26 @@ class Routes:
         self.is_closed = False
         _ALL.add(self)
 
-    def program(self, compiled: Compiled, reference: Program | None = None, name: str | None = None) -> RoutedProgram:
-        """A node that is routed; the same one for the same node. `reference` answers in the place of Python: an
-        existing function, which is then part of what the epoch is, by its name."""
-        node = self.settings.of(compiled.node.node_id)
-        comparator = Comparator(compiled, node.tolerances, _today)
-        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version, name))
+    def program(self, compiled: Compiled) -> RoutedProgram:
+        """A node that is routed; the same one for the same node."""
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances, _today)
+        return self._found(compiled, comparator, "")
+
+    def adopted(self, compiled: Compiled, function: str) -> RoutedProgram:
+        """A node behind a function, which is named; it is called beside each time."""
+        tolerances = self.settings.of(compiled.node.node_id).tolerances
+        return self._found(compiled, FunctionComparator(compiled, tolerances, _today), function)
+
+    def _found(self, compiled: Compiled, comparator: Comparator, function: str) -> RoutedProgram:
+        version = f"{comparator.version} {function}" if function else comparator.version
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                found = self._programs[key] = self._made(key, compiled, comparator, reference)
+                found = self._programs[key] = self._made(key, compiled, comparator, bool(function))
             return found
 
-    def _made(
-        self, key: NodeKey, compiled: Compiled, comparator: Comparator, reference: Program | None
-    ) -> RoutedProgram:
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator, is_adopted: bool) -> RoutedProgram:
         node = self.settings.of(compiled.node.node_id)
         is_sensitive = plans_of(compiled).is_sensitive
 
@@ -72,7 +77,7 @@ class Routes:
         canary = self.settings.canary if node.canary is None else node.canary
         return RoutedProgram(
             compiled,
-            reference or ENGINES["python"].load(compiled),
+            ENGINES["python"].load(compiled),
             self._direct(compiled),
             live,
             comparator,
@@ -81,6 +86,7 @@ class Routes:
             Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE)),
             node.routing_key,
             self.settings.deadline,
+            is_adopted,
         )
 
     def _direct(self, compiled: Compiled) -> Direct:
