@@ -50,19 +50,21 @@ class Overview:
     warnings: Sequence[str]
     killed: Killed | None
     nodes: Sequence[NodeOverview]
-    older_epochs: int = 0
+    """Of each node the epoch that was written last, or all of them."""
+    others: Sequence[NodeOverview] = ()
     """Epochs that are left out, because the node has a newer one."""
 
     @property
     def written_us(self) -> int | None:
-        return max((each.written_us for each in self.nodes), default=0) or None
+        return max((each.written_us for each in (*self.nodes, *self.others)), default=0) or None
 
 
 def read_overview(store: Store, settings: Settings, all_epochs: bool = False) -> Overview:
     """Every node; of each, the epoch that was written last, unless all are asked for."""
     nodes = [read_node(store, key, settings) for key in keys_of(store)]
     shown = nodes if all_epochs else newest(nodes)
-    return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), len(nodes) - len(shown))
+    others = [each for each in nodes if each not in shown]
+    return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
 
 
 def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
@@ -206,16 +208,18 @@ class Fleet:
     unreadable: int = 0
 
 
-def fleet(nodes: Iterable[NodeOverview], now_us: int) -> Fleet:
+def fleet(overview: Overview, now_us: int) -> Fleet:
+    """Nodes by the mode of the epoch that is shown; requests of every epoch, for all of them were answered."""
     modes: Counter[Mode] = Counter()
     requests: Counter[Mode] = Counter()
     engines: Counter[Engine] = Counter()
     unreadable = 0
-    for each in nodes:
+    for each in overview.nodes:
         if each.state is None:
             unreadable += 1
         else:
             modes[each.state.mode] += 1
+    for each in (*overview.nodes, *overview.others):
         for name, count in each.traffic.since(now_us, DAY_HOURS).items():
             mode, _, engine = name.partition("/")
             requests[Mode(mode)] += count
