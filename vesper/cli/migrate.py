@@ -13,6 +13,7 @@ import click
 
 from vesper.cli.migrate_history import history_command
 from vesper.cli.migrate_orders import ORDERS
+from vesper.cli.migrate_plot import plot_command
 from vesper.cli.show import json_text
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.simulate import Result, Run, Scenario, Tally, simulate_all
@@ -34,7 +35,7 @@ def command() -> None:
     """
 
 
-for each in (*ORDERS, history_command):
+for each in (*ORDERS, history_command, plot_command):
     command.add_command(each)
 
 

@@ -1,4 +1,4 @@
-"""`vesper migrate history`: every decision about a node, with the evidence at that moment; and that nobody changed it."""
+"""`vesper migrate history`: every decision about a node, with the evidence at that moment, and a check of them all."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _evidence(record: dict[str, Any]) -> str:
     bound = math.floor(record["seen_lower_bound"] * 10**5) / 10**5
     afresh = f"; afresh as attempt {record['attempt']}" if record["attempt"] != record["seen_attempt"] else ""
     return (
-        f"{record['seen_clean']:,} distinct runs agreed, {number(record['seen_divergences'], 'divergence')} in "
+        f"{number(record['seen_clean'], 'distinct run')} agreed, {number(record['seen_divergences'], 'divergence')} in "
         f"{number(record['seen_compared'], 'comparison')}, {record['seen_unknown']:,} came to nothing; "
         + ("complete; " if record["seen_is_complete"] else "")
         + f"lower bound {bound:.5f}"

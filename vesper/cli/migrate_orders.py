@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from vesper.cli.journal_open import by_option, style_option, this_user
-from vesper.cli.journal_text import document, number, time_text
+from vesper.cli.journal_text import document, time_text
 from vesper.cli.migration_open import (
     Opened,
     epoch_option,
@@ -26,7 +26,7 @@ from vesper.cli.migration_open import (
     why_option,
 )
 from vesper.migration import ledger
-from vesper.migration.modes import DEFAULT, LADDER, Mode
+from vesper.migration.modes import LADDER, Mode
 from vesper.migration.overview import read_node
 from vesper.migration.state import (
     Changed,
@@ -95,9 +95,9 @@ def demote_command(
 
 
 def _below(opened: Opened, key: NodeKey) -> Mode:
-    """The next lower mode; below the lowest that compares there is none, which the controller says."""
+    """The next lower mode. Where that is `python_only` the controller refuses, and says what to do instead."""
     now = ledger.load(opened.store, key, opened.settings).mode
-    return LADDER[max(now.level - 1, DEFAULT.level)]
+    return LADDER[max(now.level - 1, 0)]
 
 
 @click.command("pin")
@@ -269,8 +269,7 @@ def _said(decisions: tuple[Decision, ...]) -> list[str]:
             case Latched(latch):
                 found.append(f"latched: {latch.reason.value}")
             case Released(latches):
-                listed = ", ".join(latch.reason.value for latch in latches)
-                found.append(f"{number(len(latches), 'latch') if len(latches) == 1 else 'latches'} released: {listed}")
+                found.append(f"released: {', '.join(latch.reason.value for latch in latches)}")
             case _:
                 pass
     return found

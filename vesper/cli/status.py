@@ -103,12 +103,14 @@ def _painted(
 ) -> str:
     width = shutil.get_terminal_size((_WIDTH, 0)).columns
     with the_store(config, dsn) as opened:
-        overview = read_overview(opened.store, opened.settings, all_epochs)
         if node is not None:
-            detail = _detail(opened, the_key(opened, node, epoch), root)
+            key = the_key(opened, node, epoch)
+            overview = read_overview(opened.store, opened.settings, all_epochs, key.node)
+            detail = _detail(opened, key, root)
             if style == "json":
                 return document(detail_json(overview, detail, now_us()))
             return "\n".join(detail_lines(overview, detail, now_us(), width))
+        overview = read_overview(opened.store, opened.settings, all_epochs)
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
         if style == "json":
             return document(overview_json(overview, highest, now_us()))

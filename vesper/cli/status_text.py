@@ -59,13 +59,13 @@ class Detail:
 
 
 def overview_lines(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, width: int) -> list[str]:
-    return [
-        *store_lines(overview, now_us),
-        "",
-        *_table(overview, highest, now_us, width),
-        "",
-        *_totals(overview, now_us),
-    ]
+    above, below = store_lines(overview, now_us), _totals(overview, now_us)
+    table = _table(overview, highest, now_us, width)
+    return [*_wrapped(above, width), "", *table, "", *_wrapped(below, width)]
+
+
+def _wrapped(lines: Sequence[str], width: int) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, max(30, width), subsequent_indent="  ")]
 
 
 def store_lines(overview: Overview, now_us: int) -> list[str]:
@@ -89,16 +89,16 @@ def _table(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, 
     for row, each in zip(rows, overview.nodes, strict=True):
         if names[each.key.node] > 1:
             row[0] += f" ({short_epoch(each.key.epoch)})"
-    columns = [_HEADING, *rows]
+    columns: list[Sequence[str]] = [_HEADING, *rows]
     widths = [max(display_width(row[at]) for row in columns) for at in range(len(_HEADING))]
     left = sum(widths[:-1]) + 2 * (len(_HEADING) - 1)
     if width - left < min(_LEAST, widths[-1]):
         return [line for row in rows for line in _block(row, width)]
     lines = []
-    for row in columns:
-        cells = [padded(cell, widths[at], is_number=at in (3, 4)) for at, cell in enumerate(row[:-1])]
-        parts = textwrap.wrap(row[-1], width - left) or [""]
-        lines.append("  ".join([*cells, parts[0]]).rstrip())
+    for cells in columns:
+        shown = [padded(cell, widths[at], is_number=at in (3, 4)) for at, cell in enumerate(cells[:-1])]
+        parts = textwrap.wrap(cells[-1], width - left) or [""]
+        lines.append("  ".join([*shown, parts[0]]).rstrip())
         lines += [" " * left + part for part in parts[1:]]
     return lines
 
@@ -135,7 +135,8 @@ def _held(state: State, now_us: int) -> str:
     """Latches and the pin, in short."""
     found = [f"latched: {each.reason.value}" for each in state.latches]
     if state.pin is not None:
-        found.append("pin is over" if now_us >= state.pin.until_us else f"pinned until {time_text(state.pin.until_us)}")
+        left = state.pin.until_us - now_us
+        found.append(f"pinned for {took_text(left)}" if left > 0 else "its pin is over")
     return ", ".join(found)
 
 

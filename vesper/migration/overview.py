@@ -59,9 +59,9 @@ class Overview:
         return max((each.written_us for each in (*self.nodes, *self.others)), default=0) or None
 
 
-def read_overview(store: Store, settings: Settings, all_epochs: bool = False) -> Overview:
-    """Every node; of each, the epoch that was written last, unless all are asked for."""
-    nodes = [read_node(store, key, settings) for key in keys_of(store)]
+def read_overview(store: Store, settings: Settings, all_epochs: bool = False, node: str | None = None) -> Overview:
+    """Every node, or one; of each, the epoch that was written last, unless all are asked for."""
+    nodes = [read_node(store, key, settings) for key in keys_of(store) if node in (None, key.node)]
     shown = nodes if all_epochs else newest(nodes)
     others = [each for each in nodes if each not in shown]
     return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
