@@ -283,7 +283,12 @@ def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now
 
 
 def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
-    return _line(count, previous, key, {"kind": _kind(decision), **_record(decision)}, now_us)
+    return _line(count, previous, key, record_of(decision), now_us)
+
+
+def record_of(decision: Decision) -> dict[str, Any]:
+    """A decision as the history has it."""
+    return {"kind": _kind(decision), **_record(decision)}
 
 
 def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:

@@ -22,7 +22,7 @@ from vesper.migration.adopting import FunctionComparator
 from vesper.migration.carry import epoch_of
 from vesper.migration.comparator import Comparator
 from vesper.migration.divergence import Divergence
-from vesper.migration.divergences import divergence_of
+from vesper.migration.diverged import divergence_of
 from vesper.migration.followers import Followers
 from vesper.migration.live import now_us
 from vesper.migration.process import Migration

@@ -167,6 +167,10 @@ class Store(Protocol):
         """16 random bytes that all who share the store share: the key of fingerprints and of routing. Made once."""
         ...
 
+    def warnings(self) -> Sequence[str]:
+        """What whoever runs the store should know, such as that it forgets: for the log and `vesper status`."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -52,8 +52,8 @@ class Traffic:
         """With more requests in the hour of now. Of more hours than are kept, the newest stay."""
         counts = {name: count for name, count in served.items() if count}
         for name, count in counts.items():
-            if name not in _SERVED or count < 0:
-                raise ValueError(f"{count} requests under {name!r} cannot be: write `mode/engine`")
+            _served(name)
+            _count(count)
         if not counts:
             return self
         hour = now_us // HOUR_US
@@ -154,6 +154,12 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 
 def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _served(name: str) -> str:
+    if name not in _SERVED:
+        raise ValueError(f"{name!r} is no mode and engine, as in `canary_direct/python`")
+    return name
 
 
 def _count(value: object) -> int:
