@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import UTC, date, datetime
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.registry import ENGINES
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine
 from vesper.host.config import Config
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
-from vesper.migration.adopting import FunctionComparator
-from vesper.migration.carry import epoch_of
+from vesper.migration.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.comparator import Comparator
-from vesper.migration.divergence import Divergence
+from vesper.migration.direct_side import PathedProgram
 from vesper.migration.diverged import divergence_of
+from vesper.migration.divergence import Divergence
+from vesper.migration.epoch import epoch_of
 from vesper.migration.followers import Followers
-from vesper.migration.live import now_us
+from vesper.migration.live import Live, now_us
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
-from vesper.migration.router import Direct, RoutedProgram
+from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted
 from vesper.migration.store import Happened, NodeKey, Store
@@ -49,53 +50,60 @@ class Routes:
 
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
-        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances, _today)
-        return self._found(compiled, comparator, "")
-
-    def adopted(self, compiled: Compiled, function: str) -> RoutedProgram:
-        """A node behind a function, which is named; it is called beside each time."""
-        tolerances = self.settings.of(compiled.node.node_id).tolerances
-        return self._found(compiled, FunctionComparator(compiled, tolerances, _today), function)
-
-    def _found(self, compiled: Compiled, comparator: Comparator, function: str) -> RoutedProgram:
-        version = f"{comparator.version} {function}" if function else comparator.version
-        key = NodeKey(compiled.node.node_id, epoch_of(compiled, version))
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                found = self._programs[key] = self._made(key, compiled, comparator, bool(function))
+                found = self._programs[key] = self._made(key, compiled, comparator)
             return found
 
-    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator, is_adopted: bool) -> RoutedProgram:
-        node = self.settings.of(compiled.node.node_id)
+    def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
+        """A node behind a function: `function` is what that is, and part of the epoch."""
+        comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
+        with self._lock:
+            return AdoptedProgram(
+                compiled,
+                self._direct(compiled),
+                self._live(key, compiled),
+                comparator,
+                self.followers,
+                self.migration,
+                self._rules(compiled),
+            )
+
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        return RoutedProgram(
+            compiled,
+            PythonEngine().load(compiled),
+            self._direct(compiled),
+            self._live(key, compiled),
+            comparator,
+            self.followers,
+            self.migration,
+            self._rules(compiled),
+        )
+
+    def _live(self, key: NodeKey, compiled: Compiled) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
 
         def happened(report: Disagreement | Fault) -> Happened:
             return happened_of(report, divergence_of(report, compiled, is_sensitive, now_us()))
 
-        live = self.migration.node(key, compiled, happened)
-        canary = self.settings.canary if node.canary is None else node.canary
-        return RoutedProgram(
-            compiled,
-            ENGINES["python"].load(compiled),
-            self._direct(compiled),
-            live,
-            comparator,
-            self.followers,
-            self.migration,
-            Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE)),
-            node.routing_key,
-            self.settings.deadline,
-            is_adopted,
-        )
+        return self.migration.node(key, compiled, happened)
 
-    def _direct(self, compiled: Compiled) -> Direct:
+    def _rules(self, compiled: Compiled) -> Rules:
+        node = self.settings.of(compiled.node.node_id)
+        canary = self.settings.canary if node.canary is None else node.canary
+        shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
             from vesper.migration.isolation import IsolatedProgram
 
             return IsolatedProgram(compiled, self.settings.deadline)
-        from vesper.engines.direct_engine import DirectEngine
-
         return DirectEngine().load(compiled)
 
     def after_fork(self) -> None:
@@ -114,10 +122,6 @@ def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happene
         return Happened(EngineFaulted(divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 _ALL: WeakSet[Routes] = WeakSet()
