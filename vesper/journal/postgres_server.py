@@ -83,6 +83,10 @@ class PostgresServer:
     def _error_of(self, error: psycopg.Error) -> VesperError:
         return self._error(self._said(error))
 
+    def _error_of_crowd(self, text: str) -> VesperError:
+        """All connections were in use for too long."""
+        return self._error(text)
+
     # -- using it ---------------------------------------------------------------------------------
 
     @property
@@ -136,7 +140,7 @@ class PostgresServer:
 
         here = self._here()
         if not here.free[is_synced].acquire(timeout=self.statement_seconds):
-            raise self._error(
+            raise self._error_of_crowd(
                 f"{self._name}: all {CONNECTIONS} connections have been in use for {self.statement_seconds:g} s"
             )
         connection = None

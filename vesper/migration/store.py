@@ -154,6 +154,11 @@ class Store(Protocol):
         """16 random bytes that all who share the store share: the key of fingerprints and of routing. Made once."""
         ...
 
+    def warnings(self) -> Sequence[str]:
+        """What may go wrong with the store as it is set up, for the log and for `vesper status`; it is asked for that.
+        Empty where nothing may."""
+        ...
+
     def close(self) -> None: ...
 
 
