@@ -20,6 +20,7 @@ from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Worke
 from vesper.verify.inputs import InputGenerator
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+KEY = bytes(range(16))
 ECHO = small_node("word: string", "- operation: return\n  success: {result: word}", "result: string")
 
 
@@ -98,11 +99,12 @@ def test_it_answers_as_the_engine_does_in_this_process(workers: Workers) -> None
 def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> None:
     node = next(each for each in map(compiled, worked_nodes()) if not each.node.is_pure() and each.cases)
     case = next(each for each in node.cases if each.effects)
-    here = DirectEngine().load(node).start(case.inputs, NOON, is_traced=False)
-    there = IsolatedProgram(node, workers).start(case.inputs, NOON, is_traced=False)
+    here = DirectEngine().load(node).start_pathed(case.inputs, KEY, NOON)
+    there = IsolatedProgram(node, workers).start_pathed(case.inputs, KEY, NOON)
     left, right = here.advance(()), there.advance(())
     for _ in range(50):
         assert left == right
+        assert (here.path(), here.fingerprint()) == (there.path(), there.fingerprint())
         if isinstance(left, Done):
             break
         completion = Completion(left.requests[0].id, None, "http_500")
@@ -116,6 +118,8 @@ def test_limits_and_misuse_go_over(workers: Workers) -> None:
     inputs = dict(node.cases[0].inputs)
     assert program.call(inputs, None, Limits(fuel=0)) == DirectEngine().load(node).call(inputs, None, Limits(fuel=0))
     assert isinstance(program.call(inputs, None, Limits(fuel=0)), LimitHit | Returned)
+    assert program.call_pathed(inputs, KEY) == DirectEngine().load(node).call_pathed(inputs, KEY)
+    assert program.points() == DirectEngine().load(node).points()
     with pytest.raises(Unavailable, match="inputs are a dict"):
         program.call([1])  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="cannot be sent"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from vesper import _direct
 from vesper.engines.direct_engine import DirectProgram
-from vesper.engines.engine import Blocked, Done, Execution, Limits
+from vesper.engines.engine import Blocked, Done, Limits
 from vesper.migration.packed import (
     pack_marks,
     pack_outcome,
@@ -32,6 +32,7 @@ class Worker:
     def __init__(self) -> None:
         self._programs: dict[str, Any] = {}
         self._execution: Any = None
+        self._has_path = False
         self._marks: list[tuple[int, Value]] = []
 
     def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
@@ -55,7 +56,11 @@ class Worker:
                 self._programs[question["program"]] = self.load(question["ir"], question["callees"])
                 return {"loaded": True}
             case "call":
-                return {"outcome": pack_outcome(self._program(question).call(*_arguments(question)))}
+                return self._call(question)
+            case "points":
+                return {
+                    "points": [[each.kind, each.expression, each.outcome] for each in self._program(question).points()]
+                }
             case "start":
                 return self._start(question)
             case "advance":
@@ -67,11 +72,22 @@ class Worker:
     def _program(self, question: Mapping[str, Any]) -> Any:
         return self._programs[question["program"]]
 
+    def _call(self, question: Mapping[str, Any]) -> object:
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            return {"outcome": pack_outcome(program.call(inputs, now, limits))}
+        outcome, path, fingerprint = program.call_pathed(inputs, question["key"], now, limits)
+        return {"outcome": pack_outcome(outcome), "path": path, "fingerprint": fingerprint}
+
     def _start(self, question: Mapping[str, Any]) -> object:
         self._marks = []
-        is_traced = question["is_traced"]
-        observe = self._observe if is_traced else None
-        execution: Execution = self._program(question).start(*_arguments(question), observe, is_traced)
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            is_traced = question["is_traced"]
+            execution = program.start(inputs, now, limits, self._observe if is_traced else None, is_traced)
+        else:
+            execution = program.start_pathed(inputs, question["key"], now, limits)
+        self._has_path = question["key"] is not None
         self._execution = execution
         return self._step(execution.advance(()))
 
@@ -81,6 +97,8 @@ class Worker:
     def _step(self, step: Blocked | Done) -> object:
         said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
         self._marks = []
+        if self._has_path:
+            said |= {"path": self._execution.path(), "fingerprint": self._execution.fingerprint()}
         if isinstance(step, Blocked):
             (request,) = step.requests
             return {**said, "request": pack_request(request)}

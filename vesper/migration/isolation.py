@@ -25,6 +25,7 @@ from vesper.compiler import Compiled
 from vesper.engines.direct_engine import all_callees
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer
 from vesper.engines.outcome import EngineFault, Outcome
+from vesper.engines.path import Pathed, Point
 from vesper.migration import packed
 from vesper.migration.child import Child, ChildDied
 from vesper.migration.isolated import MOST_PROGRAMS
@@ -204,6 +205,7 @@ class IsolatedProgram:
     def __init__(self, compiled: Compiled, workers: Workers) -> None:
         self.semantic_hash = compiled.semantic_hash
         self._workers = workers
+        self._points: tuple[Point, ...] | None = None
         self._load = packed.message(
             {
                 "do": "load",
@@ -214,12 +216,23 @@ class IsolatedProgram:
         )
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        question = _question("call", self.semantic_hash, inputs, now, limits)
-        held = _Held(self._workers)
-        try:
-            return _outcome(held.ask(question, self))
-        finally:
-            held.release()
+        return _outcome(self._asked(_question("call", self.semantic_hash, inputs, now, limits)))
+
+    def call_pathed(
+        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
+    ) -> Pathed:
+        """As `DirectProgram.call_pathed`; of a fault there is no path."""
+        answer = self._asked(_question("call", self.semantic_hash, inputs, now, limits, key))
+        return Pathed(_outcome(answer), answer.get("path", b""), answer.get("fingerprint", 0))
+
+    def points(self) -> tuple[Point, ...]:
+        """Raises `Busy`, too."""
+        if self._points is None:
+            answer = self._asked(_sent({"do": "points", "program": self.semantic_hash}))
+            if "points" not in answer:
+                raise Unavailable(f"nobody knows the points of the node: {answer}")
+            self._points = tuple(Point(*each) for each in answer["points"])
+        return self._points
 
     def start(
         self,
@@ -231,6 +244,19 @@ class IsolatedProgram:
     ) -> IsolatedExecution:
         question = _question("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
         return IsolatedExecution(_Held(self._workers), question, self, observe)
+
+    def start_pathed(
+        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
+    ) -> IsolatedExecution:
+        question = _question("start", self.semantic_hash, inputs, now, limits, key)
+        return IsolatedExecution(_Held(self._workers), question, self, None)
+
+    def _asked(self, question: bytes) -> Mapping[str, Any]:
+        held = _Held(self._workers)
+        try:
+            return held.ask(question, self)
+        finally:
+            held.release()
 
     def load_on(self, worker: _Worker, deadline: float) -> None:
         """Gives the node to a worker that does not have it."""
@@ -291,6 +317,7 @@ class IsolatedExecution:
         self._program = program
         self._observe = observe
         self._marks: list[tuple[int, Any]] = []
+        self._path, self._fingerprint = b"", 0
 
     def __del__(self) -> None:
         self._held.release()
@@ -303,6 +330,8 @@ class IsolatedExecution:
         else:
             question = _sent({"do": "advance", "completions": [packed.pack_completion(each) for each in completions]})
         answer = self._held.ask(question, self._program)
+        self._path = answer.get("path", self._path)
+        self._fingerprint = answer.get("fingerprint", self._fingerprint)
         for index, value in packed.unpack_marks(answer.get("marks", ())):
             self._marks.append((index, value))
             if self._observe is not None:
@@ -313,6 +342,13 @@ class IsolatedExecution:
             raise _MISUSE[answer["raised"]](answer["message"])  # it is as it was
         self._held.release()
         return Done(_outcome(answer), tuple(self._marks))
+
+    def path(self) -> bytes:
+        """The points that were passed so far, as far as the other process said."""
+        return self._path
+
+    def fingerprint(self) -> int:
+        return self._fingerprint
 
     def close(self) -> None:
         """It goes on no more."""
@@ -337,14 +373,31 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
 
 
 def _question(
-    do: str, program: str, inputs: object, now: datetime | None, limits: Limits | None, **more: object
+    do: str,
+    program: str,
+    inputs: object,
+    now: datetime | None,
+    limits: Limits | None,
+    key: bytes | None = None,
+    **more: object,
 ) -> bytes:
     try:
         given = packed.pack(packed.as_inputs(inputs))
     except packed.Unsendable as error:
         raise Unavailable(str(error)) from None
     fuel, seconds = (None, None) if limits is None else (limits.fuel, limits.seconds)
-    return _sent({"do": do, "program": program, "inputs": given, "now": now, "fuel": fuel, "seconds": seconds, **more})
+    return _sent(
+        {
+            "do": do,
+            "program": program,
+            "inputs": given,
+            "now": now,
+            "fuel": fuel,
+            "seconds": seconds,
+            "key": key,
+            **more,
+        }
+    )
 
 
 def _sent(question: Mapping[str, object]) -> bytes:
