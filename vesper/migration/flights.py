@@ -55,10 +55,11 @@ class Slot:
     __slots__ = ("_at", "_counters", "_lock")
 
     def __init__(self, counters: memoryview, at: int) -> None:
-        self._lock = threading.Lock()
         self.bind(counters, at)
 
     def bind(self, counters: memoryview, at: int) -> None:
+        # With a lock of its own: after a fork, a thread that is not there any more may have held the other one.
+        self._lock = threading.Lock()
         self._counters, self._at = counters, at
 
     def enter(self) -> None:
@@ -136,7 +137,7 @@ class Flights:
         """In the child of a fork: the file that is mapped is the other process's."""
         os.close(self._file)
         for slot in self._slots.values():
-            slot.__init__(_apart(), 0)  # type: ignore[misc]  # its lock may have been held by a thread that is not here
+            slot.bind(_apart(), 0)
         self._counters.release()
         self._map.close()
         try:
