@@ -14,15 +14,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
 
 from vesper.engines.compare import same_requests
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
-from vesper.engines.path import conditions_of, conditions_of_marks
+from vesper.engines.path import Point, conditions_of, guards
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.host.routed import Parted, Routed
 from vesper.migration.comparator import Incomparable, Same, Verdict
@@ -43,19 +43,34 @@ class Compares(Protocol):
     def requests(self, leader: Request, follower: Request) -> Verdict: ...
 
 
-@dataclass(frozen=True, slots=True)
 class Pair:
     """A node on both engines, and who judges and counts what they do."""
 
-    python: PythonProgram
-    direct: PathedProgram
-    comparator: Compares
-    key: bytes
-    """16 bytes, under which what was read is fingerprinted."""
-    watch: Watch
-    deadline: float | None
-    """Seconds that the direct engine may compute."""
-    is_sensitive: bool
+    def __init__(
+        self,
+        python: PythonProgram,
+        direct: PathedProgram,
+        comparator: Compares,
+        key: bytes,
+        watch: Watch,
+        deadline: float | None,
+        is_sensitive: bool,
+    ) -> None:
+        self.python = python
+        self.direct = direct
+        self.comparator = comparator
+        self.key = key
+        self.watch = watch
+        self.deadline = deadline
+        self.is_sensitive = is_sensitive
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        return self.direct.points()
+
+    @cached_property
+    def guards(self) -> set[int]:
+        return guards(self.python.node)
 
     def side(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> DirectSide:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)
@@ -283,8 +298,9 @@ class Lockstep(Routed):
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
         if not isinstance(verdict, Same) or isinstance(direct.outcome, LimitHit):
             return verdict
-        mine = conditions_of_marks(python.marks, self._pair.python.node)
-        its = conditions_of(side.points, self._pair.direct.points())
+        conditions = self._pair.guards
+        mine = {(index, bool(value)) for index, value in python.marks if index in conditions}
+        its = conditions_of(side.points, self._pair.points)
         if mine == its:
             return verdict
         # The first by its place in the node: the same fault is told in the same words.
