@@ -153,18 +153,18 @@ class AdoptedProgram:
             is_sensitive=self._rules.is_sensitive,
         )  # fmt: skip
         step = side.call()
-        is_answer = isinstance(step, Done) and isinstance(step.outcome, Returned)
-        if is_answer and self.live.trusts(path_name(side.points, (), step.outcome)):
+        outcome = step.outcome if isinstance(step, Done) else None
+        if isinstance(outcome, Returned) and self.live.trusts(path_name(side.points, (), outcome)):
             self.live.served(mode, "direct")
-            return step.outcome
+            return outcome
         self.live.served(mode, "python")
         begun = time.perf_counter_ns()
-        outcome = function(inputs)
+        answer = function(inputs)
         took_us = (time.perf_counter_ns() - begun) // 1000
         if isinstance(given, Lost):
             self.live.report(given)
             return None
-        report = self._follow(replace(given, outcome=outcome), took_us)
+        report = self._follow(replace(given, outcome=answer), took_us)
         if report is not None:
             self.live.report(report)
         return None

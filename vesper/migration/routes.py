@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -33,6 +34,9 @@ from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted
 from vesper.migration.store import Happened, NodeKey, Store
 
+if TYPE_CHECKING:
+    from vesper.migration.isolation import Workers
+
 _WHOLE = 10_000
 
 
@@ -46,6 +50,8 @@ class Routes:
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
+        self._workers: Workers | None = None
+        """The processes of the direct engine, where it has its own."""
         _ALL.add(self)
 
     def program(self, compiled: Compiled) -> RoutedProgram:
@@ -101,9 +107,11 @@ class Routes:
 
     def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
-            from vesper.migration.isolation import IsolatedProgram
+            from vesper.migration.isolation import IsolatedProgram, Workers
 
-            return IsolatedProgram(compiled, self.settings.deadline)
+            if self._workers is None:
+                self._workers = Workers(deadline=self.settings.deadline)
+            return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
     def after_fork(self) -> None:
@@ -113,6 +121,8 @@ class Routes:
     def close(self) -> None:
         self.is_closed = True
         self.followers.close()
+        if self._workers is not None:
+            self._workers.close()
         self.migration.close()
 
 
