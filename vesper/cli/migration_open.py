@@ -98,13 +98,13 @@ def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSetti
     with clean_errors():
         settings: Config = default_config(Path.cwd()) if found is None else read_config(found)
     if dsn is None:
-        return settings.dsn(settings.migration.store), settings.migration
+        return settings.migrating().store, settings.migrating()
     if not dsn.isprintable():
         raise click.UsageError("--store: the DSN holds signs that are no text")
     path = dsn.removeprefix("sqlite:")
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
-    return dsn, settings.migration
+    return dsn, settings.migrating()
 
 
 def missing_file(dsn: str) -> Path | None:

@@ -71,10 +71,16 @@ class Config:
     modules: tuple[str, ...] = ()
     """Modules whose import registers the application's own effects."""
     parts: Parts = field(default_factory=Parts)
-    migration: MigrationSettings = field(default_factory=lambda: MigrationSettings("sqlite:.vesper/migration.db"))
+    migration: MigrationSettings | None = None
+    """None is as if there were an empty table."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
+
+    def migrating(self) -> MigrationSettings:
+        """How nodes are moved over, with the file of SQLite as an absolute path."""
+        found = self.migration or read_migration(Table("migration", {}), self.folder)
+        return replace(found, store=self.dsn(found.store))
 
     def dsn(self, dsn: str) -> str:
         """A DSN with the file of SQLite as an absolute path."""

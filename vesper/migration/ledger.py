@@ -22,6 +22,7 @@ from vesper.migration import codec, traffic
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
 from vesper.migration.fingerprints import LIMIT
+from vesper.migration.paths import PathNote
 from vesper.migration.state import (
     Agreed,
     Changed,
@@ -39,8 +40,9 @@ from vesper.migration.state import (
 )
 from vesper.migration.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
-_SPACE = 2**64
 _NEW = PathState()
+_MOST_PREFIXES = 1000
+"""Of one path. A request behind another one is always compared, which is never wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
     for path, text in batch.paths.items():
-        if transaction.path(path) is None:
-            transaction.put_path(path, text)
+        _note_path(transaction, path, text)
     for each in batch.happened:
         ledger.happen(each)
     for path, seen in batch.agreed.items():
@@ -90,6 +91,18 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         ledger.generate(path, fingerprints)
     traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()
+
+
+def _note_path(transaction: Transaction, path: str, text: str) -> None:
+    """Keeps what a path is, with every prefix that any process saw of it."""
+    known = transaction.path(path)
+    if known is not None:
+        seen, more = PathNote.from_text(known), PathNote.from_text(text)
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        if prefixes == seen.prefixes:
+            return
+        text = replace(seen, prefixes=prefixes).to_text()
+    transaction.put_path(path, text)
 
 
 class _Ledger:
@@ -134,10 +147,12 @@ class _Ledger:
 
     def happen(self, happened: Happened) -> None:
         event = happened.event
+        if happened.divergence is not None:
+            self._keep(happened.divergence)
         if isinstance(event, Diverged):
-            event = self._note_divergence(event, happened)
-        elif isinstance(event, Close):
-            self._note_closed(event)
+            event = self._taken_back(event, happened.input)
+        elif isinstance(event, Close) and self._close(event):
+            return
         self._step(event)
 
     def finish(self) -> Applied:
@@ -167,28 +182,39 @@ class _Ledger:
                 self._transaction.drop(f"p{decision.path}:")
                 self._transaction.drop(f"g{decision.path}:")
 
-    def _note_divergence(self, event: Diverged, happened: Happened) -> Diverged:
-        if happened.divergence is not None:
-            text = self._transaction.divergence(event.fingerprint)
-            seen = happened.divergence
-            if text is not None:
-                seen = Divergence.from_text(text).and_again(seen)
-            self._transaction.put_divergence(event.fingerprint, seen.to_text())
-        if happened.input is None:
+    def _keep(self, seen: Divergence) -> None:
+        text = self._transaction.divergence(seen.fingerprint)
+        if text is not None:
+            seen = Divergence.from_text(text).and_again(seen)
+        self._transaction.put_divergence(seen.fingerprint, seen.to_text())
+
+    def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
+        """An input that diverged is no agreement any more, and never will be."""
+        if input_ is None:
             return event
-        mixed = mix(event.path, happened.input)
+        mixed = mix(event.path, input_)
         scope = self._node_scope()
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", [happened.input])
+        self._transaction.add("d", [input_])
         return replace(event, was_clean=was_clean)
 
-    def _note_closed(self, event: Close) -> None:
+    def _close(self, event: Close) -> bool:
+        """Closes what is kept of a divergence; True where that is all there is to do: a fault of the engine latches the
+        node, and is not among what is open."""
         text = self._transaction.divergence(event.fingerprint)
-        if text is not None and event.fingerprint in self.state.open:
-            closed = replace(Divergence.from_text(text), status="closed", closed_by=event.who, closed_why=event.why)
+        if text is None:
+            return False
+        known = Divergence.from_text(text)
+        is_fault = known.kind == "fault" and known.status == "open"
+        if event.fingerprint in self.state.open or is_fault:
+            closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
             self._transaction.put_divergence(event.fingerprint, closed.to_text())
+        if is_fault and event.fingerprint not in self.state.open:
+            self._decisions.append(Closed(event.fingerprint, known.path, event.who, event.why))
+            return True
+        return False
 
     def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
         """As many as the set still takes: a full one counts no more."""
