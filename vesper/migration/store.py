@@ -168,7 +168,8 @@ class Store(Protocol):
         ...
 
     def warnings(self) -> Sequence[str]:
-        """What whoever runs the store should know, such as that it forgets: for the log and `vesper status`."""
+        """What may go wrong with the store as it is set up, for the log and for `vesper status`; it is asked for that.
+        Empty where nothing may."""
         ...
 
     def close(self) -> None: ...
