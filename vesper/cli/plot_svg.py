@@ -44,16 +44,16 @@ def nines(bound: float) -> float:
 
 def svg(series: Series) -> str:
     title = f"Confidence of {printable(series.node)}"
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
+    about = f"epoch {printable(series.epoch[:12])}, lower bound of the share of runs that agree"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-labelledby="title desc">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title desc">',
         f'<title id="title">{escape(title)}</title>',
         f'<desc id="desc">{escape(described(series))}</desc>',
         f"<style>{_STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="var(--back)"/>',
         f'<text class="title" x="{LEFT}" y="22">{escape(title)}</text>',
-        f'<text class="soft" x="{LEFT}" y="40">epoch {escape(printable(series.epoch[:12]))}, '
-        "lower bound of the share of runs that agree</text>",
+        f'<text class="soft" x="{LEFT}" y="40">{escape(about)}</text>',
         *_bands(series),
         *_scale(series),
         f'<polyline class="line" points="{_line(series)}"/>',
@@ -151,7 +151,8 @@ def _legend(series: Series) -> Iterable[str]:
     y = HEIGHT - 24
     seen = {each.mode for each in series.bands}
     for mode in [each for each in LADDER if each in seen]:
-        yield f'<rect x="{x:.1f}" y="{y - 10}" width="14" height="12" fill="var(--m{mode.level})" stroke="var(--grid)"/>'
+        fill = f'fill="var(--m{mode.level})" stroke="var(--grid)"'
+        yield f'<rect x="{x:.1f}" y="{y - 10}" width="14" height="12" {fill}/>'
         yield f'<text x="{x + 20:.1f}" y="{y}">{mode.value}</text>'
         x += 34 + _LETTER * len(mode.value)
     if series.divergences:

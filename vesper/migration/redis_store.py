@@ -134,6 +134,11 @@ class RedisMigrationStore:
             found = self._client.hgetall(_Keys(key).paths)
         return {path.decode(): found[path].decode() for path in sorted(found)}
 
+    def document(self, key: NodeKey, name: str) -> str | None:
+        with self._asking():
+            found = self._client.hget(_Keys(key).documents, name)
+            return None if found is None else _text(found)
+
     def secret(self) -> bytes:
         with self._asking():
             self._client.set(_SECRET_KEY, secrets.token_bytes(SECRET_BYTES), nx=True)
@@ -213,7 +218,18 @@ def _warnings(client: Any) -> Iterator[str]:
 class _Keys:
     """The names of what belongs to a node."""
 
-    __slots__ = ("divergences", "field", "history", "paths", "processes", "scopes", "sets", "state", "turn")
+    __slots__ = (
+        "divergences",
+        "documents",
+        "field",
+        "history",
+        "paths",
+        "processes",
+        "scopes",
+        "sets",
+        "state",
+        "turn",
+    )
 
     def __init__(self, key: NodeKey) -> None:
         self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
@@ -224,6 +240,7 @@ class _Keys:
         self.history = f"{of_node}history"
         self.divergences = f"{of_node}divergences"
         self.paths = f"{of_node}paths"
+        self.documents = f"{of_node}documents"
         self.scopes = f"{of_node}scopes"
         self.sets = f"{of_node}set:"
 
@@ -262,6 +279,7 @@ class _Change:
         self._put_applied: dict[str, int] = {}
         self._put_divergences: dict[str, str] = {}
         self._put_paths: dict[str, str] = {}
+        self._put_documents: dict[str, str] = {}
         self._lines: list[Line] = []
         self._head: tuple[int, str] | None = None
         self._sets: dict[str, _Set] = {}
@@ -350,6 +368,15 @@ class _Change:
     def put_path(self, path: str, text: str) -> None:
         self._put_paths[path] = text
 
+    def document(self, name: str) -> str | None:
+        if name in self._put_documents:
+            return self._put_documents[name]
+        found = self._redis.hget(self._keys.documents, name)
+        return None if found is None else _text(found)
+
+    def put_document(self, name: str, text: str) -> None:
+        self._put_documents[name] = text
+
     def commit(self) -> None:
         """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done."""
         commands = [*self._commands()]
@@ -379,6 +406,8 @@ class _Change:
             yield "HSET", keys.divergences, fingerprint, f"{self._turn * _MANY + number}\n{text}"
         for path, text in self._put_paths.items():
             yield "HSET", keys.paths, path, text
+        for name, text in self._put_documents.items():
+            yield "HSET", keys.documents, name, text
 
     def _processes(self) -> Iterator[tuple[Any, ...]]:
         """Whenever a process is new, those that are long gone go. By the clock of Redis, which all share."""

@@ -60,12 +60,13 @@ def series(key: NodeKey, history: Sequence[Line], samples: Sequence[Sample], now
     if not times:
         return None
     end = max(now_us, *times)
-    points = [Point(each.at_us, each.lower_bound) for each in samples]
+    points = []
     for each in changes:
         points.append(Point(each["at_us"], each["seen_lower_bound"]))
         if each["attempt"] != each["seen_attempt"]:
             points.append(Point(each["at_us"], 0.0))  # it begins afresh
-    # Of one moment, what was before a change comes first: sorting is stable, and changes are in their order.
+    # A sample of the same moment as a change is of what was after it; sorting keeps this order.
+    points += [Point(each.at_us, each.lower_bound) for each in samples]
     points.sort(key=lambda point: point.at_us)
     found = [Divergent(each["at_us"], each["fingerprint"]) for each in records if each["kind"] == "path_demoted"]
     return Series(key.node, key.epoch, points, _bands(changes, min(times), end), found, end)
