@@ -37,6 +37,7 @@ from vesper.migration.state import (
     Refused,
     Settings,
     State,
+    Tick,
 )
 from vesper.migration.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
@@ -89,6 +90,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         ledger.agree(path, seen)
     for path, fingerprints in batch.generated.items():
         ledger.generate(path, fingerprints)
+    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
     traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()
 

@@ -33,6 +33,7 @@ from vesper.migration.recorded import RecordedProgram
 from vesper.migration.reports import Agreement, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
+from vesper.spec.base_types import is_a
 
 _SHORT_US = 50
 """A pure node that takes less is followed at once: handing it over would cost more."""
@@ -125,6 +126,8 @@ class RoutedProgram:
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         """A node without effects."""
         mode = self.live.local.mode
+        if not is_a(inputs, dict):
+            mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             self.live.served(mode, "direct")
             return self._guarded(None).call(inputs, now, limits)
