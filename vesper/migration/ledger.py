@@ -21,6 +21,7 @@ from typing import Any
 from vesper.migration import codec
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
+from vesper.migration.evidence import MAX_PATHS
 from vesper.migration.fingerprints import LIMIT
 from vesper.migration.state import (
     Agreed,
@@ -79,7 +80,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
     for path, text in batch.paths.items():
-        if transaction.path(path) is None:
+        if len(ledger.state.paths) < MAX_PATHS and transaction.path(path) is None:
             transaction.put_path(path, text)
     for each in batch.happened:
         ledger.happen(each)
@@ -114,8 +115,10 @@ class _Ledger:
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
         self._step(Agreed(path, len(for_node), compared, len(for_path)))
-        # What made the node begin afresh (it cannot) would have begun new sets as well.
-        if is_counted and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
+        # What made the node begin afresh (it cannot) would have begun new sets as well. Of a path that is not kept
+        # (there are too many) nothing was counted, and its inputs are not kept either.
+        is_kept = path in self.state.paths
+        if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
             self._transaction.add(node_scope, for_node)
             self._transaction.add(path_scope, for_path)
 
@@ -128,7 +131,8 @@ class _Ledger:
         new = self._within(scope, new)
         if new and self.state.mode.level > 0:
             self._step(Generated(path, len(new)))
-            self._transaction.add(scope, new)
+            if path in self.state.paths:
+                self._transaction.add(scope, new)
 
     def happen(self, happened: Happened) -> None:
         event = happened.event
@@ -179,7 +183,7 @@ class _Ledger:
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", [happened.input])
+        self._transaction.add("d", self._within("d", {happened.input}))
         return replace(event, was_clean=was_clean)
 
     def _note_closed(self, event: Close) -> None:
@@ -250,7 +254,7 @@ def _put_killed(store: Store, switch: Killed | None) -> None:
 
 def _chained(number: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
     record = {"kind": _kind(decision), "node": key.node, "epoch": key.epoch, "at_us": now_us, **_record(decision)}
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return Line(number, text, line_hash(number, previous, text))
 
 
