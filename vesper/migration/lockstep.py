@@ -19,7 +19,7 @@ from typing import Protocol
 
 from vesper.engines.compare import same_requests
 from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, Request
+from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, NowMissing, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point, conditions_of, guards
 from vesper.engines.python_engine import PythonEngine, PythonProgram
@@ -29,6 +29,7 @@ from vesper.migration.direct_side import Broke, DirectSide, PathedProgram, Trail
 from vesper.migration.recorded import transcript_of
 from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report, Watch
 from vesper.migration.transcript import Exchange, Transcript
+from vesper.spec.inputs import NotInputs
 
 _log = logging.getLogger("vesper.migration")
 _UNFINISHED = LimitHit("unfinished")
@@ -188,8 +189,8 @@ class Lockstep(Routed):
         try:
             python = self._python_step(answer, is_traced=broke is None)
         except Exception as error:
-            # Where Python raises the same, neither could do anything with what it was given.
-            if broke is not None and type(error) is not type(broke.error):
+            # What is no inputs at all is a mistake of the caller: no engine is to blame for it.
+            if broke is not None and not isinstance(error, NotInputs | NowMissing):
                 self._leave_broken(broke)
             elif self._side is not None and self._found is not None:
                 self._leave(self._found)
