@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome, same_requests
@@ -36,6 +36,7 @@ from vesper.migration.tolerances import Allowance, allowances_of, is_within
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
 from vesper.spec.values import same
 
+T = TypeVar("T")
 _RULES = "vesper comparator 1"
 """Raised whenever two executions would be judged otherwise than before: evidence does not outlive that."""
 _ROUND = re.compile(r"\[[0-9]+\]")
@@ -256,12 +257,17 @@ class Judge(Protocol):
 
 
 def odd_one_out(answers: Mapping[str, Outcome], comparator: Judge) -> str | None:
-    """The one that stands alone against at least two who agree; None where there is no such one, or two."""
+    """The one that stands alone against at least two who agree; None where there is no such one."""
+    return odd_of(answers, comparator.outcomes)
+
+
+def odd_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
+    """As `odd_one_out`, of whatever a judge can compare."""
     if len(answers) < 3:
         return None
     for name, answer in answers.items():
         first, *others = (each for other, each in answers.items() if other != name)
-        agree = all(isinstance(comparator.outcomes(first, each), Same) for each in others)
-        if agree and isinstance(comparator.outcomes(first, answer), Difference):
+        agree = all(isinstance(judge(first, each), Same) for each in others)
+        if agree and isinstance(judge(first, answer), Difference):
             return name
     return None

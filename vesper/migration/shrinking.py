@@ -22,7 +22,7 @@ from vesper.engines.engine import Completion, Done, Limits, Program, Request
 from vesper.engines.outcome import EngineFault, LimitHit
 from vesper.ir.nodes import Node
 from vesper.journal.typed_json import encode
-from vesper.migration.comparator import Comparator, Incomparable, Same, Verdict
+from vesper.migration.comparator import Comparator, Incomparable, Same, Verdict, odd_of
 from vesper.migration.diverged import ENGINES, fingerprint_by, transcript_in
 from vesper.migration.divergence import Divergence, Exemplar
 from vesper.migration.reports import Difference
@@ -271,23 +271,12 @@ class _Runner:
             target.fingerprint,
             found,
             difference,
-            self._odd(answers),
+            odd_of(answers, self._compared),
             size_before,
             given.size(),
             tries,
             is_finished,
         )
-
-    def _odd(self, answers: Mapping[str, Done]) -> str | None:
-        """As `odd_one_out`, of all that was done and not of the outcomes alone."""
-        if len(answers) < 3:
-            return None
-        for name in answers:
-            first, *others = (each for other, each in answers.items() if other != name)
-            agree = all(isinstance(self._compared(first, each), Same) for each in others)
-            if agree and isinstance(self._compared(first, answers[name]), Difference):
-                return name
-        return None
 
     def _compared(self, leader: Done, follower: Done) -> Verdict:
         """In the order in which a caller would notice: what is asked for, what comes of it, and what led there."""
