@@ -23,7 +23,7 @@ from vesper.engines.outcome import EngineFault, LimitHit
 from vesper.ir.nodes import Node
 from vesper.journal.typed_json import encode
 from vesper.migration.comparator import Comparator, Incomparable, Same, Verdict, odd_of
-from vesper.migration.diverged import ENGINES, fingerprint_by, transcript_in
+from vesper.migration.diverged import PAIR, fingerprint_by, transcript_in
 from vesper.migration.divergence import Divergence, Exemplar
 from vesper.migration.reports import Difference
 from vesper.migration.simpler import simpler_of
@@ -66,9 +66,12 @@ class Given:
     answers: tuple[Answer, ...]
 
     @staticmethod
-    def of(transcript: Transcript) -> Given:
+    def of(transcript: Transcript, node: Node) -> Given:
+        """The inputs in the order in which they are declared: what keeps them may keep another."""
         answers = tuple(Answer(each.request.path, each.value, each.failure) for each in transcript.exchanges)
-        return Given(dict(transcript.inputs), transcript.now, answers)
+        names = [each.name for each in node.inputs if each.name in transcript.inputs]
+        inputs = {name: transcript.inputs[name] for name in names}
+        return Given(inputs | dict(transcript.inputs), transcript.now, answers)
 
     def responder(self) -> Responder:
         """The answers of each path in their order; a request that has none is told that nobody is there."""
@@ -117,7 +120,7 @@ class Shrunk:
 
     @property
     def _against(self) -> str | None:
-        return next((name for name in self.found.answers if name not in ENGINES), None)
+        return next((name for name in self.found.answers if name not in PAIR), None)
 
 
 def shrink_divergence(
@@ -133,7 +136,7 @@ def shrink_divergence(
     `programs` are the engines by name, the two that differed and any third. `progress` is told how many candidates were
     tried and how large the smallest one is.
     """
-    engines = shown.engines if isinstance(shown, Divergence) else ENGINES
+    engines = shown.engines if isinstance(shown, Divergence) else PAIR
     for name in engines:
         if name not in programs:
             raise CannotShrink(f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask")
@@ -155,7 +158,7 @@ def _start(runner: _Runner, shown: Divergence | Exemplar | Transcript) -> tuple[
         )
     seen: list[tuple[Given, _Target]] = []
     for transcript in kept:
-        given = Given.of(transcript)
+        given = Given.of(transcript, runner.node)
         runner.check(given)
         target = runner.target(given)
         if target is not None:
@@ -262,7 +265,7 @@ class _Runner:
             answers,
             place,
             None if place is None else self._steps.get(place),
-            any(name not in ENGINES for name in self._engines),
+            any(name not in PAIR for name in self._engines),
             tuple((each.path, Completion(0, each.value, each.failure)) for each in given.answers),
             given.now,
         )
