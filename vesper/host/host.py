@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -39,7 +39,7 @@ from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
-from vesper.journal.entry import Definition
+from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
     Beginning,
@@ -47,6 +47,7 @@ from vesper.journal.journal import (
     Journal,
     JournalError,
     NotTaken,
+    Recorded,
     Run,
     Summary,
     UnknownExecution,
@@ -71,6 +72,12 @@ class Prepared:
     handles: Mapping[str, Handle]
     refused: Mapping[str, str]
     definition: Definition
+
+
+class Routes(Protocol):
+    """The method `routed` of a program that decides for each request anew which engine runs it."""
+
+    def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,9 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
+        routes: Routes | None = getattr(prepared.program, "routed", None)
+        if routes is not None:
+            prepared = routes(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,
@@ -357,10 +367,11 @@ class Host:
             self._leave()
 
     def _resume(self, execution: str, engine: str | None) -> Recovered:
-        summary = self.journal.read(execution).summary
+        recorded = self.journal.read(execution)
+        summary = recorded.summary
         if self._is_ours(summary):
             raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
-        chosen = engine or summary.engine
+        chosen = engine or _engine_of(recorded)
         # What can go wrong with the node goes wrong before the run is ours.
         compiled = compiled_from(self.journal.definition(summary.semantic_hash))
         prepared = self._prepared.get((compiled.semantic_hash, chosen))
@@ -500,6 +511,12 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _engine_of(recorded: Recorded) -> str:
+    """The engine that a run was on last: one that it was taken from is not asked again, unless somebody says so."""
+    handoffs = [each.entry.body for each in recorded.entries if each.entry.kind is Kind.HANDOFF]
+    return str(handoffs[-1].get("engine", recorded.summary.engine)) if handoffs else recorded.summary.engine
 
 
 def _told(recovered: Recovered) -> str:
