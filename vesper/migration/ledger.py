@@ -215,7 +215,7 @@ class _Ledger:
             return False
         known = Divergence.from_text(text)
         is_fault = known.kind == "fault" and known.status == "open"
-        if event.fingerprint in self.state.open or is_fault:
+        if event.fingerprint in self.state.open or event.fingerprint in self.state.noise or is_fault:
             closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
             self._transaction.put_divergence(event.fingerprint, closed.to_text())
         if is_fault and event.fingerprint not in self.state.open:
