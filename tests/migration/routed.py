@@ -10,13 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from vesper.engines.path import Pathed
-
 from tests.migration.memory_store import MemoryStore
 from vesper.compiler import Compiled, compile_file
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import EngineFault, Outcome, Returned
+from vesper.engines.path import Pathed
 from vesper.host.config import Config, config_from
 from vesper.migration import ledger
 from vesper.migration.divergence import Divergence
