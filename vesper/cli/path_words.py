@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from vesper.cli.show import span_of
 from vesper.compiler import Compiled
+from vesper.engines.path import Point, points_of
 from vesper.migration.paths import PathNote
 from vesper.spec.values import printable
 
 _LONGEST = 60
+_FAILED = re.compile(r"failed (.*) at ([0-9]+)")
 _OUTCOMES = {"true": "yes", "false": "no", "none": "no round", "one": "one round", "many": "many rounds"}
-
-
-class Point(Protocol):
-    """A point that an execution may pass (docs/spec/migration.md, Paths)."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def expression(self) -> int: ...
-    @property
-    def outcome(self) -> str: ...
-
-
-def passed(path: bytes) -> list[int]:
-    """The numbers of the points in a path."""
-    return [8 * at + bit for at, byte in enumerate(path) for bit in range(8) if byte >> bit & 1]
 
 
 def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point]) -> list[str]:
@@ -35,8 +21,8 @@ def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point
     conditions are left out: their numbers say nothing to anybody."""
     words: list[str] = []
     if compiled is not None:
-        words = [point_words(points[at], compiled) for at in passed(note.points) if at < len(points)]
-    return [*words, *map(printable, note.settled), printable(note.ending).replace("_", " ")]
+        words = [point_words(each, compiled) for each in points_of(note.points, points)]
+    return [*words, *map(printable, note.settled), _ending_words(note.ending, compiled)]
 
 
 def point_words(point: Point, compiled: Compiled) -> str:
@@ -44,6 +30,14 @@ def point_words(point: Point, compiled: Compiled) -> str:
         return f"handler {point.expression + 1}: ran"
     outcome = _OUTCOMES.get(point.outcome, point.outcome)
     return f"{_source_text(compiled, point.expression)}: {outcome}"
+
+
+def _ending_words(ending: str, compiled: Compiled | None) -> str:
+    """How it ended; the place of a failure is a line, where there is a source to have lines."""
+    found = _FAILED.fullmatch(ending)
+    if found is None or compiled is None:
+        return printable(ending)
+    return f"failed {printable(found[1])} at line {compiled.node.expressions()[int(found[2])].place.line}"
 
 
 def _source_text(compiled: Compiled, expression: int) -> str:

@@ -26,13 +26,14 @@ from vesper.cli.migration_open import (
     the_store,
 )
 from vesper.cli.status_text import Detail, detail_json, detail_lines, overview_json, overview_lines
+from vesper.host.migrating import Tolerance
 from vesper.migration.overview import Overview, open_divergences, read_node, read_overview, read_paths
 from vesper.migration.store import NodeKey
 from vesper.spec.values import printable
 
 if TYPE_CHECKING:
-    from vesper.cli.path_words import Point
     from vesper.compiler import Compiled
+    from vesper.engines.path import Point
 
 _WIDTH = 120
 """Columns where nobody says how many there are: in a file, a log, a pipe."""
@@ -130,11 +131,12 @@ def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
     if node.state is None:
         raise click.ClickException(f"{printable(key.node)}: {printable(node.problem or '')}")
     paths = read_paths(opened.store, node.state)
-    compiled, points, why_not = _source(key, root)
-    words = {}
+    words: dict[str, Sequence[str]] = {}
+    why_not = None
     if paths:
         from vesper.cli.path_words import path_words
 
+        compiled, points, why_not = _source(key, root, opened.migration.of(key.node).tolerances)
         words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}
     return Detail(
         node,
@@ -148,12 +150,17 @@ def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
     )
 
 
-def _source(key: NodeKey, root: Path) -> tuple[Compiled | None, Sequence[Point], str | None]:
-    """The node as its source has it now, and its points; without them, why conditions are not in words."""
+def _source(
+    key: NodeKey, root: Path, tolerances: Sequence[Tolerance]
+) -> tuple[Compiled | None, Sequence[Point], str | None]:
+    """The node as its source has it, and its points; without them, why conditions are not in words. Points are
+    numbered by the epoch: another source would put the wrong words to them."""
     from vesper.compiler import compile_file
     from vesper.engines.direct_engine import DirectProgram
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
+    from vesper.migration.carry import epoch_of
+    from vesper.migration.comparator import Comparator
     from vesper.repository.locate import NodeNotFound, locate
 
     try:
@@ -161,6 +168,8 @@ def _source(key: NodeKey, root: Path) -> tuple[Compiled | None, Sequence[Point],
         compiled, _ = compile_file(path)
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
+        if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
+            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this"
         program = ENGINES["interp"].load(compiled)
     except (NodeNotFound, EngineUnavailable) as problem:
         return None, (), f"conditions are not shown: {problem}"
