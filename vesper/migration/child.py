@@ -120,6 +120,11 @@ class Child:
             self.close()
             raise ChildDied(f"its answer is none: {error}") from None
 
+    def kill(self) -> None:
+        """Ends the child, from any thread: whoever waits for its answer finds that it is gone."""
+        if self._is_ours:
+            self._process.kill()
+
     def close(self) -> None:
         """Ends the child; comes back when it is gone."""
         if not self._is_ours:

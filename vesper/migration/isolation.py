@@ -28,9 +28,9 @@ from vesper.engines.outcome import EngineFault, Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration import packed
 from vesper.migration.child import Child, ChildDied
+from vesper.migration.direct_side import NotAsked
 from vesper.migration.isolated import MOST_PROGRAMS
 from vesper.migration.restarts import Restarts
-from vesper.spec.vesper_error import VesperError
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
@@ -38,7 +38,7 @@ _MOST_DEATHS = 10
 _ALL: WeakSet[Workers] = WeakSet()
 
 
-class Unavailable(VesperError):
+class Unavailable(NotAsked):
     """The direct engine was not asked; Python leads. It says nothing about the engine."""
 
 

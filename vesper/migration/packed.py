@@ -18,6 +18,9 @@ from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.journal.entry import Definition
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import encode_text
+from vesper.migration.paths import PathNote
+from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.transcript import Exchange, Transcript
 from vesper.spec.json_value import Json
 from vesper.spec.values import Problem, ProblemKind
 
@@ -102,6 +105,56 @@ def pack_marks(marks: Marks) -> object:
 
 def unpack_marks(packed: Any) -> Marks:
     return tuple((index, unpack(value)) for index, value in packed)
+
+
+def pack_transcript(transcript: Transcript) -> object:
+    exchanges = [[pack_request(each.request), pack(each.value), each.failure] for each in transcript.exchanges]
+    return [pack(dict(transcript.inputs)), transcript.now, exchanges, pack_outcome(transcript.outcome)]
+
+
+def unpack_transcript(packed: Any) -> Transcript:
+    inputs, now, exchanges, outcome = packed
+    found = tuple(Exchange(unpack_request(asked), unpack(value), failure) for asked, value, failure in exchanges)
+    return Transcript(unpack(inputs), now, found, unpack_outcome(outcome))
+
+
+def pack_report(report: Report | None) -> object:
+    match report:
+        case None:
+            return None
+        case Agreement(note, fingerprint, python_us, direct_us):
+            return ["agreement", note.to_text(), fingerprint, python_us, direct_us]
+        case Disagreement(difference, note, fingerprint, transcript, follower, execution):
+            how = [difference.kind, difference.where, difference.leader, difference.follower, difference.is_effect]
+            told = [None if note is None else note.to_text(), fingerprint, pack_transcript(transcript)]
+            return ["disagreement", how, *told, None if follower is None else pack_outcome(follower), execution]
+        case Fault(what, transcript):
+            return ["fault", what, None if transcript is None else pack_transcript(transcript)]
+        case Lost(why):
+            return ["lost", why]
+
+
+def unpack_report(packed: Any) -> Report | None:
+    match packed:
+        case None:
+            return None
+        case ["agreement", note, fingerprint, python_us, direct_us]:
+            return Agreement(PathNote.from_text(note), fingerprint, python_us, direct_us)
+        case ["disagreement", how, note, fingerprint, transcript, follower, execution]:
+            return Disagreement(
+                Difference(*how),
+                None if note is None else PathNote.from_text(note),
+                fingerprint,
+                unpack_transcript(transcript),
+                None if follower is None else unpack_outcome(follower),
+                execution,
+            )
+        case ["fault", what, transcript]:
+            return Fault(what, None if transcript is None else unpack_transcript(transcript))
+        case ["lost", why]:
+            return Lost(why)
+        case _:
+            raise ValueError("no report")
 
 
 def pack_definition(definition: Definition) -> object:
