@@ -24,6 +24,9 @@ from vesper.migration.traffic import TRAFFIC, Traffic, traffic_of
 DAY_HOURS = 24
 _ONE = {
     "open divergences to be closed": "open divergence to be closed",
+    "places to be closed in which an engine differs from itself": (
+        "place to be closed in which an engine differs from itself"
+    ),
     "more distinct runs that agree": "more distinct run that agrees",
 }
 
