@@ -314,7 +314,9 @@ def test_what_cannot_be_done(told: Told, tmp_path: Path, arguments: list[str], c
 
 
 def test_watching_goes_on_while_the_store_is_away(capsys: pytest.CaptureFixture[str]) -> None:
-    painted = iter(["first", click.ClickException("the store is away"), "third"])
+    painted: Iterator[str | click.ClickException] = iter(
+        ["first", click.ClickException("the store is away"), "third"]
+    )
     waits: list[int] = []
 
     def paint() -> str:

@@ -195,7 +195,9 @@ class _Address:
     target: str
 
     def __str__(self) -> str:
-        return f"{'https' if self.is_tls else 'http'}://{self.host}"
+        """Without the path, which may be a secret."""
+        port = "" if self.port is None else f":{self.port}"
+        return f"{'https' if self.is_tls else 'http'}://{self.host}{port}"
 
 
 def _address(url: str) -> _Address:
@@ -253,7 +255,7 @@ class _Poster:
             self._dropped += count
             after = self._dropped
         if len(str(after)) > len(str(before)) or before == 0:
-            _LOG.error("%s alerts in all were not posted to %s: %s", f"{after:,}", self._address, why)
+            _LOG.error("alerts that were not posted to %s so far: %s (%s)", self._address, f"{after:,}", why)
 
     def _start(self) -> None:
         with self._lock:
