@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,23 +11,23 @@ from typing import Any
 
 from tests.migration.memory_store import MemoryStore
 from vesper.compiler import Compiled, compile_file
-from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.engine import Limits
+from vesper.engines.direct_engine import DirectEngine, DirectExecution
+from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, Outcome, Returned
 from vesper.engines.path import Pathed
 from vesper.host.config import Config, config_from
 from vesper.migration import ledger
+from vesper.migration.adopting import AdoptedProgram
+from vesper.migration.codec import state_text
 from vesper.migration.divergence import Divergence
-from vesper.migration.modes import LADDER, Mode
+from vesper.migration.modes import Mode, Reason
 from vesper.migration.paths import PathNote
 from vesper.migration.router import RoutedProgram
 from vesper.migration.routes import Routes
-from vesper.migration.state import Settings, State
-from vesper.migration.store import Batch, SeenOnPath, Store
+from vesper.migration.state import Latch, PathState, Settings, State
+from vesper.migration.store import Store, Transaction
 
 DECISION = Path("nodes/payments/payment_decision_v1.vsp")
-ENOUGH = 120_000
-"""Distinct runs that carry every mode."""
 
 
 def compiled(path: Path = DECISION) -> Compiled:
@@ -53,33 +52,39 @@ def routes_in(folder: Path, store: Store | None = None, **settings: object) -> R
     return Routes(config, MemoryStore() if store is None else store)
 
 
-def put_into(routes: Routes, program: RoutedProgram, mode: Mode, *notes: PathNote) -> None:
-    """As if other processes had gathered the evidence, on these paths, and people had approved of no more."""
-    if mode is Mode.PYTHON_ONLY:
-        from vesper.migration.state import Kill
+def put_into(routes: Routes, program: RoutedProgram | AdoptedProgram, mode: Mode, *notes: PathNote) -> None:
+    """As if traffic had brought the evidence, on these paths."""
+    key = program.live.key
+    clean = _CLEAN[mode]
+    paths = {note.name: PathState(clean=clean) for note in notes}
+    latches = (Latch(Reason.KILL, "ann", "for a test", 1),) if mode is Mode.PYTHON_ONLY else ()
+    state = State(key.node, key.epoch, mode=mode, clean=clean, compared=clean, paths=paths, latches=latches)
 
-        ledger.tell(routes.migration.store, program.live.key, Kill("ann", "for a test"), Settings(), 1)
-        routes.migration.tend(is_all=True)
-        return
-    above = frozenset(LADDER[mode.level + 1 :][:1])
-    settings = Settings(above)
-    needed = {Mode.SHADOW_DIRECT: 0, Mode.CANARY_DIRECT: 300, Mode.DUAL_VERIFY: 11_000, Mode.DIRECT_ONLY: ENOUGH}[mode]
-    others = notes or (PathNote(b"", (), "some other"),)
-    for number in range(4):
-        each = frozenset(range(needed))
-        agreed = {note.name: SeenOnPath(each, max(1, needed)) for note in others} if needed else {}
-        texts = {note.name: note.to_text() for note in others}
-        batch = Batch("history", number + 1, (), agreed if number == 0 else {}, paths=texts)
-        ledger.apply(routes.migration.store, program.live.key, batch, settings, 1)
+    def write(transaction: Transaction) -> None:
+        transaction.put_state(state_text(state))
+        for note in notes:
+            transaction.put_path(note.name, note.to_text())
+
+    routes.migration.store.transact(key, write)
     routes.migration.tend(is_all=True)
     assert program.live.local.mode is mode, program.live.local
 
 
-def state_of(routes: Routes, program: RoutedProgram) -> State:
+_CLEAN = {
+    Mode.PYTHON_ONLY: 0,
+    Mode.SHADOW_DIRECT: 0,
+    Mode.CANARY_DIRECT: 300,
+    Mode.DUAL_VERIFY: 11_000,
+    Mode.DIRECT_ONLY: 120_000,
+}
+"""Enough for the mode, and not for the next one."""
+
+
+def state_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> State:
     return ledger.load(routes.migration.store, program.live.key, Settings())
 
 
-def divergences_of(routes: Routes, program: RoutedProgram) -> list[Divergence]:
+def divergences_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> list[Divergence]:
     return [Divergence.from_text(text) for text in routes.migration.store.divergences(program.live.key)]
 
 
@@ -99,15 +104,30 @@ class Misbehaving:
         return ran if self.does is None else self.does(ran)
 
     def start_pathed(self, *arguments: Any, **named: Any) -> Any:
-        return self._program.start_pathed(*arguments, **named)
+        self.calls += 1
+        return _Begun(self._program.start_pathed(*arguments, **named), self.does)
 
     def points(self) -> Any:
         return self._program.points()
 
 
+class _Begun:
+    def __init__(self, execution: DirectExecution, does: Callable[[Pathed], Pathed] | None) -> None:
+        self._execution = execution
+        self._does = does
+        self.path = execution.path
+        self.fingerprint = execution.fingerprint
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        step = self._execution.advance(completions)
+        if isinstance(step, Blocked) or self._does is None:
+            return step
+        return Done(self._does(Pathed(step.outcome, self.path(), self.fingerprint())).outcome, step.marks)
+
+
 def lying(ran: Pathed) -> Pathed:
     """Another value in the first output."""
-    return replace(ran, outcome=_changed(ran.outcome))
+    return ran._replace(outcome=_changed(ran.outcome))
 
 
 def _changed(outcome: Outcome) -> Outcome:
@@ -122,7 +142,7 @@ def raising(ran: Pathed) -> Pathed:
 
 
 def at_fault(ran: Pathed) -> Pathed:
-    return replace(ran, outcome=EngineFault("it says so itself"))
+    return ran._replace(outcome=EngineFault("it says so itself"))
 
 
 def slow(ran: Pathed) -> Pathed:

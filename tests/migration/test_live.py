@@ -139,6 +139,21 @@ def test_a_divergence_takes_trust_away_before_the_store_knows(live: Live, migrat
     assert [Divergence.from_text(text).count for text in store.divergences(KEY)] == [1]
 
 
+def test_a_divergence_beside_agreements_is_not_taken_for_one_that_was_sent_before(
+    live: Live, migration: Migration, store: Shaky
+) -> None:
+    store.is_away = True
+    for number in range(3):
+        agree(live, 10, OTHER, 10 * number)
+        live.report(differs(fingerprint=100 + number))
+        migration.tend(is_all=True)
+    store.is_away = False
+    migration.tend(is_all=True)
+    migration.tend(is_all=True)
+    found = state_of(store)
+    assert (found.divergences, found.clean) == (3, 30)
+
+
 @pytest.mark.parametrize("report", [differs(is_effect=True), Fault("it panicked")], ids=["effects differ", "fault"])
 def test_what_latches_stops_the_direct_engine_here_at_once(
     report: Disagreement | Fault, live: Live, migration: Migration, store: Shaky
@@ -233,7 +248,7 @@ def test_a_child_counts_for_itself(live: Live, migration: Migration, store: Shak
     before = migration.process
     child = os.fork()
     if child == 0:
-        is_its_own = migration.process != before and live.gathered(is_regular=False) is None
+        is_its_own = migration.process != before and not live.due(is_all=True)
         os._exit(0 if is_its_own else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +103,14 @@ def test_a_million_of_one_input_is_one_piece_of_evidence(here: Here) -> None:
 def test_what_a_path_does_not_read_makes_no_evidence(here: Here) -> None:
     """Refused at its first look: what else such a request says was read by nobody."""
     for days in range(300):
-        here.program.call(payment("-1", user_age_days=days))
+        here.program.call(payment("-1", balance=Decimal(days)))
     here.told()
     assert state_of(here.routes, here.program).clean < 5
 
 
 def test_in_direct_only_a_proven_path_runs_on_the_direct_engine_alone(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
-    here.program._draw = lambda: 0.5  # outside of the sample
+    here.program.chooser.draw = lambda: 0.5  # outside of the sample
     here.direct.calls = 0
     here.direct.does = lying
     assert here.program.call(payment()) != here.python.call(payment())  # nobody looked: this is what trust is
@@ -120,10 +121,10 @@ def test_in_direct_only_a_proven_path_runs_on_the_direct_engine_alone(here: Here
 
 def test_in_direct_only_the_sample_finds_a_lie_and_its_path_is_compared_from_then_on(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
-    here.program._draw = lambda: 0.0  # in the sample
+    here.program.chooser.draw = lambda: 0.0  # in the sample
     here.direct.does = lying
     assert here.program.call(payment()) == here.python.call(payment())
-    here.program._draw = lambda: 0.5
+    here.program.chooser.draw = lambda: 0.5
     eventually(lambda: not here.program.live.trusts(here.note(payment()).name))
     for _ in range(5):
         assert here.program.call(payment()) == here.python.call(payment())
@@ -136,7 +137,7 @@ def test_in_direct_only_the_sample_finds_a_lie_and_its_path_is_compared_from_the
 
 def test_in_direct_only_a_path_without_evidence_is_compared_first(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
-    here.program._draw = lambda: 0.5
+    here.program.chooser.draw = lambda: 0.5
     here.direct.does = lying
     other = payment("5000.00")
     assert here.note(other) != here.note(payment())
@@ -147,14 +148,14 @@ def test_in_direct_only_a_path_without_evidence_is_compared_first(here: Here) ->
 
 def test_the_canary_is_sticky_and_about_as_large_as_it_should_be(here: Here) -> None:
     put_into(here.routes, here.program, Mode.CANARY_DIRECT)
-    chosen = [here.program._is_in_canary(payment(f"{number}.00")) for number in range(4000)]
-    assert chosen == [here.program._is_in_canary(payment(f"{number}.00")) for number in range(4000)]
+    chosen = [here.program.chooser.is_in_canary(payment(f"{number}.00")) for number in range(4000)]
+    assert chosen == [here.program.chooser.is_in_canary(payment(f"{number}.00")) for number in range(4000)]
     assert 120 <= sum(chosen) <= 290
 
 
 def test_a_routing_key_keeps_a_customer_on_one_side(tmp_path: Path) -> None:
     here = Here(tmp_path, nodes={"payment_decision_v1": {"routing_key": ["country"]}})
-    sides = {here.program._is_in_canary(payment(f"{number}.00")) for number in range(200)}
+    sides = {here.program.chooser.is_in_canary(payment(f"{number}.00")) for number in range(200)}
     assert len(sides) == 1
     here.routes.close()
 
@@ -162,7 +163,7 @@ def test_a_routing_key_keeps_a_customer_on_one_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize("does", [raising, at_fault], ids=["raising", "at fault"])
 def test_a_fault_of_the_engine_stops_it_everywhere(does: Any, here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
-    here.program._draw = lambda: 0.5
+    here.program.chooser.draw = lambda: 0.5
     here.direct.does = does
     assert here.program.call(payment()) == here.python.call(payment())
     assert here.program.live.local.mode is Mode.PYTHON_ONLY
@@ -174,7 +175,7 @@ def test_a_fault_of_the_engine_stops_it_everywhere(does: Any, here: Here) -> Non
 
 def test_what_is_no_inputs_at_all_is_the_callers_mistake_and_no_fault(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
-    here.program._draw = lambda: 0.5
+    here.program.chooser.draw = lambda: 0.5
     with pytest.raises(TypeError):
         here.program.call(7)  # type: ignore[arg-type]
     here.told()

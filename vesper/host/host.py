@@ -74,7 +74,7 @@ class Prepared:
     definition: Definition
 
 
-class Routed(Protocol):
+class Routes(Protocol):
     """The method `routed` of a program that decides for each request anew which engine runs it."""
 
     def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
@@ -213,9 +213,9 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
-        routed: Routed | None = getattr(prepared.program, "routed", None)
-        if routed is not None:
-            prepared = routed(prepared, inputs, execution)
+        routes: Routes | None = getattr(prepared.program, "routed", None)
+        if routes is not None:
+            prepared = routes(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,

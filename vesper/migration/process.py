@@ -64,7 +64,6 @@ class Migration:
         self._wakes = threading.Event()
         self._is_closing = False
         self._thread: threading.Thread | None = None
-        self._pending: dict[NodeKey, Batch] = {}
         self._last_seen = time.monotonic()
         self._last_flush = 0.0
         self._last_look_around = 0.0
@@ -139,15 +138,11 @@ class Migration:
         now = time.monotonic()
         is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
         written = self._spool.written
-        for key, live in list(self._nodes.items()):
-            pending = self._pending.pop(key, None)
-            if pending is None and is_due:
-                pending = live.gathered(is_regular=False)
-            if pending is not None:
-                self._apply(live, pending)
-            for batch in live.urgent():
-                self._apply(live, batch, keep=False)
-                live.told(batch)
+        for live in list(self._nodes.values()):
+            for batch in live.due(is_due):
+                applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
+                live.told(batch)  # and not before: it may have come through, and is sent again as it is
+                self._alerts.decided(live.key, applied.decisions)
         if not any(live.has_urgent for live in self._nodes.values()):
             self._spool.clear(written)
         if is_due:
@@ -155,15 +150,6 @@ class Migration:
         if now - self._last_look_around >= _LEFT_BEHIND:
             self._last_look_around = now
             self._take_what_is_left()
-
-    def _apply(self, live: Live, batch: Batch, keep: bool = True) -> None:
-        try:
-            applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-        except (StoreError, BadState):
-            if keep:
-                self._pending[live.key] = batch  # under the number that it has: it may have come through
-            raise
-        self._alerts.decided(live.key, applied.decisions)
 
     def _take_what_is_left(self) -> None:
         """What killed processes had spooled."""

@@ -12,6 +12,7 @@ All keys have one hash tag. Redis Cluster is not supported; on a cluster of one 
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
 import time
@@ -42,6 +43,20 @@ _MANY = 1 << 20
 _FORMAT_KEY, _VERSIONS_KEY, _SECRET_KEY = f"{PREFIX}format", f"{PREFIX}versions", f"{PREFIX}secret"
 
 
+class _Here:
+    """What belongs to one process."""
+
+    __slots__ = ("client", "pid")
+
+    def __init__(self, client: Any) -> None:
+        self.pid = os.getpid()
+        self.client = client
+        """Of any type: by the driver's own every answer may be text, and here all are bytes."""
+
+
+_INHERITED: list[_Here] = []
+
+
 class RedisMigrationStore:
     """The store in the Redis that `url` names: see `store.Store`."""
 
@@ -54,13 +69,12 @@ class RedisMigrationStore:
             raise StoreError(
                 "migration state in Redis needs a package that is missing: pip install 'vesper[redis]'"
             ) from None
+        # Nothing is sent again by the driver: an EXEC that was perhaps done must be seen by us.
+        times = {"socket_timeout": WAIT_SECONDS, "socket_connect_timeout": WAIT_SECONDS}
+        self._make: Callable[[], Any] = lambda: Redis.from_url(url, retry=Retry(NoBackoff(), 0), **times)
         try:
-            # `Any`: to the driver's types every answer may be text, and here all are bytes. Nothing is sent again by
-            # the driver: an EXEC that was perhaps done must be seen by us.
-            self._client: Any = Redis.from_url(
-                url, socket_timeout=WAIT_SECONDS, socket_connect_timeout=WAIT_SECONDS, retry=Retry(NoBackoff(), 0)
-            )
-            pool = self._client.connection_pool
+            self._here = _Here(self._make())
+            pool = self._here.client.connection_pool
             pool.connection_class(**pool.connection_kwargs)  # finds options of the address that there are not
         except (TypeError, ValueError):  # without its message: that may repeat the address, and so a password
             raise StoreError(
@@ -76,6 +90,15 @@ class RedisMigrationStore:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def _client(self) -> Any:
+        """The client of this process. A fork copies locks that other threads hold: the child makes its own client."""
+        here = self._here
+        if here.pid != os.getpid():
+            _INHERITED.append(here)  # the sockets are the parent's
+            here = self._here = _Here(self._make())
+        return here.client
 
     def warnings(self) -> Sequence[str]:
         with self._asking():

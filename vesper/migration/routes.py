@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.registry import ENGINES
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine
 from vesper.host.config import Config
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
-from vesper.migration.adopting import FunctionComparator
-from vesper.migration.carry import epoch_of
+from vesper.migration.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.comparator import Comparator
-from vesper.migration.divergence import Divergence
+from vesper.migration.direct_side import PathedProgram
 from vesper.migration.diverged import divergence_of
+from vesper.migration.divergence import Divergence
+from vesper.migration.epoch import epoch_of
 from vesper.migration.followers import Followers
-from vesper.migration.live import now_us
+from vesper.migration.live import Live, now_us
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
-from vesper.migration.router import Direct, RoutedProgram
+from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted
 from vesper.migration.store import Happened, NodeKey, Store
+
+if TYPE_CHECKING:
+    from vesper.migration.isolation import Workers
 
 _WHOLE = 10_000
 
@@ -45,57 +50,68 @@ class Routes:
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
+        self._workers: Workers | None = None
+        """The processes of the direct engine, where it has its own."""
         _ALL.add(self)
 
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
-        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances, _today)
-        return self._found(compiled, comparator, "")
-
-    def adopted(self, compiled: Compiled, function: str) -> RoutedProgram:
-        """A node behind a function, which is named; it is called beside each time."""
-        tolerances = self.settings.of(compiled.node.node_id).tolerances
-        return self._found(compiled, FunctionComparator(compiled, tolerances, _today), function)
-
-    def _found(self, compiled: Compiled, comparator: Comparator, function: str) -> RoutedProgram:
-        version = f"{comparator.version} {function}" if function else comparator.version
-        key = NodeKey(compiled.node.node_id, epoch_of(compiled, version))
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                found = self._programs[key] = self._made(key, compiled, comparator, bool(function))
+                found = self._programs[key] = self._made(key, compiled, comparator)
             return found
 
-    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator, is_adopted: bool) -> RoutedProgram:
-        node = self.settings.of(compiled.node.node_id)
+    def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
+        """A node behind a function: `function` is what that is, and part of the epoch."""
+        comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
+        with self._lock:
+            return AdoptedProgram(
+                compiled,
+                self._direct(compiled),
+                self._live(key, compiled),
+                comparator,
+                self.followers,
+                self.migration,
+                self._rules(compiled),
+            )
+
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        return RoutedProgram(
+            compiled,
+            PythonEngine().load(compiled),
+            self._direct(compiled),
+            self._live(key, compiled),
+            comparator,
+            self.followers,
+            self.migration,
+            self._rules(compiled),
+        )
+
+    def _live(self, key: NodeKey, compiled: Compiled) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
 
         def happened(report: Disagreement | Fault) -> Happened:
             return happened_of(report, divergence_of(report, compiled, is_sensitive, now_us()))
 
-        live = self.migration.node(key, compiled, happened)
+        return self.migration.node(key, compiled, happened)
+
+    def _rules(self, compiled: Compiled) -> Rules:
+        node = self.settings.of(compiled.node.node_id)
         canary = self.settings.canary if node.canary is None else node.canary
-        return RoutedProgram(
-            compiled,
-            ENGINES["python"].load(compiled),
-            self._direct(compiled),
-            live,
-            comparator,
-            self.followers,
-            self.migration,
-            Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE)),
-            node.routing_key,
-            self.settings.deadline,
-            is_adopted,
-        )
+        shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
 
-    def _direct(self, compiled: Compiled) -> Direct:
+    def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
-            from vesper.migration.isolation import IsolatedProgram
+            from vesper.migration.isolation import IsolatedProgram, Workers
 
-            return IsolatedProgram(compiled, self.settings.deadline)
-        from vesper.engines.direct_engine import DirectEngine
-
+            if self._workers is None:
+                self._workers = Workers(deadline=self.settings.deadline)
+            return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
     def after_fork(self) -> None:
@@ -105,6 +121,8 @@ class Routes:
     def close(self) -> None:
         self.is_closed = True
         self.followers.close()
+        if self._workers is not None:
+            self._workers.close()
         self.migration.close()
 
 
@@ -114,10 +132,6 @@ def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happene
         return Happened(EngineFaulted(divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 _ALL: WeakSet[Routes] = WeakSet()

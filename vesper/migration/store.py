@@ -50,7 +50,7 @@ class Happened:
 
     event: Event
     divergence: Divergence | None = None
-    """Of a `Diverged`: what is kept of it."""
+    """Of a `Diverged`, an `EngineFaulted` or a `Noisy`: what is kept of it."""
     input: int | None = None
     """Of a `Diverged`: the fingerprint of what was read, which counts as agreement no more."""
 
