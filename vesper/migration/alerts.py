@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from vesper.effects.per_process import PerProcess
+from vesper.effects.settings import ConfigError
 from vesper.migration.modes import LATCHING, Mode, Reason
 from vesper.migration.state import (
     Changed,
@@ -62,8 +63,11 @@ _REASONS = {
 }
 
 
-class BadWebhook(ValueError):
+class BadWebhook(ConfigError):
     """The URL cannot be posted to; the message says why, without its path, which may be a secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("migration.alerts.webhook", message)
 
 
 @dataclass(frozen=True, slots=True)
