@@ -159,8 +159,8 @@ def _source(
     from vesper.engines.direct_engine import DirectProgram
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
-    from vesper.migration.epoch import epoch_of
     from vesper.migration.comparator import Comparator
+    from vesper.migration.epoch import epoch_of
     from vesper.repository.locate import NodeNotFound, locate
 
     try:

@@ -32,6 +32,7 @@ from vesper.migration.state import (
     Closed,
     Decision,
     Latched,
+    NoiseFound,
     PathDemoted,
     PathProven,
     PinEnded,
@@ -143,6 +144,9 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
         case PathDemoted(path, fingerprint):
             text = f"the engines disagree (divergence {fingerprint}); path {path} is compared from now on"
             return Alert(logging.WARNING, text, {"kind": "diverged", "fingerprint": fingerprint, "path": path})
+        case NoiseFound(fingerprint, where):
+            text = f"an engine differs from itself at {where} (noise {fingerprint}); until it is closed nothing rises"
+            return Alert(logging.WARNING, text, {"kind": "noisy", "fingerprint": fingerprint, "where": where})
         case Refused(event, why):
             asked = type(event).__name__.lower()
             return Alert(logging.WARNING, f"{asked} was refused: {why}", {"kind": "refused", "event": asked})
