@@ -46,7 +46,7 @@ from vesper.host.host import Host  # noqa: E402
 from vesper.migration import ledger  # noqa: E402
 from vesper.migration.comparator import Comparator  # noqa: E402
 from vesper.migration.isolation import IsolatedProgram, Workers  # noqa: E402
-from vesper.migration.journalled import transcript_of_run  # noqa: E402
+from vesper.migration.journalled import journalled_transcript  # noqa: E402
 from vesper.migration.modes import LADDER, Mode  # noqa: E402
 from vesper.migration.paths import PathNote  # noqa: E402
 from vesper.migration.routes import Routes  # noqa: E402
@@ -297,7 +297,7 @@ def shrink_all(service: Service) -> dict[str, dict[str, Any]]:
         if each.kind != "fault":
             # The node is sensitive: what it was given stands in the journal and nowhere else.
             journalled = service.host.journal.read(each.exemplars[0].execution)
-            transcript = transcript_of_run([stored.entry for stored in journalled.entries])
+            transcript = journalled_transcript([stored.entry for stored in journalled.entries])
             shrunk = shrink_divergence(service.compiled, transcript, programs, comparator)
             said |= {"size_before": shrunk.size_before, "size": shrunk.size, "case": shrunk.case}
         found[each.fingerprint] = said
