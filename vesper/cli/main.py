@@ -24,6 +24,7 @@ COMMANDS = {
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
     "run": "Run a node on one engine or on both.",
+    "status": "Say in which mode each node runs, and what it lacks until the next one.",
     "stubs": "Write type stubs, so that type checkers know the nodes.",
     "test": "Run the cases of nodes, and try their contracts on generated inputs.",
     "verify": "Show that the engines agree on a node.",

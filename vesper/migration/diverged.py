@@ -33,7 +33,7 @@ from vesper.spec.values import Value, printable, show
 
 MAX_EXEMPLAR = 256 << 10
 """Bytes of inputs and records; of an execution with more, only its name and how many there were are kept."""
-ENGINES = ("python", "interp")
+PAIR = ("python", "interp")
 _FAULT = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){0,3}", re.ASCII)
 
 
@@ -42,7 +42,7 @@ def divergence_of(
     compiled: Compiled,
     is_sensitive: bool,
     now_us: int,
-    engines: tuple[str, str] = ENGINES,
+    engines: tuple[str, str] = PAIR,
     odd: str | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> Divergence:

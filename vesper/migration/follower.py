@@ -4,12 +4,13 @@ nothing."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from vesper.engines.engine import Blocked, Done, Limits
 from vesper.engines.outcome import Denied, LimitHit, Outcome
 from vesper.migration.comparator import Incomparable, Same, Verdict
 from vesper.migration.direct_side import Broke, DirectSide, PathedProgram, Trail
-from vesper.migration.lockstep import Compares, other_step
+from vesper.migration.lockstep import Compares
 from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.transcript import Transcript
 
@@ -70,18 +71,21 @@ class _Following:
         if was_stopped(leader):
             return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
         if isinstance(step, Blocked):
-            return self._differs(other_step(Done(leader, ()), step), None)
+            return self._judged(self._comparator.requests(None, step.requests[0]), None)
         found = self._judged(self._comparator.outcomes(leader, step.outcome), step.outcome)
         if found is not None:
             return found
         note = self._trail.note(self._side.points, step.outcome)
         return Agreement(note, self._side.fingerprint, None, self._side.took_us)
 
-    def _ended_early(self, step: Done, number: int) -> Report:
+    def _ended_early(self, step: Done, number: int) -> Report | None:
         """Recorded, and not asked for. It is about effects where any of what is left changed something."""
         left = [each.request for each in self._transcript.exchanges[number:]]
         changing = [each for each in left if each.effect_class != "read"]
-        return self._differs(other_step(Blocked(((changing or left)[0],)), step), step.outcome)
+        verdict = self._comparator.requests(left[0], None)
+        if isinstance(verdict, Difference) and changing:
+            verdict = replace(verdict, is_effect=True)
+        return self._judged(verdict, step.outcome)
 
     def _judged(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
         match verdict:

@@ -12,7 +12,6 @@ the same divergence in every mode.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -20,27 +19,28 @@ from typing import Protocol
 
 from vesper.engines.compare import same_requests
 from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, Request
+from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, NowMissing, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point, conditions_of, guards
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.host.routed import Parted, Routed
-from vesper.migration.comparator import Incomparable, Same, Verdict
+from vesper.migration.comparator import Incomparable, Same, Verdict, asking
 from vesper.migration.direct_side import Broke, DirectSide, PathedProgram, Trail
-from vesper.migration.paths import PathNote, ending_of
 from vesper.migration.recorded import transcript_of
 from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report, Watch
 from vesper.migration.transcript import Exchange, Transcript
+from vesper.spec.inputs import NotInputs
 
 _log = logging.getLogger("vesper.migration")
-_ROUND = re.compile(r"\[[0-9]+\]")
+_UNFINISHED = LimitHit("unfinished")
+"""Stands in a transcript for what Python will come to, which nobody knows yet."""
 
 
 class Compares(Protocol):
     """`comparator.Comparator`, or one that stands in for it."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
-    def requests(self, leader: Request, follower: Request) -> Verdict: ...
+    def requests(self, leader: Request | None, follower: Request | None) -> Verdict: ...
 
 
 class Pair:
@@ -125,11 +125,8 @@ class Lockstep(Routed):
         self._pending: Request | None = None
         """What the Host was given."""
         self._handover: Mapping[str, object] | None = None
-        self._finding: Difference | Lost | None = None
-        """What is to be reported when the run has ended."""
-        self._found_note: PathNote | None = None
-        self._found_fingerprint: int | None = None
-        self._found_outcome: Outcome | None = None
+        self._found: str | None = None
+        """Why they are compared no more, where that was reported already."""
 
     # -- as the Host knows it ---------------------------------------------------------------------
 
@@ -141,8 +138,7 @@ class Lockstep(Routed):
         return found
 
     def stop(self, outcome: Outcome | None) -> None:
-        """Stopped by the Host, nothing is claimed of what was not compared; what was found is told."""
-        self._tell_finding(outcome or LimitHit("unfinished"))
+        """Nothing is claimed of what was not compared to its end; what was found before was told when it was found."""
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         answer = self._answered(completions)
@@ -193,13 +189,11 @@ class Lockstep(Routed):
         try:
             python = self._python_step(answer, is_traced=broke is None)
         except Exception as error:
-            # Where Python raises the same, neither could do anything with what it was given.
-            if broke is not None and type(error) is not type(broke.error):
+            # What is no inputs at all is a mistake of the caller: no engine is to blame for it.
+            if broke is not None and not isinstance(error, NotInputs | NowMissing):
                 self._leave_broken(broke)
-            if isinstance(error, Parted):
-                if self._side is not None and self._finding is not None:
-                    self._leave(_words(self._finding))
-                self._tell_finding(LimitHit("in_doubt"))
+            elif self._side is not None and self._found is not None:
+                self._leave(self._found)
             raise
         if broke is not None:
             self._leave_broken(broke)
@@ -229,69 +223,63 @@ class Lockstep(Routed):
                     self._check_nothing_left(request)
                 self._python_waits_for = request.id
                 return step
-            verdict = self._against(request, known.request)
-            if not isinstance(verdict, Same):
-                self._find(verdict)
-            if isinstance(verdict, Difference):
-                if known.request.effect_class != "read" or request.effect_class != "read":
-                    raise Parted(known.request, request)
-                del self._left[request.path]  # it was only read: Python reads what it wants to read
+            is_same = self._is_what_was_performed(request, known.request)
+            if not is_same and (known.request.effect_class, request.effect_class) != ("read", "read"):
+                raise Parted(known.request, request)
+            del self._left[request.path]
+            if not is_same:  # it was only read: Python reads what it wants to read
                 self._python_waits_for = request.id
                 return step
-            del self._left[request.path]
             self._exchanges.append(Exchange(request, known.value, known.failure))
             step = python.advance((Completion(request.id, known.value, known.failure),))
         self._check_nothing_left(None)
         return step
 
-    def _against(self, request: Request, performed: Request) -> Verdict:
-        """Python's request against one that was performed. Where comparing breaks, it is still never done again: what
-        is the same byte for byte is the same."""
+    def _is_what_was_performed(self, request: Request, performed: Request) -> bool:
         first = next(iter(self._left.values())).request
         verdict = self._verdict(lambda: self._pair.comparator.requests(request, performed))
-        if isinstance(verdict, Incomparable) and not same_requests((request,), (performed,)):
-            return _other_request(request, performed)
-        if isinstance(verdict, Same) and first is not performed:
+        if isinstance(verdict, Incomparable):
+            # Comparing broke. What is the same to the last byte is the same: it is not performed again.
+            self._lose(verdict.why)
+            return same_requests((request,), (performed,))
+        if isinstance(verdict, Difference):
+            self._find(verdict)
+        elif first is not performed:
             # In another order. Both were performed, and both are asked for: it is told, and Python goes on.
-            self._find(_other_request(request, first))
-        return verdict
+            self._find(self._difference(request, first))
+        return isinstance(verdict, Same)
 
     def _check_nothing_left(self, asked: Request | None) -> None:
         """Before Python changes something, or ends: all that was performed must be what it asked for."""
         for exchange in self._left.values():
-            performed = exchange.request
-            self._find(_other_request(asked, performed))
-            if performed.effect_class != "read":
-                raise Parted(performed, asked)
+            self._find(self._difference(asked, exchange.request))
+            if exchange.request.effect_class != "read":
+                raise Parted(exchange.request, asked)
 
     # -- comparing --------------------------------------------------------------------------------
 
     def _compared(self, direct: Blocked | Done, python: Blocked | Done) -> Blocked | Done:
         side = self._side
         assert side is not None
-        if self._finding is not None:
-            self._leave(_words(self._finding))
-            return self._alone(python)
-        verdict: Verdict
-        if isinstance(direct, Blocked) and isinstance(python, Blocked):
-            (asked,), (follows,) = python.requests, direct.requests
-            verdict = self._verdict(lambda: self._pair.comparator.requests(asked, follows))
-            if isinstance(verdict, Same):
-                if asked.effect_class != "read":
-                    self._trail.prefix(side.points, asked.path)
-                self._pending = asked
-                return python
-        elif isinstance(direct, Done) and isinstance(python, Done):
+        if self._found is None and isinstance(direct, Done) and isinstance(python, Done):
             verdict = self._verdict(lambda: self._same_ends(side, direct, python))
             if isinstance(verdict, Same):
                 # How long Python took is not told: it ran with marks, which is slower than it would be by itself.
                 note = self._trail.note(side.points, direct.outcome)
                 self._report(Agreement(note, side.fingerprint, None, side.took_us))
                 return Done(direct.outcome, ())
-        else:
-            verdict = other_step(python, direct)
-        self._find(verdict, side, direct)
-        self._leave(_words(verdict))
+            self._judge(verdict, python.outcome, direct.outcome)
+        elif self._found is None:
+            asked, follows = _request_of(python), _request_of(direct)
+            verdict = self._verdict(lambda: self._pair.comparator.requests(asked, follows))
+            if isinstance(verdict, Same) and asked is not None and follows is not None:
+                if asked.effect_class != "read":
+                    self._trail.prefix(side.points, asked.path)
+                self._pending = asked
+                return python
+            outcomes = [each.outcome if isinstance(each, Done) else None for each in (python, direct)]
+            self._judge(verdict, *outcomes)
+        self._leave(self._found or "they could not be compared")
         return self._alone(python)
 
     def _same_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
@@ -316,22 +304,30 @@ class Lockstep(Routed):
             _log.error("comparing broke: %s", type(error).__name__)
             return Incomparable(f"comparing broke: {type(error).__name__}")
 
+    def _difference(self, asked: Request | None, performed: Request) -> Difference:
+        """Something else was performed than Python asks for."""
+        verdict = self._verdict(lambda: self._pair.comparator.requests(asked, performed))
+        if isinstance(verdict, Difference):
+            return verdict
+        is_effect = performed.effect_class != "read" or (asked is not None and asked.effect_class != "read")
+        return Difference("request", performed.path, asking(asked), asking(performed), is_effect)
+
     # -- Python alone -----------------------------------------------------------------------------
 
     def _alone(self, python: Blocked | Done) -> Blocked | Done:
         if isinstance(python, Blocked):
             (self._pending,) = python.requests
             return python
-        self._tell_finding(python.outcome)
         return Done(python.outcome, ())
 
     def _leave_broken(self, broke: Broke) -> None:
-        self._leave(f"the direct engine broke: {broke.what}" if broke.is_fault else broke.what)
-        if broke.is_fault:
-            transcript = self._transcript(EngineFault(broke.what))
-            self._report(Fault(broke.what, transcript, self._name))
-        elif broke.error is None and self._finding is None:
-            self._finding = Lost(broke.what)
+        if not broke.is_fault:
+            self._leave(broke.what)
+            if broke.error is None:
+                self._lose(broke.what)
+            return
+        self._leave(f"the direct engine broke: {broke.what}")
+        self._report(Fault(broke.what, self._transcript(EngineFault(broke.what)), self._name))
 
     def _leave(self, why: str) -> None:
         """From now on Python goes alone."""
@@ -340,38 +336,27 @@ class Lockstep(Routed):
 
     # -- telling ----------------------------------------------------------------------------------
 
-    def _find(
-        self,
-        verdict: Difference | Incomparable | Same,
-        side: DirectSide | None = None,
-        ended: Blocked | Done | None = None,
-    ) -> None:
-        """Remembers what is to be reported: the first that was found."""
-        if self._finding is not None or isinstance(verdict, Same):
-            return
-        if isinstance(verdict, Incomparable):
-            self._finding = Lost(verdict.why)
-            return
-        self._finding = verdict
-        if side is not None and isinstance(ended, Done):
-            self._found_note = self._trail.note(side.points, ended.outcome)
-            self._found_fingerprint, self._found_outcome = side.fingerprint, ended.outcome
+    def _judge(self, verdict: Verdict, python: Outcome | None, direct: Outcome | None) -> None:
+        if isinstance(verdict, Difference):
+            self._find(verdict, python, direct)
+        elif isinstance(verdict, Incomparable):
+            self._lose(verdict.why)
 
-    def _tell_finding(self, outcome: Outcome) -> None:
-        finding, self._finding = self._finding, None
-        if isinstance(finding, Lost):
-            self._report(finding)
-        elif finding is not None:
-            self._report(
-                Disagreement(
-                    finding,
-                    self._found_note,
-                    self._found_fingerprint,
-                    self._transcript(outcome),
-                    self._found_outcome,
-                    self._name,
-                )
-            )
+    def _find(self, difference: Difference, python: Outcome | None = None, direct: Outcome | None = None) -> None:
+        """Reports that they differ: at once, because whoever is killed now reports nothing any more."""
+        if self._found is not None:
+            return
+        self._found = f"the engines differ: {difference.kind} {difference.where}"
+        transcript = self._transcript(python or _UNFINISHED)
+        note = fingerprint = None
+        if direct is not None and self._side is not None:
+            note, fingerprint = self._trail.note(self._side.points, direct), self._side.fingerprint
+        self._report(Disagreement(difference, note, fingerprint, transcript, direct, self._name))
+
+    def _lose(self, why: str) -> None:
+        if self._found is None:
+            self._found = f"they could not be compared: {why}"
+            self._report(Lost(why))
 
     def _transcript(self, outcome: Outcome) -> Transcript:
         exchanges = tuple(self._exchanges)
@@ -385,38 +370,5 @@ class Lockstep(Routed):
             _log.error("a report of %s could not be made: %s", type(report).__name__, type(error).__name__)
 
 
-def other_step(python: Blocked | Done, direct: Blocked | Done) -> Difference:
-    """One asks, and the other one ends."""
-    asked = python if isinstance(python, Blocked) else direct
-    assert isinstance(asked, Blocked)
-    (request,) = asked.requests
-    return Difference(
-        "request", folded(request.path), _told(python), _told(direct), is_effect=request.effect_class != "read"
-    )
-
-
-def _other_request(asked: Request | None, performed: Request) -> Difference:
-    """Something else was performed than Python asks for."""
-    requests = [performed] if asked is None else [asked, performed]
-    is_effect = any(each.effect_class != "read" for each in requests)
-    leader = "ends" if asked is None else f"asks for {asked.effect}"
-    return Difference("request", folded(performed.path), leader, f"asks for {performed.effect}", is_effect=is_effect)
-
-
-def _told(step: Blocked | Done) -> str:
-    return f"asks for {step.requests[0].effect}" if isinstance(step, Blocked) else ending_of(step.outcome)
-
-
-def _words(finding: Verdict | Lost) -> str:
-    match finding:
-        case Difference(kind, where):
-            return f"the engines differ: {kind} {where}"
-        case Incomparable(why) | Lost(why):
-            return f"they could not be compared: {why}"
-        case Same():
-            raise AssertionError("who does the same is not left")
-
-
-def folded(path: str) -> str:
-    """A path without the numbers of rounds."""
-    return _ROUND.sub("[]", path)
+def _request_of(step: Blocked | Done) -> Request | None:
+    return step.requests[0] if isinstance(step, Blocked) else None

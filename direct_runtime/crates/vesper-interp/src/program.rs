@@ -79,7 +79,7 @@ impl Program {
 
     /// The path of a run that has passed nothing.
     pub fn empty_path(&self) -> Path {
-        Path::new(vec![0; self.numbered().words()])
+        Path::new(std::iter::repeat_n(0, self.numbered().words()))
     }
 
     fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
@@ -295,10 +295,11 @@ impl PathedForm {
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),
         };
+        let path = self.path(&frame);
         Pathed {
             outcome,
-            path: self.path(&frame),
-            fingerprint: self.fingerprint(&frame, now.as_ref(), Fingerprint::new(key)),
+            fingerprint: self.fingerprint(&frame, &path, now.as_ref(), Fingerprint::new(key)),
+            path,
         }
     }
 
@@ -312,17 +313,23 @@ impl PathedForm {
     }
 
     /// The fingerprint of what a run has read so far; `so_far` is that of what has come back.
-    pub(crate) fn fingerprint(&self, frame: &Frame, now: Option<&Value>, mut so_far: Fingerprint) -> u64 {
-        let Some(path) = &self.code.path else {
+    pub(crate) fn fingerprint(
+        &self,
+        frame: &Frame,
+        path: &Path,
+        now: Option<&Value>,
+        mut so_far: Fingerprint,
+    ) -> u64 {
+        let Some(of_code) = &self.code.path else {
             return so_far.finish();
         };
         let ending = Ending {
-            path: frame.path(path),
+            path,
             at: frame.next,
-            skipped: frame.flow.skipped.clone(),
+            skipped: &frame.flow.skipped,
             is_error: frame.flow.is_error,
         };
-        for source in path.reads.of(&ending).iter() {
+        for source in of_code.reads.of(ending).iter() {
             match source {
                 Source::Input(place) => {
                     let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);

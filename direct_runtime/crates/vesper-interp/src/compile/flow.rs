@@ -428,7 +428,11 @@ impl Compiler<'_> {
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
-            self.note_side(index, false)?;
+            planted!(
+                "paths.end_of_a_while_is_not_noted",
+                self.note_side(index, false)?,
+                ()
+            );
         }
         self.land_all(to_done)?;
         self.loop_ends(next)?;
