@@ -108,7 +108,7 @@ flow:
   - {operation: return, success: {result: total}}
 """,
     "asks": """\
-inputs: {a: string, b: string}
+inputs: {a: {type: string, default: x}, b: {type: string, default: y}}
 outputs: {success: {first: string, second: string}}
 flow:
   - {step: one, operation: database_query, query: "SELECT name FROM people WHERE id = :a", bind: [a], returns: string}
@@ -117,7 +117,7 @@ flow:
 security: {capabilities_required: [database.read.people]}
 """,
     "time": """\
-inputs: {is_asked: boolean}
+inputs: {is_asked: {type: boolean, default: true}}
 outputs: {success: {result: integer}}
 flow:
   - {step: year, operation: compute, value: "IF is_asked THEN year(now()) ELSE 0"}
@@ -142,7 +142,9 @@ _WITH_EFFECTS = ("asks", "time")
 
 @cache
 def node(name: str) -> Compiled:
-    return compiled_text(_HEAD.format(name=name, type="http_handler" if name in _WITH_EFFECTS else "function") + _TEXTS[name])
+    return compiled_text(
+        _HEAD.format(name=name, type="scheduled_job" if name in _WITH_EFFECTS else "function") + _TEXTS[name]
+    )
 
 
 @dataclass(frozen=True)
