@@ -64,7 +64,10 @@ def _note(written: list[Any], *told: Any) -> None:
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_the_engines_agree_in_every_plan(path: Path) -> None:
     both = Both.of(compiled(path))
-    generator, responses = InputGenerator(both.compiled.node, 7, seeks_boundaries=False), GeneratedResponses(both.compiled)
+    generator, responses = (
+        InputGenerator(both.compiled.node, 7, seeks_boundaries=False),
+        GeneratedResponses(both.compiled),
+    )
     for number in range(4):
         inputs = generator.draw()
         notes = set()
