@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from vesper import _direct
-from vesper.compiler import Compiled
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -26,6 +25,7 @@ from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
+    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
 
 
 class DirectEngine:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -72,6 +72,12 @@ class Prepared:
     handles: Mapping[str, Handle]
     refused: Mapping[str, str]
     definition: Definition
+
+
+class Routes(Protocol):
+    """The method `routed` of a program that decides for each request anew which engine runs it."""
+
+    def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +213,9 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
+        routes: Routes | None = getattr(prepared.program, "routed", None)
+        if routes is not None:
+            prepared = routes(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,

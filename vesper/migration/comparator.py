@@ -1,7 +1,8 @@
 """Whether two executions of a node did the same: exact by declared type, within tolerances where somebody gave some.
 
 Values are the same where nobody could tell them apart (`vesper.spec.values.same`): the scale of a decimal counts, the
-sign of a zero, the order of a map. Failures are compared by code and place, broken contracts by clause and values, and
+sign of a zero, the order of a map. Only the order of the fields of a record does not, which records do not keep that
+were written down. Failures are compared by code and place, broken contracts by clause and values, and
 none of them by a message. An engine at fault gave no answer, so it is never the same as anything. When a limit other
 than fuel is hit depends on the machine, so that says nothing at all.
 """
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome, same_requests
@@ -33,9 +34,10 @@ from vesper.ir.nodes import Node
 from vesper.migration.divergence import Kind
 from vesper.migration.reports import Difference
 from vesper.migration.tolerances import Allowance, allowances_of, is_within
-from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.spec.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
 from vesper.spec.values import same
 
+T = TypeVar("T")
 _RULES = "vesper comparator 1"
 """Raised whenever two executions would be judged otherwise than before: evidence does not outlive that."""
 _ROUND = re.compile(r"\[[0-9]+\]")
@@ -95,7 +97,8 @@ class Comparator:
             return _SAME
         if isinstance(leader, Returned) and isinstance(follower, Returned):
             return self._returned(leader, follower)
-        return self._difference("outcome", self._where(leader, follower), leader, follower)
+        where = self._where(leader, follower)
+        return _SAME if where is None else self._difference("outcome", where, leader, follower)
 
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
         """What each asks for next; None where it asks for nothing more. There are no tolerances here."""
@@ -106,8 +109,11 @@ class Comparator:
             return Difference("request", asked.path, asking(leader), asking(follower), asked.effect_class != "read")
         if same_requests((leader,), (follower,)):
             return _SAME
+        where = _asked_where(leader, follower)
+        if where is None:
+            return _SAME
         is_effect = not leader.effect_class == follower.effect_class == "read"
-        return Difference("request", _asked_where(leader, follower), asking(leader), asking(follower), is_effect)
+        return Difference("request", where, asking(leader), asking(follower), is_effect)
 
     def _in_force(self) -> Mapping[str, Allowance]:
         today = self._today()
@@ -117,21 +123,23 @@ class Comparator:
         """Field by field: the first that differs by more than is allowed, if there is one."""
         allowances = self._in_force() if self._allowances else {}
         types = {each.name: each.type for each in self._node.outputs}
+        verdict = _SAME
         for place in _parts(types, leader.value, follower.value, "outputs"):
             allowed = allowances.get(folded(place.where).removeprefix("outputs."))
             if allowed is None or not is_within(allowed, place.left, place.right):
                 return self._difference("outcome", place.where, leader, follower)
-        return _CLOSE
+            verdict = _CLOSE
+        return verdict
 
-    def _where(self, leader: Outcome, follower: Outcome) -> str:
+    def _where(self, leader: Outcome, follower: Outcome) -> str | None:
+        """Where two that did not both return differ; None where they do not."""
         match leader, follower:
             case DeclaredError(left), DeclaredError(right):
                 types = {each.name: each.type for each in self._node.errors}
-                return next(_parts(types, left, right, "error")).where
+                return next((each.where for each in _parts(types, left, right, "error")), None)
             case ContractBroken(phase, index), ContractBroken() if (follower.phase, follower.index) == (phase, index):
-                names = [*leader.values, *follower.values]
-                differs = (name for name in names if not same(leader.values.get(name), follower.values.get(name)))
-                return f"{phase} {index + 1}: {next(differs, 'its values')}"
+                name = _first_name(leader.values, follower.values)
+                return None if name is None else f"{phase} {index + 1}: {name}"
             case _:
                 return "outcome"
 
@@ -159,9 +167,9 @@ def kind_of(node: Node, outcome: Outcome) -> str:
         case ContractBroken(phase, index):
             return f"broken {phase} {index + 1}"
         case DeclaredError(value):
-            is_listed = any(each.name == "error_code" and isinstance(each.type, Enum) for each in node.errors)
-            found = value.get("error_code") if is_listed else None
-            return f"error {found}" if isinstance(found, str) and _CODE.fullmatch(found) else "error"
+            listed = next((each.type for each in node.errors if each.name == "error_code"), None)
+            found = value.get("error_code")
+            return f"error {found}" if isinstance(listed, Enum) and found in listed.members else "error"
         case Denied(capability):
             return f"denied {capability}"
         case LimitHit(limit):
@@ -182,7 +190,7 @@ def folded(where: str) -> str:
     return _ROUND.sub("[]", where)
 
 
-def _asked_where(leader: Request, follower: Request) -> str:
+def _asked_where(leader: Request, follower: Request) -> str | None:
     if leader.path != follower.path:
         # In one order, whoever leads: it is the same divergence.
         return " or ".join(sorted((leader.path, follower.path)))
@@ -190,11 +198,16 @@ def _asked_where(leader: Request, follower: Request) -> str:
         return f"{leader.path}: the effect"
     if leader.key != follower.key:
         return f"{leader.path}: key"
-    for left, right in ((leader.fixed, follower.fixed), (leader.arguments, follower.arguments)):
-        for name in (*left, *right):
-            if not same(left.get(name), right.get(name)) or (name in left) != (name in right):
-                return f"{leader.path}: {name}"
-    return leader.path
+    name = _first_name(leader.fixed, follower.fixed) or _first_name(leader.arguments, follower.arguments)
+    return None if name is None else f"{leader.path}: {name}"
+
+
+def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str | None:
+    """The first name under which two hold something else, or only one holds anything."""
+    names = (*left, *(name for name in right if name not in left))
+    return next(
+        (each for each in names if each not in left or each not in right or not _alike(left[each], right[each])), None
+    )
 
 
 # -- where values differ --------------------------------------------------------------------------
@@ -210,19 +223,14 @@ class _Place:
 def _parts(
     types: Mapping[str, Type], left: Mapping[str, object], right: Mapping[str, object], at: str
 ) -> Iterator[_Place]:
-    """The places in which two records differ, in the order of their fields. At least one where they differ."""
+    """The places in which two records differ, in the order in which their fields are declared."""
     if set(left) != set(types) or set(right) != set(types):
         # An engine that makes up fields: their names may be anything, so none is named that the node does not declare.
         missing = next((name for name in types if (name in left) != (name in right)), None)
         yield _Place(at if missing is None else f"{at}.{missing}", left, right)
         return
-    is_any = False
     for name, type_ in types.items():
-        for place in _places(type_, left[name], right[name], f"{at}.{name}"):
-            is_any = True
-            yield place
-    if not is_any or list(left) != list(right):
-        yield _Place(at, left, right)
+        yield from _places(type_, left[name], right[name], f"{at}.{name}")
 
 
 def _places(type_: Type, left: object, right: object, at: str) -> Iterator[_Place]:
@@ -242,8 +250,18 @@ def _places(type_: Type, left: object, right: object, at: str) -> Iterator[_Plac
                 yield from _places(of, left[key], right[key], f"{at}[{number}]")
         case Record(fields), dict(), dict():
             yield from _parts(dict(fields), left, right, at)
-        case _:
+        case _ if type_ != JSON or not _alike(left, right):
             yield _Place(at, left, right)
+
+
+def _alike(left: object, right: object) -> bool:
+    """As `same`, of values whose type nobody says: a dict may be a record, so the order of its keys does not count."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        names, others = ({(type(key), key) for key in each} for each in (left, right))
+        return names == others and all(_alike(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(_alike(one, other) for one, other in zip(left, right, strict=True))
+    return same(left, right)
 
 
 # -- three answers --------------------------------------------------------------------------------
@@ -256,12 +274,17 @@ class Judge(Protocol):
 
 
 def odd_one_out(answers: Mapping[str, Outcome], comparator: Judge) -> str | None:
-    """The one that stands alone against at least two who agree; None where there is no such one, or two."""
+    """The one that stands alone against at least two who agree; None where there is no such one."""
+    return odd_of(answers, comparator.outcomes)
+
+
+def odd_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
+    """As `odd_one_out`, of whatever a judge can compare."""
     if len(answers) < 3:
         return None
     for name, answer in answers.items():
         first, *others = (each for other, each in answers.items() if other != name)
-        agree = all(isinstance(comparator.outcomes(first, each), Same) for each in others)
-        if agree and isinstance(comparator.outcomes(first, answer), Difference):
+        agree = all(isinstance(judge(first, each), Same) for each in others)
+        if agree and isinstance(judge(first, answer), Difference):
             return name
     return None

@@ -64,7 +64,7 @@ class Divergence:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True, ensure_ascii=False)
+        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
 
     @staticmethod
     def from_text(text: str) -> Divergence:

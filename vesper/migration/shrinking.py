@@ -13,17 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import first_difference
-from vesper.engines.engine import Completion, Done, Limits, Program, Request
-from vesper.engines.outcome import EngineFault, LimitHit
+from vesper.engines.engine import Completion, Done, Program, Request
+from vesper.engines.outcome import EngineFault
 from vesper.ir.nodes import Node
-from vesper.journal.typed_json import encode
-from vesper.migration.comparator import Comparator, Incomparable, Same, Verdict
-from vesper.migration.diverged import ENGINES, fingerprint_by, transcript_in
+from vesper.migration.again import Given, compared, done_of, index_at
+from vesper.migration.comparator import Comparator, Verdict, odd_of
+from vesper.migration.diverged import PAIR, fingerprint_by, transcript_in
 from vesper.migration.divergence import Divergence, Exemplar
 from vesper.migration.reports import Difference
 from vesper.migration.simpler import simpler_of
@@ -33,61 +32,17 @@ from vesper.spec.vesper_error import VesperError
 from vesper.verify import differential
 from vesper.verify.differential import steps_by_expression
 from vesper.verify.regressions import FOLDER, regression_text, save_regression
-from vesper.verify.responses import GeneratedResponses, Responder, TooManyRequests, run_with
+from vesper.verify.responses import GeneratedResponses
 from vesper.verify.shrink import simpler_values
 
 SECONDS = 10.0
 MAX_TRIES = 20_000
-_RUN_SECONDS = 2.0
-"""For one run of one engine: what takes longer says nothing, as a limit on time always does."""
 _ALIKE = {"path": ("path", "value")}
 """A difference in the path is seen in a traced run as a value, or the lack of one, on the way."""
 
 
 class CannotShrink(VesperError):
     """There is nothing to shrink; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request at a path is told."""
-
-    path: str
-    value: object = None
-    failure: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """All that an execution is given."""
-
-    inputs: Mapping[str, object]
-    now: datetime | None
-    answers: tuple[Answer, ...]
-
-    @staticmethod
-    def of(transcript: Transcript) -> Given:
-        answers = tuple(Answer(each.request.path, each.value, each.failure) for each in transcript.exchanges)
-        return Given(dict(transcript.inputs), transcript.now, answers)
-
-    def responder(self) -> Responder:
-        """The answers of each path in their order; a request that has none is told that nobody is there."""
-        waiting: dict[str, list[Answer]] = {}
-        for each in self.answers:
-            waiting.setdefault(each.path, []).append(each)
-
-        def respond(request: Request) -> Completion:
-            kept = waiting.get(request.path)
-            if not kept:
-                return Completion(request.id, failure="unavailable")
-            found = kept.pop(0)
-            return Completion(request.id, found.value, found.failure)
-
-        return respond
-
-    def size(self) -> int:
-        """Bytes of its inputs and answers."""
-        return len(encode([dict(self.inputs), self.now, [[each.value, each.failure] for each in self.answers]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +72,7 @@ class Shrunk:
 
     @property
     def _against(self) -> str | None:
-        return next((name for name in self.found.answers if name not in ENGINES), None)
+        return next((name for name in self.found.answers if name not in PAIR), None)
 
 
 def shrink_divergence(
@@ -133,7 +88,9 @@ def shrink_divergence(
     `programs` are the engines by name, the two that differed and any third. `progress` is told how many candidates were
     tried and how large the smallest one is.
     """
-    engines = shown.engines if isinstance(shown, Divergence) else ENGINES
+    engines = shown.engines if isinstance(shown, Divergence) else PAIR
+    if isinstance(shown, Divergence) and shown.kind == "noise":
+        raise CannotShrink("it is one engine that differs from itself, now and then: no case shows that again")
     for name in engines:
         if name not in programs:
             raise CannotShrink(f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask")
@@ -155,7 +112,7 @@ def _start(runner: _Runner, shown: Divergence | Exemplar | Transcript) -> tuple[
         )
     seen: list[tuple[Given, _Target]] = []
     for transcript in kept:
-        given = Given.of(transcript)
+        given = Given.of(transcript, runner.node)
         runner.check(given)
         target = runner.target(given)
         if target is not None:
@@ -219,15 +176,7 @@ class _Runner:
             raise CannotShrink(f"{self.node.node_id} may ask for the time, and when the execution began was not kept")
 
     def done(self, name: str, given: Given) -> Done:
-        """One engine to its end. One that raises is at fault."""
-        try:
-            return run_with(
-                self._programs[name], dict(given.inputs), given.now, given.responder(), Limits(seconds=_RUN_SECONDS)
-            )
-        except TooManyRequests:
-            return Done(LimitHit("requests"), ())
-        except Exception as error:  # noqa: BLE001  # an engine that is wrong may raise anything
-            return Done(EngineFault(f"{type(error).__name__}: {error}"), ())
+        return done_of(self._programs[name], given)
 
     def target(self, given: Given) -> _Target | None:
         """How the two differ; None where they do not, or nobody can say."""
@@ -255,14 +204,14 @@ class _Runner:
         assert isinstance(difference, Difference), "it differed a moment ago"
         leader, follower = (answers[name] for name in self._engines)
         mark = first_difference(leader.marks, follower.marks)
-        place = _index_at(mark, leader, follower)
+        place = index_at(mark, leader, follower)
         found = differential.Difference(
             dict(given.inputs),
             tries,
             answers,
             place,
             None if place is None else self._steps.get(place),
-            any(name not in ENGINES for name in self._engines),
+            any(name not in PAIR for name in self._engines),
             tuple((each.path, Completion(0, each.value, each.failure)) for each in given.answers),
             given.now,
         )
@@ -271,49 +220,15 @@ class _Runner:
             target.fingerprint,
             found,
             difference,
-            self._odd(answers),
+            odd_of(answers, self._compared),
             size_before,
             given.size(),
             tries,
             is_finished,
         )
 
-    def _odd(self, answers: Mapping[str, Done]) -> str | None:
-        """As `odd_one_out`, of all that was done and not of the outcomes alone."""
-        if len(answers) < 3:
-            return None
-        for name in answers:
-            first, *others = (each for other, each in answers.items() if other != name)
-            agree = all(isinstance(self._compared(first, each), Same) for each in others)
-            if agree and isinstance(self._compared(first, answers[name]), Difference):
-                return name
-        return None
-
     def _compared(self, leader: Done, follower: Done) -> Verdict:
-        """In the order in which a caller would notice: what is asked for, what comes of it, and what led there."""
-        outcomes = self._comparator.outcomes(leader.outcome, follower.outcome)
-        if isinstance(outcomes, Incomparable) or (isinstance(outcomes, Difference) and outcomes.kind == "fault"):
-            return outcomes
-        for one, other in zip_longest(leader.requests, follower.requests):
-            asked = self._comparator.requests(one, other)
-            if not isinstance(asked, Same):
-                return asked
-        if not isinstance(outcomes, Same):
-            return outcomes
-        mark = first_difference(leader.marks, follower.marks)
-        if mark is None or outcomes.is_within_tolerance:
-            return outcomes
-        index = _index_at(mark, leader, follower)
-        step = None if index is None else self._steps.get(index)
-        kind = self._comparator.kind_of(leader.outcome)
-        return Difference("value", "a clause" if step is None else f"step {step}", kind, kind)
-
-
-def _index_at(mark: int | None, leader: Done, follower: Done) -> int | None:
-    """The expression of the first mark that differs."""
-    if mark is None:
-        return None
-    return next((done.marks[mark][0] for done in (leader, follower) if mark < len(done.marks)), None)
+        return compared(leader, follower, self._comparator, self._steps)
 
 
 class _Search:

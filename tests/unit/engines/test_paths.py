@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import compiled, compiled_text, worked_nodes, written_for_tests
+from tests.unit.engines.path_tables import PASSED, READ, Passed, Read, node
+from tests.unit.engines.test_numeric_loops import INPUTS as NUMERIC_INPUTS
+from tests.unit.engines.test_numeric_loops import LOOPS
+from tests.unit.engines.test_numeric_loops import node as numeric_node
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine, DirectProgram
-from vesper.engines.engine import Blocked, Done, Limits, Request
+from vesper.engines.engine import Blocked, Done, Limits, Request, run_observed
 from vesper.engines.outcome import LimitHit, Outcome
-from vesper.engines.path import conditions_of, conditions_of_marks
+from vesper.engines.path import conditions_of, conditions_of_marks, points_of
 from vesper.engines.python_engine import PythonEngine
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.programs import draw_program
@@ -110,3 +114,31 @@ def test_nodes_go_the_same_way_in_every_form(path: Path) -> None:
 def test_random_programs_go_the_same_way_in_every_form(seed: int) -> None:
     for each in range(seed, seed + 10):
         check(compiled_text(draw_program(each).text()), each, 6)
+
+
+@pytest.mark.parametrize("case", PASSED, ids=lambda case: f"{case.node} {list(case.inputs.values())}")
+def test_points_that_are_passed(case: Passed) -> None:
+    program = DirectEngine().load(node(case.node))
+    path = program.call_pathed(case.inputs, KEY).path
+    assert " ".join(each.outcome for each in points_of(path, program.points())) == case.points
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: f"{case.node} {list(case.one.values())} {case.changed}")
+def test_a_fingerprint_is_of_what_was_read(case: Read) -> None:
+    program = DirectEngine().load(node(case.node))
+    one, other = (program.call_pathed({**case.one, **changed}, KEY) for changed in ({}, case.changed))
+    assert one.path == other.path
+    assert (one.fingerprint == other.fingerprint) is case.is_same
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_of_numbers_go_the_same_way(name: str) -> None:
+    compiled = numeric_node(LOOPS[name])
+    direct, points = DirectEngine().load(compiled), DirectEngine().load(compiled).points()
+    for inputs in NUMERIC_INPUTS:
+        for fuel in (10_000, 0, 7, 8, 30, 64, 65):
+            limits = Limits(fuel)
+            pathed = direct.call_pathed(inputs, KEY, None, limits)
+            assert repr(pathed.outcome) == repr(direct.call(inputs, None, limits)), (inputs, fuel)
+            marks = run_observed(direct, inputs, None, limits).marks
+            assert conditions_of(pathed.path, points) == conditions_of_marks(marks, compiled.node), (inputs, fuel)

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 use vesper_ir::planted;
-use vesper_ir::{Decimal, Json, Key, Set, Value};
+use vesper_ir::{Decimal, Json, Key, Member, Set, Value};
 
 use crate::execution::Completion;
 use crate::parts::Parts;
@@ -17,18 +17,20 @@ pub type FingerprintKey = [u8; 16];
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprint {
     hasher: SipHasher24,
-    /// What is not yet hashed.
-    pending: Vec<u8>,
+    /// What is not yet hashed: values are short, and to hash each by itself costs more than to copy it.
+    pending: [u8; PENDING],
+    used: usize,
 }
 
-/// More than this is not held back.
-const MANY_BYTES: usize = 4_096;
+/// So many bytes are held back at most.
+const PENDING: usize = 256;
 
 impl Fingerprint {
     pub(crate) fn new(key: &FingerprintKey) -> Self {
         Self {
             hasher: SipHasher24::new_with_key(key),
-            pending: Vec::new(),
+            pending: [0; PENDING],
+            used: 0,
         }
     }
 
@@ -69,19 +71,35 @@ impl Fingerprint {
     }
 
     pub(crate) fn finish(mut self) -> u64 {
-        self.hasher.write(&self.pending);
+        self.flush();
         self.hasher.finish()
     }
 
+    fn flush(&mut self) {
+        self.hasher
+            .write(self.pending.get(..self.used).unwrap_or_default());
+        self.used = 0;
+    }
+
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
-        if self.pending.len() + bytes.len() > MANY_BYTES {
-            self.hasher.write(&self.pending);
-            self.pending.clear();
-        }
-        if bytes.len() > MANY_BYTES {
-            self.hasher.write(bytes);
+        if let Some(place) = self.pending.get_mut(self.used..self.used + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.used += bytes.len();
         } else {
-            self.pending.extend_from_slice(bytes);
+            self.long_bytes(bytes);
+        }
+    }
+
+    #[cold]
+    fn long_bytes(&mut self, bytes: &[u8]) {
+        self.flush();
+        match self.pending.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.used = bytes.len();
+            }
+            None => self.hasher.write(bytes),
         }
     }
 
@@ -98,28 +116,43 @@ impl Fingerprint {
         self.bytes(text.as_bytes());
     }
 
-    /// A tag and eight bytes, at once.
+    /// A tag and a number.
     fn number(&mut self, tag: u8, number: i64) {
-        let mut bytes = [tag; 9];
-        for (place, byte) in bytes.iter_mut().skip(1).zip(number.to_le_bytes()) {
-            *place = byte;
+        self.tagged::<9>(tag, &number.to_le_bytes());
+    }
+
+    fn member(&mut self, member: Member) {
+        self.tagged::<5>(b'm', &member.0.to_le_bytes());
+    }
+
+    /// A tag and what is one byte shorter than `N`, at once.
+    #[inline]
+    fn tagged<const N: usize>(&mut self, tag: u8, number: &[u8]) {
+        let mut bytes = [tag; N];
+        for (place, byte) in bytes.iter_mut().skip(1).zip(number) {
+            *place = *byte;
         }
         self.bytes(&bytes);
     }
 
     fn decimal(&mut self, value: &Decimal) {
-        let Some((coefficient, scale)) = value.as_small() else {
-            // Rare, and its text has all its digits: no other number with this scale has the same.
-            self.tag(b'D');
-            self.text(&value.to_string());
-            return;
-        };
-        let mut bytes = [b'd'; 19];
-        let parts = coefficient.to_le_bytes().into_iter().chain(scale.to_le_bytes());
-        for (place, byte) in bytes.iter_mut().skip(1).zip(parts) {
-            *place = byte;
+        let scale = value.scale().to_le_bytes();
+        match value
+            .as_small()
+            .map(|(coefficient, _)| (coefficient, i64::try_from(coefficient)))
+        {
+            Some((_, Ok(coefficient))) => self.number(b'd', coefficient),
+            Some((coefficient, Err(_))) => {
+                self.tag(b'e');
+                self.bytes(&coefficient.to_le_bytes());
+            }
+            // Rare, and its text has all its digits.
+            None => {
+                self.tag(b'D');
+                self.text(&value.to_string());
+            }
         }
-        self.bytes(&bytes);
+        self.bytes(&scale);
     }
 
     /// Values nest as deep as their types, which are limited.
@@ -142,11 +175,11 @@ impl Fingerprint {
                 }
             }
             (_, Parts::Outside) => self.tag(b'1'),
+            // Which fields these are is the same in all runs of a node.
             (Value::Record(fields), Parts::Fields(read)) => {
                 self.tag(b'R');
                 for (place, parts) in read {
                     if let Some(field) = fields.get(*place as usize) {
-                        self.bytes(&place.to_le_bytes());
                         self.value(field, parts);
                     }
                 }
@@ -177,7 +210,7 @@ impl Fingerprint {
             (Value::Timestamp(value), _) => self.number(b's', *value),
             (Value::Date(value), _) => self.number(b'a', i64::from(*value)),
             (Value::Duration(value), _) => self.number(b'u', *value),
-            (Value::Member(value), _) => self.number(b'm', i64::from(value.0)),
+            (Value::Member(value), _) => self.member(*value),
             (Value::Json(value), _) => self.json(value),
             (Value::Set(members), _) => {
                 self.tag(b'S');
@@ -212,7 +245,7 @@ impl Fingerprint {
                 }
                 Key::Timestamp(key) => self.number(b's', key),
                 Key::Date(key) => self.number(b'a', i64::from(key)),
-                Key::Member(key) => self.number(b'm', i64::from(key.0)),
+                Key::Member(key) => self.member(key),
             }
         }
     }

@@ -77,12 +77,12 @@ impl Frame {
 
     /// The points that were passed so far.
     pub(crate) fn path(&self, path: &PathOfCode) -> Path {
-        let words = self.registers.iter().skip(path.first.0 as usize);
-        let bits = |word: &Value| match word {
+        let first = path.first.0 as usize;
+        let words = self.registers.get(first..first + path.words).unwrap_or_default();
+        Path::new(words.iter().map(|word| match word {
             Value::Integer(bits) => bits.cast_unsigned(),
             _ => 0,
-        };
-        Path::new(words.take(path.words).map(bits).collect())
+        }))
     }
 
     pub(crate) fn read<'a>(&'a self, code: &'a Code, operand: Operand) -> Result<&'a Value, Fault> {

@@ -36,27 +36,48 @@ pub enum LoopClass {
 }
 
 /// The set of the points that a run passed: point `n` is bit `n % 64` of word `n / 64`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Path(Vec<u64>);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Path(Words);
+
+/// Most nodes have no more points than fit one word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Words {
+    One([u64; 1]),
+    /// INVARIANT: not exactly one.
+    Other(Vec<u64>),
+}
 
 impl Path {
-    pub(crate) fn new(words: Vec<u64>) -> Self {
-        Self(words)
+    pub(crate) fn new(mut words: impl ExactSizeIterator<Item = u64>) -> Self {
+        if words.len() == 1 {
+            return Self(Words::One([words.next().unwrap_or_default()]));
+        }
+        Self(Words::Other(words.collect()))
     }
 
     pub fn words(&self) -> &[u64] {
-        &self.0
+        match &self.0 {
+            Words::One(word) => word,
+            Words::Other(words) => words,
+        }
     }
 
     /// The words, little-endian.
     pub fn bytes(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+        self.words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// True where the point with this number was passed.
     pub fn has(&self, point: u32) -> bool {
-        let word = self.0.get(point as usize / 64);
+        let word = self.words().get(point as usize / 64);
         word.is_some_and(|word| word >> (point % 64) & 1 == 1)
+    }
+}
+
+impl Default for Path {
+    /// Of a node without points.
+    fn default() -> Self {
+        Self(Words::Other(Vec::new()))
     }
 }
 
@@ -134,10 +155,7 @@ impl Points {
     fn add_condition(&mut self, expression: ExpressionIndex) {
         self.conditions.insert(expression, self.next());
         for outcome in [false, true] {
-            self.list.push(Point::Condition {
-                expression,
-                outcome,
-            });
+            self.list.push(Point::Condition { expression, outcome });
         }
     }
 

@@ -79,7 +79,7 @@ impl Program {
 
     /// The path of a run that has passed nothing.
     pub fn empty_path(&self) -> Path {
-        Path::new(vec![0; self.numbered().words()])
+        Path::new(std::iter::repeat_n(0, self.numbered().words()))
     }
 
     fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
@@ -127,6 +127,12 @@ impl Program {
     /// An empty frame, for the converted inputs in declared order. It has room for all registers of a run.
     pub fn new_frame(&self) -> Vec<Value> {
         Vec::with_capacity(self.unit.plain.registers)
+    }
+
+    /// The same with room for the registers of a run that says which way it goes.
+    pub fn new_pathed_frame(&self) -> Vec<Value> {
+        let registers = self.pathed().map(|form| form.code.registers);
+        Vec::with_capacity(registers.unwrap_or_default())
     }
 
     /// Begins an execution on converted inputs, at this time. It runs when it is advanced.
@@ -178,7 +184,7 @@ impl Program {
         let form = self
             .pathed()
             .map_err(|what| Misuse(format!("a fault of the engine while compiling: {what}")))?;
-        let form = OwnForm::Pathed(Arc::clone(form), Fingerprint::new(key));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
         Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
     }
 
@@ -206,9 +212,9 @@ impl Program {
             Err(what) => return fault(what),
         };
         if self.unit.callees.is_empty() && !self.unit.asks {
-            return form.run(&self.unit, inputs, now, limits, key);
+            return form.run(&self.unit, inputs, now.as_ref(), limits, key);
         }
-        let form = OwnForm::Pathed(Arc::clone(form), Fingerprint::new(key));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
         let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
         let outcome = match execution.advance(None) {
             Ok(Advanced::Done(outcome, _)) => outcome,
@@ -280,12 +286,12 @@ impl PathedForm {
         &self,
         unit: &Unit,
         mut inputs: Vec<Value>,
-        now: Option<Value>,
+        now: Option<&Value>,
         limits: Limits,
         key: &FingerprintKey,
     ) -> Pathed {
         if unit.node.uses_now {
-            inputs.push(now.clone().unwrap_or(Value::Null));
+            inputs.push(now.cloned().unwrap_or(Value::Null));
         }
         let mut frame = Frame::pathed(&self.code, inputs);
         let mut meter = Meter::new(limits);
@@ -295,10 +301,11 @@ impl PathedForm {
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),
         };
+        let path = self.path(&frame);
         Pathed {
             outcome,
-            path: self.path(&frame),
-            fingerprint: self.fingerprint(&frame, now.as_ref(), Fingerprint::new(key)),
+            fingerprint: self.fingerprint(&frame, &path, now, Fingerprint::new(key)),
+            path,
         }
     }
 
@@ -312,17 +319,23 @@ impl PathedForm {
     }
 
     /// The fingerprint of what a run has read so far; `so_far` is that of what has come back.
-    pub(crate) fn fingerprint(&self, frame: &Frame, now: Option<&Value>, mut so_far: Fingerprint) -> u64 {
-        let Some(path) = &self.code.path else {
+    pub(crate) fn fingerprint(
+        &self,
+        frame: &Frame,
+        path: &Path,
+        now: Option<&Value>,
+        mut so_far: Fingerprint,
+    ) -> u64 {
+        let Some(of_code) = &self.code.path else {
             return so_far.finish();
         };
         let ending = Ending {
-            path: frame.path(path),
+            path,
             at: frame.next,
-            skipped: frame.flow.skipped.clone(),
+            skipped: &frame.flow.skipped,
             is_error: frame.flow.is_error,
         };
-        for source in path.reads.of(&ending).iter() {
+        for source in of_code.reads.of(ending).iter() {
             match source {
                 Source::Input(place) => {
                     let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);

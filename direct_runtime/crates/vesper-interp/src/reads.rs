@@ -51,13 +51,13 @@ struct Read {
 }
 
 /// How a run ended, as far as it shows what was read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ending {
-    pub(crate) path: Path,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending<'a> {
+    pub(crate) path: &'a Path,
     /// The instruction behind the last one.
     pub(crate) at: usize,
     /// The instructions that failures jumped over: from the first to the one behind.
-    pub(crate) skipped: Vec<(usize, usize)>,
+    pub(crate) skipped: &'a [(usize, usize)],
     /// True where a declared error took the place of the outputs: there are no postconditions then.
     pub(crate) is_error: bool,
 }
@@ -77,10 +77,35 @@ pub(crate) struct Reads {
 
 /// What was found for endings: most runs of a node end in one of a few ways.
 #[derive(Debug, Default)]
-struct Known(RwLock<HashMap<Ending, Arc<[Source]>>>);
+struct Known(RwLock<HashMap<u64, Vec<Found>>>);
+
+#[derive(Debug)]
+struct Found {
+    path: Path,
+    at: usize,
+    skipped: Vec<(usize, usize)>,
+    is_error: bool,
+    sources: Arc<[Source]>,
+}
 
 /// No more endings are remembered: a node may have very many.
 const MAX_KNOWN: usize = 1_024;
+/// Nor more with the same first word.
+const MAX_SAME: usize = 8;
+
+impl Ending<'_> {
+    /// Under what it is remembered: the paths that most differ in.
+    fn first_word(&self) -> u64 {
+        self.path.words().first().copied().unwrap_or_default()
+    }
+
+    fn is(&self, found: &Found) -> bool {
+        found.at == self.at
+            && found.is_error == self.is_error
+            && found.path == *self.path
+            && found.skipped == self.skipped
+    }
+}
 
 impl Reads {
     pub(crate) fn new() -> Self {
@@ -147,29 +172,44 @@ impl Reads {
     }
 
     /// What a run that ended so has read, each once, in order.
-    pub(crate) fn of(&self, ending: &Ending) -> Arc<[Source]> {
+    pub(crate) fn of(&self, ending: Ending<'_>) -> Arc<[Source]> {
         let known = self.known.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(ending) {
-            return Arc::clone(found);
+        let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
+        if let Some(found) = same_word.find(|found| ending.is(found)) {
+            return Arc::clone(&found.sources);
         }
         drop(known);
-        let found: Arc<[Source]> = self.found(ending).into();
+        let sources: Arc<[Source]> = self.found(&ending).into();
         let mut known = self.known.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MAX_KNOWN {
-            known.insert(ending.clone(), Arc::clone(&found));
+            let same_word = known.entry(ending.first_word()).or_default();
+            // Two threads may have found the same at a time.
+            if same_word.len() < MAX_SAME && !same_word.iter().any(|found| ending.is(found)) {
+                same_word.push(Found {
+                    path: ending.path.clone(),
+                    at: ending.at,
+                    skipped: ending.skipped.to_vec(),
+                    is_error: ending.is_error,
+                    sources: Arc::clone(&sources),
+                });
+            }
         }
-        found
+        sources
     }
 
-    fn found(&self, ending: &Ending) -> Vec<Source> {
+    fn found(&self, ending: &Ending<'_>) -> Vec<Source> {
         let mut is_run: Vec<bool> = Vec::with_capacity(self.stretches.len());
         for stretch in &self.stretches {
-            let holds = stretch.is_run(&ending.path, &is_run);
-            is_run.push(holds);
+            let holds = stretch.is_run(ending.path, &is_run);
+            is_run.push(planted!("paths.what_is_not_run_is_read", holds, true));
         }
         // Code goes forward but for loops: behind where it stopped, nothing was run.
         let end = match ending.at.checked_sub(1) {
-            Some(last) => self.end_of_loops(last),
+            Some(last) => planted!(
+                "paths.what_comes_after_the_end_is_read",
+                self.end_of_loops(last),
+                usize::MAX
+            ),
             None => 0,
         };
         let postconditions = ending.is_error.then_some(&self.postconditions);
@@ -182,8 +222,11 @@ impl Reads {
         let mut found: Vec<Source> = self.list.iter().filter(is_read).map(|read| read.source).collect();
         found.sort_unstable();
         found.dedup();
-        planted!("paths.last_input_is_not_read", (), drop(found.pop()));
-        found
+        planted!(
+            "paths.last_input_is_not_read",
+            found,
+            found.into_iter().rev().skip(1).rev().collect()
+        )
     }
 
     /// The instruction behind the outermost loop around this one; without a loop, behind the instruction.

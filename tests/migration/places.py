@@ -1,0 +1,79 @@
+"""Stores of migration state that nobody has used, on real servers, and what tests tell them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from vesper.migration.divergence import Divergence, Exemplar
+from vesper.migration.state import Diverged, Settings
+from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
+
+KINDS = ["sqlite", "postgres", "redis"]
+KEY = NodeKey("pay_v1", "0123456789abcdef")
+SETTINGS = Settings()
+NOW = 1_700_000_000_000_000
+MAIN, OTHER = "a1b2", "a1b2c3"
+"""The name of one path begins like the other."""
+_REDIS_DATABASE = 9
+_schemas = itertools.count(1)
+
+
+def fresh_dsn(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    """A new file, a new schema of one database (which is faster than a database), or an emptied Redis."""
+    if kind == "sqlite":
+        return f"sqlite:{folder / 'migration.db'}"
+    if kind == "postgres":
+        import psycopg
+
+        base: str = request.getfixturevalue("postgres").dsn()
+        name = f"migration_{os.getpid()}_{next(_schemas)}"
+        with psycopg.connect(base, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{base}?options=-csearch_path%3D{name}"
+    from redis import Redis
+
+    url = f"redis://127.0.0.1:{request.getfixturevalue('redis_server').port}/{_REDIS_DATABASE}"
+    with Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+def agreed(process: str, number: int, path: str, fingerprints: Iterable[int], compared: int | None = None) -> Batch:
+    found = frozenset(fingerprints)
+    return Batch(process, number, agreed={path: SeenOnPath(found, len(found) if compared is None else compared)})
+
+
+def divergence(fingerprint: str, execution: str, at_us: int = NOW, path: str = MAIN) -> Divergence:
+    exemplar = Exemplar(execution, at_us, '{"amount": "1"}', None, None, "returned 1", "returned 2")
+    engines = ("python", "interp")
+    return Divergence(
+        fingerprint, KEY.node, "outcome", "outputs.fee", path, engines, None, 1, at_us, at_us, (exemplar,)
+    )
+
+
+def diverged(
+    process: str, number: int, fingerprint: str, read: int | None = None, path: str = MAIN, is_effect: bool = False
+) -> Batch:
+    kept = divergence(fingerprint, f"run-{process}-{number}", NOW + number, path)
+    return Batch(process, number, [Happened(Diverged(path, fingerprint, is_effect), kept, read)])
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Does it in a forked process: its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:  # noqa: BLE001  # the child must not come back into pytest
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
