@@ -133,6 +133,10 @@ class Live:
         """A run under the direct engine never ended."""
         self._urge(Happened(RunLost(execution)), {})
 
+    def noisy(self, happened: Happened) -> None:
+        """An engine differed from itself (`noise`)."""
+        self._urge(happened, {})
+
     def _agree(self, report: Agreement) -> None:
         name = report.note.name
         with self._lock:
