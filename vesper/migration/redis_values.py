@@ -19,7 +19,9 @@ PREFIX = "{vesper:migration}:"
 class Keys:
     """The names of what belongs to a node."""
 
-    __slots__ = ("divergences", "documents", "field", "history", "paths", "processes", "scopes", "sets", "state", "turn")
+    __slots__ = (
+        "divergences", "documents", "field", "history", "paths", "processes", "scopes", "sets", "state", "turn",
+    )  # fmt: skip
 
     def __init__(self, key: NodeKey) -> None:
         self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
