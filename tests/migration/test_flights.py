@@ -159,9 +159,15 @@ def test_threads_lose_no_counts(tmp_path: Path, flights: Flights) -> None:
     slot = flights.slot(KEY)
     assert flights.slot(KEY) is slot
     before = sys.getswitchinterval()
+
+    def count() -> None:
+        for _ in range(3000):
+            slot.enter()
+            slot.leave()
+
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=lambda: [slot.enter() or slot.leave() for _ in range(3000)]) for _ in "abcd"]  # type: ignore[func-returns-value]
+        threads = [threading.Thread(target=count) for _ in range(4)]
         for each in threads:
             each.start()
         for each in threads:

@@ -48,6 +48,9 @@ _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 """For a node that could read when its execution began, and does not."""
 
 
+_WRONG: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
+
+
 class NotEnumerable(Exception):
     """Not all inputs of the node can be run; the message says why."""
 
@@ -137,8 +140,8 @@ class Domain:
         yield {**usual, "no such input": 1}
         for name in usual:
             yield {other: value for other, value in usual.items() if other != name}
-            for value in (None, "no such member", 0.5, 1 << 70, [], {}):
-                yield {**usual, name: value}
+            for wrong in _WRONG:
+                yield {**usual, name: wrong}
 
 
 def domain_of(compiled: Compiled) -> Domain:
