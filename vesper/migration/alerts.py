@@ -159,9 +159,6 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.INFO, f"the pin to {pin.mode.value} is off, by {who}: {why}", {"kind": "unpinned"})
         case Closed(fingerprint, _, who, why):
             return Alert(logging.INFO, f"divergence {fingerprint} closed by {who}: {why}", {"kind": "closed"})
-        case NoiseFound(fingerprint, where):
-            text = f"an engine differs from itself in {where}; the node does not rise until {fingerprint} is closed"
-            return Alert(logging.WARNING, text, {"kind": "noisy", "fingerprint": fingerprint})
         case PathProven(path, clean, generated):
             text = f"path {path} has its evidence: {clean:,} of traffic, {generated:,} generated"
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})
