@@ -14,7 +14,7 @@ from tests.migration.told import FEE, NOON_US, Told
 from tests.support.journalled import invoke
 from vesper.migration import ledger
 from vesper.migration.modes import Mode
-from vesper.migration.state import Close, EngineFaulted, Settings, State
+from vesper.migration.state import Close, EngineFaulted, Noisy, Settings, State
 from vesper.migration.store import WHOLE, NodeKey
 
 OTHER = NodeKey("fee_v1", "e" * 64)
@@ -171,6 +171,7 @@ def a_long_story(told: Told) -> None:
     told.diverge()
     told.batch(FEE, Close("0dd0dd0dd0dd0dd0", "ann", "fixed"))
     told.batch(FEE, EngineFaulted("it broke"))
+    told.batch(FEE, Noisy("a1", "outputs.total"))
     said("resume", "fee", "--why", "mended", "--by", "ann")
     said("pin", "fee", "python_only", "--for", "1h", "--why", "a freeze", "--by", "ann")
     said("unpin", "fee", "--by", "ann")
@@ -187,6 +188,7 @@ def test_a_history_says_all_and_checks_it(told: Told) -> None:
         "divergence 0dd0dd0dd0dd0dd0: path",
         "divergence 0dd0dd0dd0dd0dd0 closed, by ann: fixed",
         "latched: engine_fault, by controller: it broke",
+        "noise a1: an engine differs from itself at outputs.total",
         "released: engine_fault, by ann: mended",
         "pinned to python_only until",
         "the pin to python_only is off, by ann: taken off",

@@ -7,13 +7,14 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.migration.places import KEY, KINDS, fresh_dsn, in_child
+from tests.migration.plain_store import PlainTransaction
 from vesper.migration import redis_store, sql_store
 from vesper.migration.store import WHOLE, Line, NodeKey, Store, StoreError, Transaction, keys_of, open_store
 
@@ -34,78 +35,12 @@ class Broken(Exception):
     pass
 
 
-class Model:
-    """A transaction on plain values."""
-
-    def __init__(self) -> None:
-        self.text: str | None = None
-        self.version = 0
-        self.batches: dict[str, int] = {}
-        self.sets: dict[str, set[int]] = {}
-        self.lines: list[Line] = []
-        self.divergences: dict[str, str] = {}
-        self.paths: dict[str, str] = {}
-
-    def copy(self) -> Model:
-        again = Model()
-        again.text, again.version, again.lines = self.text, self.version, [*self.lines]
-        again.batches, again.divergences, again.paths = {**self.batches}, {**self.divergences}, {**self.paths}
-        again.sets = {name: {*each} for name, each in self.sets.items()}
-        return again
-
-    def state(self) -> str | None:
-        return self.text
-
-    def put_state(self, text: str) -> None:
-        self.text, self.version = text, self.version + 1
-
-    def applied(self, process: str) -> int:
-        return self.batches.get(process, 0)
-
-    def put_applied(self, process: str, number: int) -> None:
-        self.batches[process] = number
-
-    def known(self, scope: str, fingerprints: Iterable[int]) -> set[int]:
-        return self.sets.get(scope, set()).intersection(fingerprints)
-
-    def add(self, scope: str, fingerprints: Iterable[int]) -> None:
-        self.sets.setdefault(scope, set()).update(fingerprints)
-
-    def remove(self, scope: str, fingerprint: int) -> None:
-        self.sets.get(scope, set()).discard(fingerprint)
-
-    def size(self, scope: str) -> int:
-        return len(self.sets.get(scope, ()))
-
-    def drop(self, prefix: str) -> None:
-        self.sets = {name: each for name, each in self.sets.items() if not name.startswith(prefix)}
-
-    def head(self) -> tuple[int, str]:
-        return (len(self.lines), self.lines[-1].hash) if self.lines else (0, "")
-
-    def append(self, line: Line) -> None:
-        self.lines.append(line)
-
-    def divergence(self, fingerprint: str) -> str | None:
-        return self.divergences.get(fingerprint)
-
-    def put_divergence(self, fingerprint: str, text: str) -> None:
-        self.divergences.pop(fingerprint, None)
-        self.divergences[fingerprint] = text
-
-    def path(self, path: str) -> str | None:
-        return self.paths.get(path)
-
-    def put_path(self, path: str, text: str) -> None:
-        self.paths[path] = text
-
-
 FINGERPRINTS = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, *range(100, 120)]
 SCOPES = ["n1", "pa:1", "pa:2", "pab:1", "d"]
 WORDS = ["", "plain", "zwölf \u2028 \U0001f600", '{"a":"\\u0000"}', "x" * 20_000]
 
 
-def one_call(draw: random.Random, model: Model) -> tuple[str, tuple[Any, ...]]:
+def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[Any, ...]]:
     scope, some = draw.choice(SCOPES), draw.sample(FINGERPRINTS, draw.randint(0, 8))
     word, name = draw.choice(WORDS), draw.choice("uvw")
     calls: list[tuple[str, tuple[Any, ...]]] = [
@@ -123,13 +58,13 @@ def one_call(draw: random.Random, model: Model) -> tuple[str, tuple[Any, ...]]:
 def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
     """Also within a transaction, and nothing of one that was broken off stays."""
     draw = random.Random(seed)
-    models = {KEY: Model(), NodeKey("pay_v1", "another"): Model()}
+    models = {KEY: PlainTransaction(), NodeKey("pay_v1", "another"): PlainTransaction()}
     for _ in range(25):
         key = draw.choice(list(models))
         after = models[key].copy()
         is_broken = draw.random() < 0.25
 
-        def work(transaction: Transaction, after: Model = after, is_broken: bool = is_broken) -> None:
+        def work(transaction: Transaction, after: PlainTransaction = after, is_broken: bool = is_broken) -> None:
             for _ in range(draw.randint(1, 12)):
                 name, arguments = one_call(draw, after)
                 assert getattr(transaction, name)(*arguments) == getattr(after, name)(*arguments), (name, arguments)

@@ -17,6 +17,7 @@ COMMANDS = {
     "audit": "See what the audit log says, and show that nobody changed it.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
+    "divergences": "See where the engines differ on live traffic, and make the smallest case of it.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
     "journal": "See what ran, and finish what was left.",

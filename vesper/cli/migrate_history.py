@@ -120,6 +120,8 @@ def _known(record: dict[str, Any]) -> list[str]:
             return [f"path {record['path']} has its evidence: {record['clean']:,}{generated}"]
         case "path_demoted":
             return [f"divergence {record['fingerprint']}: path {record['path']} is compared from now on"]
+        case "noise_found":
+            return [f"noise {record['fingerprint']}: an engine differs from itself at {record['where']}"]
         case "latched":
             latch = record["latch"]
             return [f"latched: {latch['reason']}, by {latch['who']}: {latch['why']}"]
@@ -131,6 +133,8 @@ def _known(record: dict[str, Any]) -> list[str]:
             return [f"pinned to {pin['mode']} until {time_text(pin['until_us'])}, by {pin['who']}: {pin['why']}"]
         case "pin_ended":
             return [f"the pin to {record['pin']['mode']} is off, by {record['who']}: {record['why']}"]
+        case "noise_found":
+            return [f"noise {record['fingerprint']}: an engine differs from itself in {record['where']}"]
         case "closed":
             return [f"divergence {record['fingerprint']} closed, by {record['who']}: {record['why']}"]
         case "killed_all":

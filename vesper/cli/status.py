@@ -159,8 +159,8 @@ def _source(
     from vesper.engines.direct_engine import DirectProgram
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
-    from vesper.migration.carry import epoch_of
     from vesper.migration.comparator import Comparator
+    from vesper.migration.epoch import epoch_of
     from vesper.repository.locate import NodeNotFound, locate
 
     try:
@@ -169,7 +169,8 @@ def _source(
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
         if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this"
+            differs = "its text, its tolerances, or the engine that is installed here"
+            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
         program = ENGINES["interp"].load(compiled)
     except (NodeNotFound, EngineUnavailable) as problem:
         return None, (), f"conditions are not shown: {problem}"

@@ -214,6 +214,10 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     if state.pin is not None:
         rows.append(("pin", _pin_text(state.pin, now_us)))
     rows += [("latch", _latch_text(each)) for each in state.latches]
+    rows += [
+        ("noise", f"{printable(name)}: an engine differs from itself at {printable(where)}")
+        for name, where in state.noise.items()
+    ]
     if state.lost:
         rows.append(("lost", f"{number(len(state.lost), 'run')} began under the direct engine and never ended"))
     day = detail.node.traffic.since(now_us, DAY_HOURS)
@@ -411,6 +415,7 @@ def _node_json(each: NodeOverview, highest: Mode | None, now_us: int) -> dict[st
             for latch in state.latches
         ],
         "lost_runs": list(state.lost),
+        "noise": dict(state.noise),
     }
 
 

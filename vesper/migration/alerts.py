@@ -25,12 +25,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from vesper.effects.per_process import PerProcess
+from vesper.effects.settings import ConfigError
 from vesper.migration.modes import LATCHING, Mode, Reason
 from vesper.migration.state import (
     Changed,
     Closed,
     Decision,
     Latched,
+    NoiseFound,
     PathDemoted,
     PathProven,
     PinEnded,
@@ -62,8 +64,11 @@ _REASONS = {
 }
 
 
-class BadWebhook(ValueError):
+class BadWebhook(ConfigError):
     """The URL cannot be posted to; the message says why, without its path, which may be a secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("migration.alerts.webhook", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,9 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
         case PathDemoted(path, fingerprint):
             text = f"the engines disagree (divergence {fingerprint}); path {path} is compared from now on"
             return Alert(logging.WARNING, text, {"kind": "diverged", "fingerprint": fingerprint, "path": path})
+        case NoiseFound(fingerprint, where):
+            text = f"an engine differs from itself at {where} (noise {fingerprint}); until it is closed nothing rises"
+            return Alert(logging.WARNING, text, {"kind": "noisy", "fingerprint": fingerprint, "where": where})
         case Refused(event, why):
             asked = type(event).__name__.lower()
             return Alert(logging.WARNING, f"{asked} was refused: {why}", {"kind": "refused", "event": asked})
@@ -151,6 +159,9 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.INFO, f"the pin to {pin.mode.value} is off, by {who}: {why}", {"kind": "unpinned"})
         case Closed(fingerprint, _, who, why):
             return Alert(logging.INFO, f"divergence {fingerprint} closed by {who}: {why}", {"kind": "closed"})
+        case NoiseFound(fingerprint, where):
+            text = f"an engine differs from itself in {where}; the node does not rise until {fingerprint} is closed"
+            return Alert(logging.WARNING, text, {"kind": "noisy", "fingerprint": fingerprint})
         case PathProven(path, clean, generated):
             text = f"path {path} has its evidence: {clean:,} of traffic, {generated:,} generated"
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})
@@ -195,7 +206,9 @@ class _Address:
     target: str
 
     def __str__(self) -> str:
-        return f"{'https' if self.is_tls else 'http'}://{self.host}"
+        """Without the path, which may be a secret."""
+        port = "" if self.port is None else f":{self.port}"
+        return f"{'https' if self.is_tls else 'http'}://{self.host}{port}"
 
 
 def _address(url: str) -> _Address:
@@ -253,7 +266,7 @@ class _Poster:
             self._dropped += count
             after = self._dropped
         if len(str(after)) > len(str(before)) or before == 0:
-            _LOG.error("%s alerts in all were not posted to %s: %s", f"{after:,}", self._address, why)
+            _LOG.error("alerts that were not posted to %s so far: %s (%s)", self._address, f"{after:,}", why)
 
     def _start(self) -> None:
         with self._lock:

@@ -35,7 +35,7 @@ def state_from_text(text: str | bytes, settings: Settings) -> State:
         raise BadState(f"it has the format {found.get('format')!r}, and this Vesper reads {FORMAT}")
     try:
         state = _state(found, settings)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadState(f"{type(error).__name__}: {error}") from None
     written = _document(state)
     if written != found:

@@ -167,9 +167,9 @@ def kind_of(node: Node, outcome: Outcome) -> str:
         case ContractBroken(phase, index):
             return f"broken {phase} {index + 1}"
         case DeclaredError(value):
-            is_listed = any(each.name == "error_code" and isinstance(each.type, Enum) for each in node.errors)
-            found = value.get("error_code") if is_listed else None
-            return f"error {found}" if isinstance(found, str) and _CODE.fullmatch(found) else "error"
+            listed = next((each.type for each in node.errors if each.name == "error_code"), None)
+            found = value.get("error_code")
+            return f"error {found}" if isinstance(listed, Enum) and found in listed.members else "error"
         case Denied(capability):
             return f"denied {capability}"
         case LimitHit(limit):

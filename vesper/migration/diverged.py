@@ -89,16 +89,16 @@ def fault_words(what: str) -> str:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What an execution came to, for people, with its values."""
+    """What an execution came to, for people: how it ended, and below that a line for each value (`fee = 1.50`)."""
     match outcome:
         case Returned(value) | DeclaredError(value):
-            return f"{outcome.kind.replace('_', ' ')} {_values(value)}".rstrip()
+            return _lines(outcome.kind.replace("_", " "), value)
         case ContractBroken(phase, index, values):
-            return f"{phase} {index + 1} broken ({_values(values)})"
+            return _lines(f"{phase} {index + 1} broken", values)
         case Failed(code, at, problems):
             where = "" if at is None else f" at expression {at}"
-            named = "".join(f", {printable(each.path)}: {each.kind.value}" for each in problems)
-            return f"failed {printable(str(code))}{where}{named}"
+            named = (f"{printable(each.path)} = {each.kind.value}" for each in problems)
+            return "\n".join([f"failed {printable(str(code))}{where}", *named])
         case Denied(capability):
             return f"denied {printable(capability)}"
         case LimitHit(limit):
@@ -117,8 +117,8 @@ def transcript_in(exemplar: Exemplar) -> Transcript | None:
     return Transcript(decode(exemplar.inputs.encode()), now, (), Returned({}))
 
 
-def _values(values: Mapping[str, Value]) -> str:
-    return ", ".join(f"{printable(name)}={show(each)}" for name, each in values.items())
+def _lines(ending: str, values: Mapping[str, Value]) -> str:
+    return "\n".join([ending, *(f"{printable(name)} = {show(each)}" for name, each in values.items())])
 
 
 def _difference(report: Disagreement | Fault, node: Node) -> Difference:
@@ -168,7 +168,7 @@ def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, st
     if isinstance(report, Fault):
         return leader, printable(report.what)
     if difference.kind == "request":
-        leader = f"{difference.leader}, then {leader}"
+        return difference.leader, difference.follower
     return leader, difference.follower if report.follower is None else outcome_words(report.follower)
 
 

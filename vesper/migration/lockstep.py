@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Protocol
@@ -223,13 +224,17 @@ class Lockstep(Routed):
                     self._check_nothing_left(request)
                 self._python_waits_for = request.id
                 return step
-            is_same = self._is_what_was_performed(request, known.request)
-            if not is_same and (known.request.effect_class, request.effect_class) != ("read", "read"):
-                raise Parted(known.request, request)
-            del self._left[request.path]
-            if not is_same:  # it was only read: Python reads what it wants to read
+            if not self._is_what_was_performed(request, known.request):
+                if request.effect_class != "read":
+                    raise Parted(known.request, request)
+                # What was only read, Python reads as it wants to. But nobody reads today what was there before
+                # something was changed, and what was changed was changed because of what was read.
+                for changed in self._changed():
+                    raise Parted(changed, request)
+                del self._left[request.path]
                 self._python_waits_for = request.id
                 return step
+            del self._left[request.path]
             self._exchanges.append(Exchange(request, known.value, known.failure))
             step = python.advance((Completion(request.id, known.value, known.failure),))
         self._check_nothing_left(None)
@@ -243,18 +248,24 @@ class Lockstep(Routed):
             self._lose(verdict.why)
             return same_requests((request,), (performed,))
         if isinstance(verdict, Difference):
-            self._find(verdict)
+            self._find(replace(verdict, is_effect=verdict.is_effect or bool(self._changed())))
         elif first is not performed:
             # In another order. Both were performed, and both are asked for: it is told, and Python goes on.
             self._find(self._difference(request, first))
         return isinstance(verdict, Same)
 
+    def _changed(self) -> list[Request]:
+        """What changed something, and Python has not asked for yet."""
+        return [each.request for each in self._left.values() if each.request.effect_class != "read"]
+
     def _check_nothing_left(self, asked: Request | None) -> None:
         """Before Python changes something, or ends: all that was performed must be what it asked for."""
+        changed = self._changed()
         for exchange in self._left.values():
-            self._find(self._difference(asked, exchange.request))
-            if exchange.request.effect_class != "read":
-                raise Parted(exchange.request, asked)
+            difference = self._difference(asked, exchange.request)
+            self._find(replace(difference, is_effect=difference.is_effect or bool(changed)))
+        for performed in changed:
+            raise Parted(performed, asked)
 
     # -- comparing --------------------------------------------------------------------------------
 

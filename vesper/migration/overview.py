@@ -22,10 +22,8 @@ from vesper.migration.store import NodeKey, Store, keys_of
 from vesper.migration.traffic import TRAFFIC, Traffic, traffic_of
 
 DAY_HOURS = 24
-_ONE = {
-    "open divergences to be closed": "open divergence to be closed",
-    "more distinct runs that agree": "more distinct run that agrees",
-}
+_ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
+"""How `Missing` says many of a thing, and how one of it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,11 @@ def missing_words(each: Missing) -> str:
     """`7,412 more distinct runs that agree`."""
     if each.count is None:
         return each.what
-    return f"{each.count:,} {_ONE.get(each.what, each.what) if each.count == 1 else each.what}"
+    what = each.what
+    if each.count == 1:
+        for many, one in _ONE.items():
+            what = what.replace(many, one)
+    return f"{each.count:,} {what}"
 
 
 def lacking(state: State, highest: Mode | None = None) -> list[str]:

@@ -89,6 +89,8 @@ def shrink_divergence(
     tried and how large the smallest one is.
     """
     engines = shown.engines if isinstance(shown, Divergence) else PAIR
+    if isinstance(shown, Divergence) and shown.kind == "noise":
+        raise CannotShrink("it is one engine that differs from itself, now and then: no case shows that again")
     for name in engines:
         if name not in programs:
             raise CannotShrink(f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask")

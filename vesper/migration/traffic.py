@@ -30,6 +30,7 @@ SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
+_MOMENTS = ("written_us", "sampled_us")
 _SERVED = frozenset(f"{mode.value}/{engine.value}" for mode in Mode for engine in Engine)
 
 
@@ -79,9 +80,10 @@ class Traffic:
     def from_text(text: str) -> Traffic:
         found = _read(text)
         hours = {
-            int(hour): {str(name): int(n) for name, n in counts.items()} for hour, counts in found["hours"].items()
+            int(hour): {_served(name): _count(n) for name, n in each.items()} for hour, each in found["hours"].items()
         }
-        return Traffic(hours, found["written_us"], found["sampled_us"])
+        written_us, sampled_us = (None if found[name] is None else _count(found[name]) for name in _MOMENTS)
+        return Traffic(hours, written_us, sampled_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ pub(crate) enum OwnForm {
     Plain,
     Traced(Arc<Code>),
     /// With what has come back so far.
-    Pathed(Arc<PathedForm>, Fingerprint),
+    Pathed(Arc<PathedForm>, Box<Fingerprint>),
 }
 
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Execution {
         match &self.form {
             OwnForm::Pathed(pathed, came_back) => {
                 let frame = self.own_frame();
-                pathed.fingerprint(frame, &pathed.path(frame), self.now.as_ref(), came_back.clone())
+                pathed.fingerprint(frame, &pathed.path(frame), self.now.as_ref(), *came_back.clone())
             }
             OwnForm::Plain | OwnForm::Traced(_) => 0,
         }

@@ -76,7 +76,8 @@ impl Fingerprint {
     }
 
     fn flush(&mut self) {
-        self.hasher.write(self.pending.get(..self.used).unwrap_or_default());
+        self.hasher
+            .write(self.pending.get(..self.used).unwrap_or_default());
         self.used = 0;
     }
 
@@ -117,18 +118,29 @@ impl Fingerprint {
 
     /// A tag and a number.
     fn number(&mut self, tag: u8, number: i64) {
-        let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
-        self.bytes(&[tag, a, b, c, d, e, f, g, h]);
+        self.tagged::<9>(tag, &number.to_le_bytes());
     }
 
     fn member(&mut self, member: Member) {
-        let [a, b, c, d] = member.0.to_le_bytes();
-        self.bytes(&[b'm', a, b, c, d]);
+        self.tagged::<5>(b'm', &member.0.to_le_bytes());
+    }
+
+    /// A tag and what is one byte shorter than `N`, at once.
+    #[inline]
+    fn tagged<const N: usize>(&mut self, tag: u8, number: &[u8]) {
+        let mut bytes = [tag; N];
+        for (place, byte) in bytes.iter_mut().skip(1).zip(number) {
+            *place = *byte;
+        }
+        self.bytes(&bytes);
     }
 
     fn decimal(&mut self, value: &Decimal) {
         let scale = value.scale().to_le_bytes();
-        match value.as_small().map(|(coefficient, _)| (coefficient, i64::try_from(coefficient))) {
+        match value
+            .as_small()
+            .map(|(coefficient, _)| (coefficient, i64::try_from(coefficient)))
+        {
             Some((_, Ok(coefficient))) => self.number(b'd', coefficient),
             Some((coefficient, Err(_))) => {
                 self.tag(b'e');

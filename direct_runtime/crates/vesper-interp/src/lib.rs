@@ -26,9 +26,9 @@ mod run;
 mod sites;
 
 pub use bytecode::{Mention, Phase};
-pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
-pub use path::{LoopClass, Path, Point};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
+pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
 pub use meter::{Limits, Watch};
+pub use path::{LoopClass, Path, Point};
 pub use program::{Pathed, Program};
 pub use run::{Mark, Outcome};

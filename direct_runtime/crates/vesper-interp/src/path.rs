@@ -155,10 +155,7 @@ impl Points {
     fn add_condition(&mut self, expression: ExpressionIndex) {
         self.conditions.insert(expression, self.next());
         for outcome in [false, true] {
-            self.list.push(Point::Condition {
-                expression,
-                outcome,
-            });
+            self.list.push(Point::Condition { expression, outcome });
         }
     }
 

@@ -129,6 +129,12 @@ impl Program {
         Vec::with_capacity(self.unit.plain.registers)
     }
 
+    /// The same with room for the registers of a run that says which way it goes.
+    pub fn new_pathed_frame(&self) -> Vec<Value> {
+        let registers = self.pathed().map(|form| form.code.registers);
+        Vec::with_capacity(registers.unwrap_or_default())
+    }
+
     /// Begins an execution on converted inputs, at this time. It runs when it is advanced.
     pub fn start(
         &self,
@@ -178,7 +184,7 @@ impl Program {
         let form = self
             .pathed()
             .map_err(|what| Misuse(format!("a fault of the engine while compiling: {what}")))?;
-        let form = OwnForm::Pathed(Arc::clone(form), Fingerprint::new(key));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
         Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
     }
 
@@ -206,9 +212,9 @@ impl Program {
             Err(what) => return fault(what),
         };
         if self.unit.callees.is_empty() && !self.unit.asks {
-            return form.run(&self.unit, inputs, now, limits, key);
+            return form.run(&self.unit, inputs, now.as_ref(), limits, key);
         }
-        let form = OwnForm::Pathed(Arc::clone(form), Fingerprint::new(key));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
         let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
         let outcome = match execution.advance(None) {
             Ok(Advanced::Done(outcome, _)) => outcome,
@@ -280,12 +286,12 @@ impl PathedForm {
         &self,
         unit: &Unit,
         mut inputs: Vec<Value>,
-        now: Option<Value>,
+        now: Option<&Value>,
         limits: Limits,
         key: &FingerprintKey,
     ) -> Pathed {
         if unit.node.uses_now {
-            inputs.push(now.clone().unwrap_or(Value::Null));
+            inputs.push(now.cloned().unwrap_or(Value::Null));
         }
         let mut frame = Frame::pathed(&self.code, inputs);
         let mut meter = Meter::new(limits);
@@ -298,7 +304,7 @@ impl PathedForm {
         let path = self.path(&frame);
         Pathed {
             outcome,
-            fingerprint: self.fingerprint(&frame, &path, now.as_ref(), Fingerprint::new(key)),
+            fingerprint: self.fingerprint(&frame, &path, now, Fingerprint::new(key)),
             path,
         }
     }

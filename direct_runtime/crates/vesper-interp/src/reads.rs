@@ -222,8 +222,11 @@ impl Reads {
         let mut found: Vec<Source> = self.list.iter().filter(is_read).map(|read| read.source).collect();
         found.sort_unstable();
         found.dedup();
-        planted!("paths.last_input_is_not_read", (), drop(found.pop()));
-        found
+        planted!(
+            "paths.last_input_is_not_read",
+            found,
+            found.into_iter().rev().skip(1).rev().collect()
+        )
     }
 
     /// The instruction behind the outermost loop around this one; without a loop, behind the instruction.

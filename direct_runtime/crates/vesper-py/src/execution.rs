@@ -64,9 +64,9 @@ impl Execution {
     }
 
     fn way(&self) -> PyResult<&Way> {
-        self.way
-            .as_ref()
-            .ok_or_else(|| PyValueError::new_err("this execution was not started with a path: start_pathed does"))
+        self.way.as_ref().ok_or_else(|| {
+            PyValueError::new_err("this execution was not started with a path: start_pathed does")
+        })
     }
 }
 

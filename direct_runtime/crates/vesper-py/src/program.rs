@@ -202,7 +202,8 @@ impl Program {
         let now = own.now(now)?;
         let engine_fault =
             |message| PyRuntimeError::new_err(format!("engine fault while beginning: {message}"));
-        let converted = guarded(|| own.converted(inputs)).map_err(engine_fault)?;
+        let frame = || own.compiled.new_pathed_frame();
+        let converted = guarded(|| own.converted_into(frame(), inputs)).map_err(engine_fault)?;
         let empty = Way {
             path: own.compiled.empty_path(),
             fingerprint: 0,
@@ -284,7 +285,11 @@ pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
 }
 
 /// How a pathed call ended (the outer error is what it panicked with), its path and its fingerprint.
-pub(crate) type RanPathed = (Result<Result<Outcome, Problems>, String>, vesper_interp::Path, u64);
+pub(crate) type RanPathed = (
+    Result<Result<Outcome, Problems>, String>,
+    vesper_interp::Path,
+    u64,
+);
 
 impl Program {
     /// Converts inputs and runs a node without effects. Inputs that could not be converted have passed nothing, and
@@ -301,21 +306,23 @@ impl Program {
         let key = fingerprint_key(key)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
-        Ok(match guarded(|| self.converted(inputs)) {
-            Ok(Ok(Ok(frame))) => {
-                let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
-                match watched(py, run)? {
-                    Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
-                    Err(message) => (Err(message), self.compiled.empty_path(), 0),
+        Ok(
+            match guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs)) {
+                Ok(Ok(Ok(frame))) => {
+                    let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
+                    match watched(py, run)? {
+                        Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
+                        Err(message) => (Err(message), self.compiled.empty_path(), 0),
+                    }
                 }
-            }
-            Ok(Ok(Err(problems))) => {
-                let fingerprint = fingerprint_of_problems(&key, &problems);
-                (Ok(Err(problems)), self.compiled.empty_path(), fingerprint)
-            }
-            Ok(Err(error)) => return Err(error),
-            Err(message) => (Err(message), self.compiled.empty_path(), 0),
-        })
+                Ok(Ok(Err(problems))) => {
+                    let fingerprint = fingerprint_of_problems(&key, &problems);
+                    (Ok(Err(problems)), self.compiled.empty_path(), fingerprint)
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(message) => (Err(message), self.compiled.empty_path(), 0),
+            },
+        )
     }
 
     /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
@@ -378,11 +385,15 @@ impl Program {
     }
 
     pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+        self.converted_into(self.compiled.new_frame(), inputs)
+    }
+
+    /// Converts inputs into an empty frame.
+    fn converted_into(&self, mut frame: Vec<Value>, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
         let mut conversion = Conversion::default();
         let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
-        let mut frame = self.compiled.new_frame();
         let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
         for (place, (input, shape)) in declared.enumerate() {
             let given = conversion.held.get_mut(place).and_then(Option::take);

@@ -380,23 +380,7 @@ impl Compiler<'_> {
             };
             to_done.push(self.next_item(slot, locals)?);
         }
-        // Rounds are counted behind these two, so their own points say whether they were evaluated.
-        if let Some(filter) = repeated.filter {
-            self.enter_sides(filter, &[false, true])?;
-            let condition = self.condition(filter)?;
-            self.pass_over(filter, condition, next)?;
-            self.enter_sides(filter, &[true])?;
-        }
-        let mut to_end_of_while = None;
-        if let Some(index) = repeated.condition {
-            self.enter_sides(index, &[false, true])?;
-            let condition = self.condition(index)?;
-            to_end_of_while = Some((index, self.jump_unless(condition)));
-            self.pass(index, true)?;
-        }
-        if repeated.filter.is_none() && repeated.condition.is_none() {
-            self.enter_round(points);
-        }
+        let to_end_of_while = self.begins_round(repeated, points, next)?;
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
@@ -414,17 +398,7 @@ impl Compiler<'_> {
         self.round(repeated, &state, slot)?;
         self.rounds.pop();
         self.emit(Instruction::LoopRound { count });
-        if let Some(stop_when) = repeated.stop_when {
-            let condition = self.condition(stop_when)?;
-            let to_stop = self.jump(planted!(
-                "loops.stop_when_turned_round",
-                Instruction::JumpIfTrue { condition, to: 0 },
-                Instruction::JumpIfFalse { condition, to: 0 }
-            ));
-            to_done.extend(self.stops(stop_when, to_stop, next, to_end_of_while.is_some())?);
-        } else {
-            self.emit(Instruction::Jump { to: next });
-        }
+        to_done.extend(self.ends_round(repeated, next)?);
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
@@ -459,15 +433,45 @@ impl Compiler<'_> {
         self.show(&repeated.name, Operand::register(out))
     }
 
-    /// What follows the jump that ends a loop at the end of a round, and the jump to the next one; gives what is still to
-    /// go to the end.
-    fn stops(
+    /// What decides whether there is a round; the jump of a `while` that was false, with its condition.
+    fn begins_round(
         &mut self,
-        stop_when: ExpressionIndex,
-        to_stop: usize,
+        repeated: &Loop,
+        points: Option<u32>,
         next: u32,
-        has_while: bool,
-    ) -> Compiled<Option<usize>> {
+    ) -> Compiled<Option<(ExpressionIndex, usize)>> {
+        // Rounds are counted behind these two, so their own points say whether they were evaluated.
+        if let Some(filter) = repeated.filter {
+            self.enter_sides(filter, &[false, true])?;
+            let condition = self.condition(filter)?;
+            self.pass_over(filter, condition, next)?;
+            self.enter_sides(filter, &[true])?;
+        }
+        let mut to_end = None;
+        if let Some(index) = repeated.condition {
+            self.enter_sides(index, &[false, true])?;
+            let condition = self.condition(index)?;
+            to_end = Some((index, self.jump_unless(condition)));
+            self.pass(index, true)?;
+        }
+        if repeated.filter.is_none() && repeated.condition.is_none() {
+            self.enter_round(points);
+        }
+        Ok(to_end)
+    }
+
+    /// What decides whether a loop ends behind a round, and the jump to the next one; gives what is to go to the end.
+    fn ends_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
+        let Some(stop_when) = repeated.stop_when else {
+            self.emit(Instruction::Jump { to: next });
+            return Ok(None);
+        };
+        let condition = self.condition(stop_when)?;
+        let to_stop = self.jump(planted!(
+            "loops.stop_when_turned_round",
+            Instruction::JumpIfTrue { condition, to: 0 },
+            Instruction::JumpIfFalse { condition, to: 0 }
+        ));
         if !matches!(self.form, Form::Pathed(_)) {
             self.emit(Instruction::Jump { to: next });
             return Ok(Some(to_stop));
@@ -477,6 +481,7 @@ impl Compiler<'_> {
         self.land(to_stop)?;
         self.note_side(stop_when, true)?;
         // Behind it stands the note of a `while` that was false, if there is one.
+        let has_while = repeated.condition.is_some();
         Ok(has_while.then(|| self.jump(Instruction::Jump { to: 0 })))
     }
 

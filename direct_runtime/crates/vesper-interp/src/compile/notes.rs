@@ -204,7 +204,12 @@ impl<'a> Compiler<'a> {
     }
 
     /// The jump back to the head for what a condition that was just computed does not let through.
-    pub(super) fn pass_over(&mut self, index: ExpressionIndex, condition: Operand, next: u32) -> Compiled<()> {
+    pub(super) fn pass_over(
+        &mut self,
+        index: ExpressionIndex,
+        condition: Operand,
+        next: u32,
+    ) -> Compiled<()> {
         if self.points().is_none() {
             self.emit(Instruction::JumpIfFalse { condition, to: next });
             return Ok(());

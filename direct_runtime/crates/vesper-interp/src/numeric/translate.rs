@@ -340,13 +340,16 @@ impl<'a> Draft<'a> {
         let step = match instruction {
             Instruction::Note { word, bit } => {
                 let (place, path) = self.word(word)?;
-                planted!("paths.numeric_loops_have_no_notes", (), return Some(()));
                 self.noted.push((self.steps.len(), place, 1 << bit));
                 Step {
                     a: path,
                     b: self.bits(1 << bit)?,
                     out: path,
-                    ..Step::new(StepCode::OrI)
+                    ..Step::new(planted!(
+                        "paths.numeric_loops_have_no_notes",
+                        StepCode::OrI,
+                        StepCode::Move
+                    ))
                 }
             }
             Instruction::LoopBegan { slot, out } => Step {
