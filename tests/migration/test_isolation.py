@@ -147,7 +147,7 @@ def test_where_all_are_taken_the_caller_is_told_at_once(workers: Workers) -> Non
         ("killed", "SIGKILL"),
         ("exit", "status 3"),
         ("memory", "ran out of the memory"),
-        ("hang", "0.3 s of computing"),
+        ("hang", "0.45 s of computing"),
     ],
 )
 def test_whatever_the_engine_does_the_caller_lives(bad_workers: Workers, word: str, said: str) -> None:
