@@ -134,7 +134,7 @@ def _changed(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Returned):
         return Returned({})
     name, value = next(iter(outcome.value.items()))
-    return Returned({**outcome.value, name: (not value) if isinstance(value, bool) else f"{value}!"})
+    return Returned({**outcome.value, name: (not value) if isinstance(value, bool) else f"{value!s}!"})
 
 
 def raising(ran: Pathed) -> Pathed:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -26,9 +27,10 @@ from vesper.migration.reports import Agreement, Difference, Disagreement, Fault,
 from vesper.migration.routes import happened_of
 from vesper.migration.spool import Spool
 from vesper.migration.state import Diverged, Kill, Settings, State
-from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, StoreAway
+from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, StoreAway, Transaction
 from vesper.migration.transcript import Transcript
 
+T = TypeVar("T")
 KEY = NodeKey("payment_decision_v1", "one")
 MAIN = PathNote(b"\x01" * 8, (), "returned", ("0a",))
 OTHER = PathNote(b"\x02" * 8, (), "returned")
@@ -40,11 +42,11 @@ class Shaky(MemoryStore):
 
     is_away = False
 
-    def versions(self):  # type: ignore[no-untyped-def]
+    def versions(self) -> Mapping[NodeKey, int]:
         self._here()
         return super().versions()
 
-    def transact(self, key, work):  # type: ignore[no-untyped-def]
+    def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
         self._here()
         return super().transact(key, work)
 

@@ -32,11 +32,11 @@ from vesper.migration.router import RoutedProgram
 
 
 class Here:
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.node = compiled()
         self.direct = Misbehaving(self.node)
         self.routes = routes_in(folder, **settings)
-        self.routes._direct = lambda _: self.direct  # type: ignore[assignment,method-assign,return-value]
+        self.routes._direct = lambda _: self.direct  # type: ignore[assignment,method-assign]
         self.program: RoutedProgram = self.routes.program(self.node)
         self.python = ENGINES["python"].load(self.node)
 

@@ -52,6 +52,7 @@ from vesper.journal.journal import (
     Summary,
     UnknownExecution,
 )
+from vesper.journal.owner import is_dead
 from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
@@ -122,6 +123,8 @@ class Host:
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._deferred = Deferred()
         self._is_closed = False
+        self.on_lost: list[Callable[[Summary], None]] = []
+        """Told of each run that began under the direct engine, and whose process is gone."""
         self._warned = False
         self._last_prune = 0
         self._begin_process()
@@ -169,6 +172,9 @@ class Host:
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+            hosted_by: Callable[[Host], None] | None = getattr(program, "hosted_by", None)
+            if hosted_by is not None:
+                hosted_by(self)
         return found
 
     def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
@@ -371,7 +377,9 @@ class Host:
         summary = recorded.summary
         if self._is_ours(summary):
             raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
-        chosen = engine or _engine_of(recorded)
+        # A process that died under the direct engine may have died of it: the reference finishes what it left.
+        is_lost = _engine_of(recorded) == "interp" and is_dead(summary.owner)
+        chosen = engine or ("python" if is_lost else _engine_of(recorded))
         # What can go wrong with the node goes wrong before the run is ours.
         compiled = compiled_from(self.journal.definition(summary.semantic_hash))
         prepared = self._prepared.get((compiled.semantic_hash, chosen))
@@ -380,6 +388,9 @@ class Host:
                 raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
             prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
         run = self.journal.take_over(summary.execution, chosen)
+        if is_lost:
+            for tell in self.on_lost:
+                tell(summary)
         body = run.recorded[0].body
         inputs, now = body["inputs"], body["now"]
         assert isinstance(inputs, Mapping)
@@ -439,6 +450,10 @@ class Host:
                 if self._journal is None:
                     self._journal = self._performers.open_journal()
         return self._journal
+
+    def redact(self, text: str) -> str:
+        """The text without any secret that was read here."""
+        return self._performers.secrets.redact(text)
 
     def knows(self, execution: str) -> bool:
         """True where the journal has the run; one whose inputs do not fit is in none."""

@@ -16,10 +16,11 @@ from itertools import islice
 
 from vesper.compiler import Compiled
 from vesper.migration.controller import is_proven
+from vesper.migration.divergence import Divergence
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.state import Diverged, EngineFaulted, RunLost, State, Timed, Unknown
+from vesper.migration.state import Diverged, EngineFaulted, Enumerated, Noisy, RunLost, State, Timed, Unknown
 from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
 
 _log = logging.getLogger("vesper.migration")
@@ -132,6 +133,17 @@ class Live:
     def lost_run(self, execution: str) -> None:
         """A run under the direct engine never ended."""
         self._urge(Happened(RunLost(execution)), {})
+
+    def happen(self, event: Enumerated | Noisy, divergence: Divergence | None = None) -> None:
+        """What somebody found out beside traffic."""
+        self._urge(Happened(event, divergence), {})
+
+    def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
+        """Executions of the last definition that agreed under this one, by their paths here."""
+        with self._lock:
+            for name, fingerprints in agreed.items():
+                self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
+            self._unknown += lost
 
     def _agree(self, report: Agreement) -> None:
         name = report.note.name

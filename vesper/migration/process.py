@@ -124,9 +124,9 @@ class Migration:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing of the
         store's: what it means is decided here."""
         with self._telling:
-            for chore in self.chores:
-                chore()
             try:
+                for chore in self.chores:
+                    chore()
                 self._tell(is_all)
                 self._ask()
             except (StoreError, BadState) as error:

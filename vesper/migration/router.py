@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Execution, Limits, Observer
 from vesper.engines.outcome import Outcome
 from vesper.engines.python_engine import PythonProgram
-from vesper.host.host import Prepared
+from vesper.host.host import Host, Prepared
 from vesper.host.sizes import size_of
 from vesper.journal.errors import JournalError
+from vesper.journal.journal import Summary
 from vesper.journal.typed_json import encode
 from vesper.migration.comparator import Comparator
 from vesper.migration.direct_side import PathedProgram
@@ -37,6 +38,9 @@ from vesper.spec.base_types import is_a
 
 _SHORT_US = 50
 """A pure node that takes less is followed at once: handing it over would cost more."""
+
+
+Agreed: TypeAlias = Callable[[Agreement, Transcript], None]
 
 
 class Keyed(Protocol):
@@ -96,8 +100,14 @@ class RoutedProgram:
         followers: Followers,
         keyed: Keyed,
         rules: Rules,
+        agreed: Agreed | None = None,
+        hosted_by: Callable[[Host], None] | None = None,
     ) -> None:
+        """`agreed` is told of each execution that was followed and agreed, with what was written down of it;
+        `hosted_by` of each Host that performs effects of the node."""
         self._compiled = compiled
+        self._agreed = agreed
+        self._hosted_by = hosted_by
         self._python = python
         self._direct = direct
         self.live = live
@@ -138,6 +148,17 @@ class RoutedProgram:
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
+
+    def hosted_by(self, host: Host) -> None:
+        """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
+        them."""
+        host.on_lost.append(self._lost)
+        if self._hosted_by is not None:
+            self._hosted_by(host)
+
+    def _lost(self, run: Summary) -> None:
+        if run.semantic_hash == self.semantic_hash:
+            self.live.lost_run(run.execution)
 
     def routed(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
         """What a Host runs for one request of a node with effects: the same node on the engines that its mode says."""
@@ -192,4 +213,8 @@ class RoutedProgram:
             execution=execution,
             is_sensitive=self._rules.is_sensitive,
         )
-        return replace(report, python_us=python_us) if isinstance(report, Agreement) else report
+        if not isinstance(report, Agreement):
+            return report
+        if self._agreed is not None:
+            self._agreed(report, transcript)
+        return replace(report, python_us=python_us)

@@ -17,6 +17,7 @@ from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
 from vesper.host.config import Config
+from vesper.host.host import Host
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
 from vesper.migration.adopting import AdoptedProgram, FunctionComparator
@@ -26,6 +27,7 @@ from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
 from vesper.migration.epoch import epoch_of
 from vesper.migration.followers import Followers
+from vesper.migration.helper import Helper
 from vesper.migration.live import Live, now_us
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
@@ -33,6 +35,7 @@ from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted
 from vesper.migration.store import Happened, NodeKey, Store
+from vesper.migration.tending import Tending
 
 if TYPE_CHECKING:
     from vesper.migration.isolation import Workers
@@ -44,7 +47,12 @@ class Routes:
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
         self.settings = config.migrating()
-        self.migration = Migration(self.settings, config.folder / ".vesper" / "migration", store)
+        self._folder = config.folder / ".vesper" / "migration"
+        self.migration = Migration(self.settings, self._folder, store)
+        self.helper = Helper()
+        self._hosts: WeakSet[Host] = WeakSet()
+        """Who performs effects of routed nodes, and so knows which texts are secret."""
+        self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.chores.append(self.followers.admission.adjust)
         self._programs: dict[NodeKey, RoutedProgram] = {}
@@ -80,22 +88,40 @@ class Routes:
             )
 
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        live, rules = self._live(key, compiled), self._rules(compiled)
+        tending = Tending(
+            compiled,
+            live,
+            self.migration.store,
+            self.helper,
+            lambda: self.migration.key,
+            self._folder,
+            rules.is_sensitive,
+            self.settings.of(key.node).tolerances,
+            redact=self._redact,
+        )
+        self._tended.append(tending)
+        self.migration.chores.append(tending.flush)
+        tending.begin()
         return RoutedProgram(
             compiled,
             PythonEngine().load(compiled),
             self._direct(compiled),
-            self._live(key, compiled),
+            live,
             comparator,
             self.followers,
             self.migration,
-            self._rules(compiled),
+            rules,
+            tending.agreed,
+            self._hosts.add,
         )
 
     def _live(self, key: NodeKey, compiled: Compiled) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
 
         def happened(report: Disagreement | Fault) -> Happened:
-            return happened_of(report, divergence_of(report, compiled, is_sensitive, now_us()))
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), redact=self._redact)
+            return happened_of(report, kept)
 
         return self.migration.node(key, compiled, happened)
 
@@ -114,13 +140,23 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
+    def _redact(self, text: str) -> str:
+        for host in list(self._hosts):
+            text = host.redact(text)
+        return text
+
     def after_fork(self) -> None:
         self._lock = threading.RLock()
         self.followers.after_fork()
+        for tending in self._tended:
+            tending.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
         self.followers.close()
+        self.helper.close()
+        for tending in self._tended:
+            tending.close()
         if self._workers is not None:
             self._workers.close()
         self.migration.close()

@@ -19,13 +19,15 @@ from typing import Any
 
 from vesper.journal.owner import is_dead
 from vesper.migration.divergence import Divergence
-from vesper.migration.state import Diverged, EngineFaulted, Event, RunLost
+from vesper.migration.state import Diverged, EngineFaulted, Enumerated, Event, Noisy, RunLost
 from vesper.migration.store import Batch, Happened, NodeKey
 
 _log = logging.getLogger("vesper.migration")
 _ENDING = ".spool"
 _LARGEST = 64 << 20
-_EVENTS: dict[str, type[Event]] = {each.__name__: each for each in (Diverged, EngineFaulted, RunLost)}
+_EVENTS: dict[str, type[Event]] = {
+    each.__name__: each for each in (Diverged, EngineFaulted, Enumerated, Noisy, RunLost)
+}
 
 
 class Spool:

@@ -55,10 +55,10 @@ class _Execution:
             return step
         order = self._inputs["order_id"]
         if not isinstance(step, Blocked):
-            changed = lied(self._inputs, step)
-            if changed is not step:
+            told = lied(self._inputs, step)
+            if told is not step:
                 note("lie", order)
-            return changed
+            return told
         (request,) = step.requests
         if self._fault == "lie_request":
             changed = lied_about(request)
