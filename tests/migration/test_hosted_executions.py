@@ -25,12 +25,12 @@ from vesper.engines.engine import Blocked, Done, Request
 from vesper.engines.outcome import DeclaredError, EngineFault, LimitHit, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.config import config_from
-from vesper.host.following import follow
 from vesper.host.host import Host, Ran
 from vesper.host.running import InDoubt
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
 from vesper.migration.executions import RecordedProgram, follow_transcript
+from vesper.migration.following import follow
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.transcript import Transcript
 
