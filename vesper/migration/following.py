@@ -44,8 +44,8 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
     following = Following(side, transcript, _AsWritten(), None, knows_limits=True, is_stopped=_is_stopped)
     match following.report():
         case Disagreement(difference, follower=outcome):
-            where = f"{difference.kind} {difference.where}"
-            return Followed(outcome, f"{where}: {difference.leader} was recorded, and it {difference.follower}")
+            said = f"the run {difference.leader}, and this engine {difference.follower}"
+            return Followed(outcome, f"{difference.where}: {said}")
         case Fault(what):
             return Followed(None, f"the engine broke: {what}")
         case Agreement():
@@ -65,13 +65,16 @@ class _AsWritten:
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if encode(outcome_record(leader)) == encode(outcome_record(follower)):
             return Same()
-        return Difference("outcome", "of the run", leader.kind, f"gave {follower.kind}")
+        both = "another value" if leader.kind == follower.kind else follower.kind
+        return Difference("outcome", "the outcome", f"came to {leader.kind}", f"to {both}")
 
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
         if leader is not None and follower is not None and _is_same(leader, follower):
             return Same()
         asked = leader or follower
-        return Difference("request", "" if asked is None else asked.path, asking(leader), asking(follower))
+        path = "" if asked is None else asked.path
+        other = f"{asking(follower)} otherwise" if asking(leader) == asking(follower) else asking(follower)
+        return Difference("request", path, asking(leader), other)
 
 
 def _is_same(recorded: Request, request: Request) -> bool:
