@@ -21,6 +21,7 @@ class BadWorker(Worker):
 class _BadProgram:
     def __init__(self, program: Any) -> None:
         self._program = program
+        self.points = program.points
 
     def call(self, inputs: Any, *rest: Any) -> Any:
         _break(inputs["word"])

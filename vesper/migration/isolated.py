@@ -53,14 +53,11 @@ class Worker:
             case "load":
                 if len(self._programs) >= MOST_PROGRAMS:
                     self._programs.clear()
-                self._programs[question["program"]] = self.load(question["ir"], question["callees"])
-                return {"loaded": True}
+                program = self.load(question["ir"], question["callees"])
+                self._programs[question["program"]] = program
+                return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
             case "call":
                 return self._call(question)
-            case "points":
-                return {
-                    "points": [[each.kind, each.expression, each.outcome] for each in self._program(question).points()]
-                }
             case "start":
                 return self._start(question)
             case "advance":

@@ -35,6 +35,8 @@ from vesper.migration.restarts import Restarts
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
 _MOST_DEATHS = 10
+_PATIENCE = 1.5
+"""An engine that heeds its limit on time ends by itself; one that does not is killed after half as long again."""
 _ALL: WeakSet[Workers] = WeakSet()
 
 
@@ -51,7 +53,8 @@ class _Worker:
 
     def __init__(self, child: Child) -> None:
         self.child = child
-        self.loaded: set[str] = set()
+        self.loaded: dict[str, tuple[Point, ...]] = {}
+        """The programs that it has, and the points of each."""
 
 
 class Workers:
@@ -69,7 +72,7 @@ class Workers:
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
-        self.deadline = deadline
+        self.patience = deadline * _PATIENCE
         self._memory_mib = memory_mib
         self._most_deaths = most_deaths
         self._module = module
@@ -226,12 +229,15 @@ class IsolatedProgram:
         return Pathed(_outcome(answer), answer.get("path", b""), answer.get("fingerprint", 0))
 
     def points(self) -> tuple[Point, ...]:
-        """Raises `Busy`, too."""
+        """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
         if self._points is None:
-            answer = self._asked(_sent({"do": "points", "program": self.semantic_hash}))
-            if "points" not in answer:
-                raise Unavailable(f"nobody knows the points of the node: {answer}")
-            self._points = tuple(Point(*each) for each in answer["points"])
+            held = _Held(self._workers)
+            try:
+                held.load(self)
+            finally:
+                held.release()
+        if self._points is None:
+            raise Unavailable("the direct engine does not load the node")
         return self._points
 
     def start(
@@ -258,16 +264,16 @@ class IsolatedProgram:
         finally:
             held.release()
 
-    def load_on(self, worker: _Worker, deadline: float) -> None:
+    def load_on(self, worker: _Worker, seconds: float) -> None:
         """Gives the node to a worker that does not have it."""
-        if self.semantic_hash in worker.loaded:
-            return
-        answer = worker.child.ask(self._load, deadline)
-        if "raised" in answer:
-            raise _Raised(answer)
-        if len(worker.loaded) >= MOST_PROGRAMS:
-            worker.loaded.clear()
-        worker.loaded.add(self.semantic_hash)
+        if self.semantic_hash not in worker.loaded:
+            answer = worker.child.ask(self._load, seconds)
+            if "raised" in answer:
+                raise _Raised(answer)
+            if len(worker.loaded) >= MOST_PROGRAMS:
+                worker.loaded.clear()
+            worker.loaded[self.semantic_hash] = tuple(Point(*each) for each in answer["points"])
+        self._points = worker.loaded[self.semantic_hash]
 
 
 class _Raised(Exception):
@@ -286,12 +292,21 @@ class _Held:
 
     def ask(self, question: bytes, program: IsolatedProgram) -> Mapping[str, Any]:
         """The answer; where the worker died or did not come back, one that says so as a fault of the engine."""
+        return self._asked(question, program)
+
+    def load(self, program: IsolatedProgram) -> None:
+        """Only gives the node to the worker."""
+        self._asked(None, program)
+
+    def _asked(self, question: bytes | None, program: IsolatedProgram) -> Mapping[str, Any]:
         worker = self._worker
         if worker is None or self._pid != os.getpid():
             raise Unavailable("the execution has no process: it has ended, or this process was forked meanwhile")
         try:
-            program.load_on(worker, self._workers.deadline)
-            answer: Mapping[str, Any] = worker.child.ask(question, self._workers.deadline)
+            program.load_on(worker, self._workers.patience)
+            if question is None:
+                return {}
+            answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
         except ChildDied as error:
             self._worker = None
             self._workers.died(worker, str(error))
