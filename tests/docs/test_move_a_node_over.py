@@ -45,7 +45,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_session(session: list[Command], moved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(moved, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "200")  # how many modes the traffic came in must not change the lines
     for command in session:
         done = invoke(*shlex.split(command.text)[1:])
         check_printed(command, done.output, done.exit_code)
