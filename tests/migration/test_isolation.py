@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
+from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes
 from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
@@ -21,6 +21,7 @@ from vesper.verify.inputs import InputGenerator
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KEY = bytes(range(16))
+EFFECTS = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
 ECHO = small_node("word: string", "- operation: return\n  success: {result: word}", "result: string")
 
 
@@ -73,7 +74,7 @@ def bad_workers() -> Iterator[Workers]:
 
 def test_it_answers_as_the_engine_does_in_this_process(workers: Workers) -> None:
     compared = 0
-    for path in worked_nodes():
+    for path in worked_nodes()[::7]:
         node = compiled(path)
         direct, isolated = DirectEngine().load(node), IsolatedProgram(node, workers)
         generator = InputGenerator(node.node, 7, seeks_boundaries=False, examples=[each.inputs for each in node.cases])
@@ -93,11 +94,11 @@ def test_it_answers_as_the_engine_does_in_this_process(workers: Workers) -> None
             if isinstance(here.outcome, Returned) and isinstance(there.outcome, Returned):
                 assert _order(here.outcome.value) == _order(there.outcome.value)
             compared += 1
-    assert compared > 20
+    assert compared > 5
 
 
 def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> None:
-    node = next(each for each in map(compiled, worked_nodes()) if not each.node.is_pure() and each.cases)
+    node = compiled(EFFECTS)
     case = next(each for each in node.cases if each.effects)
     here = DirectEngine().load(node).start_pathed(case.inputs, KEY, NOON)
     there = IsolatedProgram(node, workers).start_pathed(case.inputs, KEY, NOON)
@@ -113,7 +114,7 @@ def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> N
 
 
 def test_limits_and_misuse_go_over(workers: Workers) -> None:
-    node = compiled(next(path for path in worked_nodes() if path.stem.startswith("payment_decision")))
+    node = compiled(PAYMENT_DECISION)
     program = IsolatedProgram(node, workers)
     inputs = dict(node.cases[0].inputs)
     assert program.call(inputs, None, Limits(fuel=0)) == DirectEngine().load(node).call(inputs, None, Limits(fuel=0))
@@ -124,9 +125,8 @@ def test_limits_and_misuse_go_over(workers: Workers) -> None:
         program.call([1])  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="cannot be sent"):
         program.call({**inputs, "country": object()})
-    effects = next(each for each in map(compiled, worked_nodes()) if not each.node.is_pure())
     with pytest.raises(ValueError, match="start"):
-        IsolatedProgram(effects, workers).call({}, NOON)
+        IsolatedProgram(compiled(EFFECTS), workers).call({}, NOON)
     assert isinstance(program.call(inputs), Returned)
 
 
