@@ -1,5 +1,5 @@
-"""A helper process that runs no engine and breaks on purpose: `python -m tests.migration.bad_helper`. The input `word` of
-an execution says how; whatever else it says is agreement."""
+"""A helper process that runs no engine and breaks on purpose: `python -m tests.migration.bad_helper`. The input `word`
+of an execution says how; whatever else it says is agreement."""
 
 from __future__ import annotations
 

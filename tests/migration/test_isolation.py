@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.migration.routed import divergences_of, put_into, routes_in, state_of
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes
 from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Workers
+from vesper.migration.modes import Mode, Reason
 from vesper.verify.inputs import InputGenerator
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -171,6 +173,47 @@ def _is_answered(program: IsolatedProgram) -> bool:
         return False
 
 
+@pytest.mark.parametrize("word", ["abort", "memory"])
+def test_a_routed_node_whose_worker_dies_answers_from_python_and_is_latched(
+    bad_workers: Workers, tmp_path: Path, word: str
+) -> None:
+    routes = routes_in(tmp_path, isolation="process", sample="0.01%")
+    routes._workers = bad_workers
+    try:
+        program = routes.program(ECHO)
+        put_into(routes, program, Mode.DIRECT_ONLY)
+        assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+        (pid,) = bad_workers.pids()
+        assert program.call({"word": word}) == Returned({"result": word})
+        assert not is_there(pid)
+        assert program.live.local.mode is Mode.PYTHON_ONLY
+        routes.migration.tend(is_all=True)
+        state = state_of(routes, program)
+        assert state.mode is Mode.PYTHON_ONLY
+        assert [each.reason for each in state.latches] == [Reason.ENGINE_FAULT]
+        (divergence,) = divergences_of(routes, program)
+        assert divergence.kind == "fault"
+        assert program.call({"word": word}) == Returned({"result": word})
+    finally:
+        routes.close()
+
+
+def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_workers: Workers, tmp_path: Path) -> None:
+    routes = routes_in(tmp_path, isolation="process", sample="0.01%")
+    routes._workers = bad_workers
+    try:
+        program = routes.program(ECHO)
+        put_into(routes, program, Mode.DIRECT_ONLY)
+        held = bad_workers.take()
+        assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+        bad_workers.give_back(held)
+        routes.migration.tend(is_all=True)
+        assert state_of(routes, program).mode is Mode.DIRECT_ONLY, "it says nothing about the engine"
+        assert divergences_of(routes, program) == []
+    finally:
+        routes.close()
+
+
 def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
     program = IsolatedProgram(ECHO, bad_workers)
     pids = bad_workers.pids()
@@ -244,6 +287,7 @@ def test_a_forked_process_has_its_own(workers: Workers) -> None:
 _DIES = """
 import os, sys, threading, time
 from tests.migration.test_isolation import ECHO
+from vesper.migration.modes import Mode, Reason
 from vesper.migration.isolation import IsolatedProgram, Workers
 workers = Workers(size=2, deadline=600, module="tests.migration.bad_worker")
 workers.start()
