@@ -17,6 +17,7 @@ from vesper.cli.plot_svg import nines, svg
 from vesper.migration.modes import Mode
 from vesper.migration.series import Band, Divergent, Point, Series
 from vesper.migration.state import EngineFaulted
+from vesper.migration.store import Line
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,6 +90,14 @@ def test_without_matplotlib_there_is_no_png(told: Told, tmp_path: Path, monkeypa
     assert done.exit_code == 1
     assert "a PNG needs matplotlib: install `vesper[plots]`, or write a file that ends with .svg" in done.stderr
     assert not (tmp_path / "fee.png").exists()
+
+
+def test_a_history_that_cannot_be_read_is_not_drawn(told: Told, tmp_path: Path) -> None:
+    line = Line(told.store.history(FEE)[-1].number + 1, '{"kind": "changed"}', "x")
+    told.store.transact(FEE, lambda transaction: transaction.append(line))
+    done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
+    assert (done.exit_code, "`vesper migrate history` shows it" in done.stderr) == (1, True)
+    assert not (tmp_path / "fee.svg").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.migration.places import KINDS, fresh_dsn
 from tests.migration.told import FEE, MINUTE_US, NOON_US, NOTE, ODD, Told
 from tests.support.journalled import invoke
 from vesper.cli import migration_open, status
@@ -29,9 +31,10 @@ from vesper.migration.comparator import Comparator
 from vesper.migration.epoch import epoch_of
 from vesper.migration.modes import Mode
 from vesper.migration.paths import PathNote
-from vesper.migration.state import EngineFaulted, Noisy, PinTo, Unknown
-from vesper.migration.store import NodeKey
+from vesper.migration.state import EngineFaulted, Noisy, PinTo, Settings, Unknown
+from vesper.migration.store import Batch, NodeKey, SeenOnPath, open_store
 
+PYTHON = "shadow_direct/python"
 PAY = NodeKey("pay_v2", "a" * 64)
 SOURCE = """\
 node_id: fee_v1
@@ -195,6 +198,27 @@ def test_what_the_configuration_forbids_is_missing(told: Told, tmp_path: Path) -
     told.batch(runs=218)
     (tmp_path / "vesper.toml").write_text('[migration.nodes.fee_v1]\nmax_mode = "canary_direct"\n', encoding="utf-8")
     assert any("a configuration that allows more than canary_direct" in line for line in shown())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_every_kind_of_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    dsn = fresh_dsn(kind, request, tmp_path)
+    with closing(open_store(dsn)) as store:
+        batch = Batch("shop-1", 1, agreed={"p": SeenOnPath(frozenset(range(218)), 218)}, served={PYTHON: 218})
+        ledger.apply(store, FEE, batch, Settings(), NOON_US)
+        store.transact(FEE, lambda transaction: transaction.put_document("other", "text"))
+        assert (store.document(FEE, "other"), store.document(FEE, "none"), store.document(PAY, "other")) == (
+            "text", None, None,
+        )  # fmt: skip
+    found = as_json("--store", dsn)
+    assert [(each["node"], each["mode"], each["clean"]) for each in found["nodes"]] == [
+        ("fee_v1", "canary_direct", 218)
+    ]
+    assert found["written"] == "2026-11-15T12:00:00.000000Z"
+    assert invoke("migrate", "kill", "fee", "--why", "fire", "--store", dsn).exit_code == 0
+    assert as_json("fee", "--store", dsn)["mode"] == "python_only"
+    history = invoke("migrate", "history", "fee", "--store", dsn)
+    assert (history.exit_code, "4 lines: each is what was written" in history.stdout) == (0, True), history.output
 
 
 # -- one node -------------------------------------------------------------------------------------

@@ -311,6 +311,10 @@ def play(place: Place, number: int, seed: int, kills: int, is_control: bool = Fa
     return found
 
 
+def is_applied(store: Store, batch: Batch) -> bool:
+    return store.transact(KEY, lambda transaction: transaction.applied(batch.process)) >= batch.number
+
+
 def resend(
     plain: PlainStore, seed: int, again: tuple[int, int], said: Life, is_in: bool, dsn: str, found: Findings
 ) -> None:
@@ -321,7 +325,7 @@ def resend(
         store = open_store(dsn)
         told = step(seed, *again)
         assert isinstance(told, Batch)
-        is_there = store.transact(KEY, lambda transaction: transaction.applied(told.process)) >= told.number
+        is_there = is_applied(store, told)
         store.close()
         found.under_way["sent again, and killed meanwhile"] += 1
         if not is_there:
@@ -336,14 +340,19 @@ def outcome(
     if said.begun == said.done:
         return None, False, difference(store, plain)
     told = step(seed, life, said.begun)
-    without = difference(store, plain)
     with_it = plain.copy()
     applied = tell(with_it, told, life, said.begun)
+    if isinstance(told, Batch):
+        is_in = is_applied(store, told)
+        wrong = difference(store, with_it if is_in else plain)
+    else:
+        # It has no number: it is there if all of it is.
+        wrong = difference(store, plain)
+        is_in = wrong is not None
+        wrong = difference(store, with_it) if is_in else None
+    if wrong is not None:
+        return None, False, f"of the one that was under way a part is there: {wrong}"
     again = (life, said.begun) if isinstance(told, Batch) else None
-    is_neither = without is not None and difference(store, with_it) is not None
-    if is_neither:
-        return None, False, f"neither with nor without the one that was under way: {without}"
-    is_in = without is not None
     found.under_way["done" if is_in else "not done"] += 1
     if is_in:
         plain.nodes = with_it.nodes

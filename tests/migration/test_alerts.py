@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -232,6 +234,34 @@ def test_a_webhook_that_never_answers_costs_the_caller_nothing(
     wait_until(lambda: "it does not answer: TimeoutError" in caplog.text)
     hook.holds.set()
     found.close(5)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_webhook_that_answers_byte_by_byte_is_cut_off(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_module, "TIMEOUT", 0.1)
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            while not is_over.is_set():
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.sendall(b"HTTP/1.1 ")
+                    while not is_over.wait(0.02):
+                        connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        found = Alerts(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        found.decided(KEY, decisions(EngineFaulted("x")))
+        wait_until(lambda: "so far: 1 (it does not answer" in caplog.text)
+        is_over.set()
+        socket.create_connection(server.getsockname()).close()  # it may be waiting for one
+        thread.join(5)
+        assert not thread.is_alive()
+        found.close(5)
 
 
 def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:

@@ -64,7 +64,10 @@ def _note(written: list[Any], *told: Any) -> None:
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_the_engines_agree_in_every_plan(path: Path) -> None:
     both = Both.of(compiled(path))
-    generator, responses = InputGenerator(both.compiled.node, 7), GeneratedResponses(both.compiled)
+    generator, responses = (
+        InputGenerator(both.compiled.node, 7, seeks_boundaries=False),
+        GeneratedResponses(both.compiled),
+    )
     for number in range(4):
         inputs = generator.draw()
         notes = set()
@@ -445,6 +448,13 @@ def test_a_follower_that_breaks() -> None:
         Limits(fuel=100),
     )
     assert isinstance(too_little, Agreement), "fuel is counted alike"
+    starved = Wrong(long_loop().direct, at_end(lambda _: Done(LimitHit("fuel"), ())))
+    for direct, outcome in ((long_loop().direct, LimitHit("fuel")), (starved, Returned({"result": 5}))):
+        transcript = Transcript({"n": 3}, None, (), outcome)
+        unknown = follow_transcript(direct, transcript, long_loop().comparator, KEY)
+        assert isinstance(unknown, Lost), "the leader may have had more fuel, or less"
+        known = follow_transcript(direct, transcript, long_loop().comparator, KEY, Limits())
+        assert isinstance(known, Disagreement)
     assert _follow(_transcript(), direct=Wrong(acting().direct, at_end(lambda _: Done(LimitHit("time"), ())))) == Lost(
         "the limit on time was hit"
     )

@@ -201,7 +201,13 @@ def _late(request: Request) -> Step:
 
 
 def _ends(_: Request) -> Step:
-    value = {"transaction_id": "ch_x", "status": "completed", "amount_charged": 1, "is_repeat": False, "at": NOW}
+    value: dict[str, Any] = {
+        "transaction_id": "ch_x",
+        "status": "completed",
+        "amount_charged": 1,
+        "is_repeat": False,
+        "at": NOW,
+    }
     return Done(Returned(value), ())
 
 
@@ -424,7 +430,7 @@ def test_coroutines_and_a_caller_who_goes_away(shop: Shop, kind: str) -> None:
         watch.reports.append(found)
         reported.set()
 
-    watch.report = report  # type: ignore[method-assign]
+    watch.report = report  # type: ignore[method-assign, assignment]
 
     async def leave() -> None:
         asked, loop = asyncio.Event(), asyncio.get_running_loop()

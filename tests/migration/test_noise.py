@@ -6,11 +6,16 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from itertools import count
+from pathlib import Path
+
+import pytest
 
 from tests.migration.memory_store import MemoryStore
+from tests.migration.routed import Misbehaving, divergences_of, lying, payment, routes_in, state_of
 from tests.migration.wrong_engine import Inputs, WrongProgram, recorded
 from tests.support.nodes import PAYMENT_DECISION, compiled
 from vesper.compiler import Compiled
+from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.engine import Done, Program
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
@@ -18,10 +23,13 @@ from vesper.migration import ledger
 from vesper.migration.comparator import Comparator
 from vesper.migration.divergence import Divergence
 from vesper.migration.modes import Mode
-from vesper.migration.noise import SHARE, happened_of_noise, is_checked, noise_of, twice
-from vesper.migration.reports import Difference
+from vesper.migration.noise import checked, happened_of_noise, is_checked, noise_of, twice
+from vesper.migration.paths import PathNote
+from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.router import RoutedProgram
 from vesper.migration.state import Close, NoiseFound, Noisy, Settings
 from vesper.migration.store import Batch, NodeKey, SeenOnPath
+from vesper.migration.transcript import Transcript
 
 INPUTS: Inputs = {
     "amount": Decimal("734.56"),
@@ -76,11 +84,86 @@ def test_a_function_is_called_twice() -> None:
     assert next(calls) == 2
 
 
-def test_a_few_percent_are_checked_and_everybody_draws_alike() -> None:
-    key = b"0123456789abcdef"
-    drawn = [is_checked("pay_v1", f"run {number}".encode(), key) for number in range(20_000)]
-    assert drawn == [is_checked("pay_v1", f"run {number}".encode(), key) for number in range(20_000)]
-    assert abs(sum(drawn) / 20_000 - SHARE / 10_000) < 0.004
+def agreement(fingerprint: int = 0, points: bytes = b"") -> Agreement:
+    return Agreement(PathNote(points, (), "returned"), fingerprint)
+
+
+DIFFERS = Difference("outcome", "outputs.fee", "returned", "returned")
+DISAGREES = Disagreement(DIFFERS, None, None, Transcript({}, None, (), Returned({})), None)
+
+
+@pytest.mark.parametrize(
+    "reports, comes_to, told",
+    [
+        ([agreement(1)], agreement(1), None),  # not among those that are checked
+        ([agreement(), agreement()], agreement(), None),
+        ([agreement(), None], agreement(), None),
+        ([agreement(), Lost("time")], agreement(), None),
+        ([agreement(), Fault("panicked")], Fault("panicked"), None),
+        ([agreement(), DISAGREES], Lost("the engine differs from itself"), replace(DIFFERS, kind="noise")),
+        (
+            [agreement(), agreement(0, b"\x01")],
+            Lost("the engine differs from itself"),
+            Difference("noise", "the path", "returned", "returned"),
+        ),
+        (
+            [agreement(), agreement(50)],
+            Lost("the engine differs from itself"),
+            Difference("noise", "what was read", "returned", "returned"),
+        ),
+        ([DISAGREES], DISAGREES, None),
+        ([Lost("time")], Lost("time"), None),
+        ([None], None, None),
+    ],
+)
+def test_what_following_twice_comes_to(
+    reports: list[Report | None], comes_to: Report | None, told: Difference | None
+) -> None:
+    waiting = iter(reports)
+    heard: list[Difference] = []
+    assert checked(lambda: next(waiting), heard.append) == comes_to
+    assert heard == ([] if told is None else [told])
+    assert list(waiting) == [], "as often as that and no more"
+
+
+def test_a_few_percent_are_checked() -> None:
+    assert sum(is_checked(number) for number in range(10_000)) == 200
+
+
+def test_traffic_on_an_engine_that_wavers_is_told_to_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second answer on the same records is another one; the agreement before it is none."""
+    routes = routes_in(tmp_path, MemoryStore())
+    try:
+        program = routes.program(node())
+        direct = Misbehaving(node())
+        turns = count()
+        direct.does = lambda ran: lying(ran) if next(turns) % 2 else ran
+        program._direct = direct
+        amount = next(
+            f"{number}.00" for number in range(1, 500)
+            if is_checked(fingerprint_of(program, payment(f"{number}.00")))
+        )  # fmt: skip
+        monkeypatch.setattr(program.chooser, "admits", lambda: True)
+        program.call(payment(amount))
+        routes.followers.drain(5)
+        routes.migration.tend(is_all=True)
+        state = state_of(routes, program)
+        (kept,) = divergences_of(routes, program)
+        assert direct.calls == 2
+        assert (kept.kind, kept.engines, kept.where) == ("noise", ("interp", "interp"), "outputs.decision")
+        assert state.noise == {kept.fingerprint: "outputs.decision"}
+        assert (state.clean, state.unknown, state.divergences) == (0, 1, 0)
+    finally:
+        routes.close()
+
+
+@cache
+def direct_program() -> DirectProgram:
+    return DirectEngine().load(node())
+
+
+def fingerprint_of(program: RoutedProgram, inputs: Inputs) -> int:
+    return direct_program().call_pathed(inputs, program._keyed.key).fingerprint
 
 
 def test_noise_is_kept_blocks_and_is_closed() -> None:

@@ -30,10 +30,12 @@ def whole_hash() -> str:
 
 
 STORES = {
-    "journal": ("postgres_server", "sqlite_errors", "sqlite_file", "store"),
-    "migration": ("codec", "controller", "divergence", "ledger", "postgres_store", "redis_store", "routing", "sql_store",
-                  "sql_tables", "sqlite_store", "state", "store", "store_rules"),
-}  # fmt: skip
+    "journal": ["postgres_server", "sqlite_errors", "sqlite_file", "store"],
+    "migration": [
+        *("codec", "controller", "divergence", "ledger", "postgres_store", "redis_store", "redis_values", "routing"),
+        *("sql_store", "sql_tables", "sqlite_store", "state", "store", "store_rules"),
+    ],
+}
 """What decides how migration state is kept."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vesper.cli.journal_text import moment_json, number, table, time_text
 from vesper.cli.migration_open import short_epoch
-from vesper.cli.value_lines import value_lines
+from vesper.cli.value_lines import WIDTH, value_lines
 from vesper.journal.errors import JournalError
 from vesper.migration.divergence import Divergence, Exemplar
 from vesper.spec.values import printable, show
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _WIDEST = 48
 """Columns of one answer where two stand side by side; what is longer is cut, and `--format json` has all of it."""
 _KINDS = {
-    "outcome": "they come to different ends",
+    "outcome": "they answer differently",
     "value": "a value on the way differs",
     "request": "they ask for different things",
     "path": "they take different paths",
@@ -99,10 +100,11 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
         ["where", f"{printable(found.where)}: {_KINDS[found.kind]}"],
         *([["odd one out", printable(found.odd)]] if found.odd else []),
         ["seen", seen],
-        *([["path", f"{printable(found.path)}: {'; '.join(path_words) or 'not known'}"]] if found.path else []),
         ["status", _status(found)],
+        *([["path", printable(found.path)]] if found.path else []),
     ]
     lines = [f"divergence {printable(found.fingerprint)}", *(f"  {each}" for each in table(rows))]
+    lines += textwrap.wrap("; ".join(path_words), WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10)
     for exemplar in found.exemplars:
         lines += ["", *_exemplar_lines(exemplar, found.engines)]
     if found.count > len(found.exemplars):

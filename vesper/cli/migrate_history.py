@@ -133,8 +133,6 @@ def _known(record: dict[str, Any]) -> list[str]:
             return [f"pinned to {pin['mode']} until {time_text(pin['until_us'])}, by {pin['who']}: {pin['why']}"]
         case "pin_ended":
             return [f"the pin to {record['pin']['mode']} is off, by {record['who']}: {record['why']}"]
-        case "noise_found":
-            return [f"noise {record['fingerprint']}: an engine differs from itself in {record['where']}"]
         case "closed":
             return [f"divergence {record['fingerprint']} closed, by {record['who']}: {record['why']}"]
         case "killed_all":

@@ -30,7 +30,13 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
         raise click.UsageError(f"-o: a picture ends with .svg or .png, and {printable(path.name)} does not")
     with the_store(config, dsn) as opened:
         key = the_key(opened, node, epoch)
-        series = read_series(opened.store, key, now_us())
+        try:
+            series = read_series(opened.store, key, now_us())
+        except (ValueError, KeyError, TypeError):
+            raise click.ClickException(
+                f"the history of {printable(key.node)} says something that this Vesper does not know: "
+                "`vesper migrate history` shows it"
+            ) from None
     if series is None:
         raise click.ClickException(f"nothing was written of {printable(key.node)} yet: there is nothing to draw")
     if path.suffix == ".svg":

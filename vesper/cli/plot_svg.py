@@ -45,7 +45,7 @@ def nines(bound: float) -> float:
 def svg(series: Series) -> str:
     title = f"Confidence of {printable(series.node)}"
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
-    about = f"epoch {printable(series.epoch[:12])}, lower bound of the share of runs that agree"
+    about = f"epoch {printable(series.epoch[:12])}, lower bound of the share of runs that agree; times are UTC"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title desc">',
         f'<title id="title">{escape(title)}</title>',

@@ -175,7 +175,9 @@ def _ago(at_us: int, now_us: int) -> str:
     if at_us > now_us:
         return f"{time_text(at_us)}, which is in the future: the clocks differ"
     seconds = (now_us - at_us) // 10**6
-    return f"{took_text(seconds * 10**6)} ago" if seconds else "just now"
+    if seconds < 60:
+        return f"{seconds} s ago" if seconds else "just now"
+    return f"{took_text(seconds * 10**6)} ago"
 
 
 # -- one node -------------------------------------------------------------------------------------

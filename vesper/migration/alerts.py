@@ -8,6 +8,7 @@ values of inputs.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import logging
@@ -48,6 +49,7 @@ MAX_WAITING = 256
 TIMEOUT = 5.0
 DELAYS = (0.5, 2.0, 8.0)
 """Seconds before each of the three repetitions."""
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "vesper", "Connection": "close"}
 _KNOWN = 4096
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
@@ -159,9 +161,6 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.INFO, f"the pin to {pin.mode.value} is off, by {who}: {why}", {"kind": "unpinned"})
         case Closed(fingerprint, _, who, why):
             return Alert(logging.INFO, f"divergence {fingerprint} closed by {who}: {why}", {"kind": "closed"})
-        case NoiseFound(fingerprint, where):
-            text = f"an engine differs from itself in {where}; the node does not rise until {fingerprint} is closed"
-            return Alert(logging.WARNING, text, {"kind": "noisy", "fingerprint": fingerprint})
         case PathProven(path, clean, generated):
             text = f"path {path} has its evidence: {clean:,} of traffic, {generated:,} generated"
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})
@@ -304,22 +303,29 @@ class _Poster:
         at = self._address
         kind = http.client.HTTPSConnection if at.is_tls else http.client.HTTPConnection
         connection = kind(at.host, at.port, timeout=TIMEOUT)
+        # The timeout is for each byte that comes; one that sends a byte now and then would hold the thread for days.
+        patience = threading.Timer(2 * TIMEOUT, _cut, (connection,))
+        patience.daemon = True
         try:
-            connection.request(
-                "POST",
-                at.target,
-                body,
-                {"Content-Type": "application/json", "User-Agent": "vesper", "Connection": "close"},
-            )
+            patience.start()
+            connection.request("POST", at.target, body, _HEADERS)
             status = connection.getresponse().status
         except ssl.SSLCertVerificationError as error:
             return f"its certificate is not accepted: {error.verify_message}", False
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, RuntimeError) as error:
             return f"it does not answer: {type(error).__name__}", True
         finally:
+            patience.cancel()
             connection.close()
         if 200 <= status < 300:
             return None, False
         if 300 <= status < 400:
             return f"it answered {status}, and redirects are not followed", False
         return f"it answered {status}", status >= 500 or status in (408, 429)
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    """Ends a conversation that another thread waits for."""
+    if connection.sock is not None:
+        with contextlib.suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)

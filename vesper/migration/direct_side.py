@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol
 
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits
@@ -71,8 +72,19 @@ class Broke:
     """False where it is not to blame: a limit that the caller gave, or it was not asked."""
 
 
+@lru_cache(64)
+def _usual(deadline: float | None) -> Limits:
+    """Made once, because it stands on every request."""
+    return Limits(UNLESS_SAID.fuel, deadline)
+
+
 class DirectSide:
     """One execution of the direct engine. `deadline` is how many seconds it may compute, whatever its limits are."""
+
+    __slots__ = (
+        "_deadline", "_execution", "_has_own_deadline", "_inputs", "_is_sensitive", "_key", "_limits", "_now",
+        "_program", "_ready", "_spent_ns", "_waits_for", "fingerprint", "points",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -89,9 +101,12 @@ class DirectSide:
         self._key = key
         self._inputs = inputs
         self._now = now
-        given = limits or UNLESS_SAID
-        self._has_own_deadline = deadline is not None and (given.seconds is None or deadline < given.seconds)
-        self._limits = Limits(given.fuel, deadline) if self._has_own_deadline else limits
+        self._has_own_deadline = deadline is not None and (
+            limits is None or limits.seconds is None or deadline < limits.seconds
+        )
+        self._limits = limits
+        if self._has_own_deadline:
+            self._limits = _usual(deadline) if limits is None else Limits(limits.fuel, deadline)
         self._deadline = deadline
         self._is_sensitive = is_sensitive
         self._execution: PathedExecution | None = None

@@ -87,35 +87,18 @@ class GuardedProgram(PairedProgram):
 
     _trusts = True
 
-    def __init__(
-        self,
-        python: PythonProgram,
-        direct: PathedProgram,
-        comparator: Compares,
-        key: bytes,
-        watch: Watch,
-        deadline: float | None = None,
-        *,
-        is_sensitive: bool = False,
-        execution_name: str | None = None,
-    ) -> None:
-        super().__init__(
-            python, direct, comparator, key, watch, deadline, is_sensitive=is_sensitive, execution_name=execution_name
-        )
-        self._names: dict[tuple[bytes, str], str] = {}
-
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if not self._pair.python.is_plain:
             return super().call(inputs, now, limits)
         side = self._pair.side(inputs, now, limits)
         step = side.call()
         if isinstance(step, Done) and not isinstance(step.outcome, LimitHit):
-            place = (side.points, ending_of(step.outcome))
-            name = self._names.get(place)
+            names, place = self._pair.facts.names, (side.points, ending_of(step.outcome))
+            name = names.get(place)
             if name is None:
                 name = path_name(side.points, (), step.outcome)
-                if len(self._names) < _MOST_NAMES:
-                    self._names[place] = name
+                if len(names) < _MOST_NAMES:
+                    names[place] = name
             if self._pair.is_trusted(name):
                 return step.outcome
         return self._whole(Lockstep(self._pair, inputs, now, limits, side, trusts=False, name=self._name))

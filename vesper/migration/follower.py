@@ -27,12 +27,13 @@ def follow_transcript(
     execution: str | None = None,
     is_sensitive: bool = False,
 ) -> Report | None:
-    """What following came to. `limits` are those of the leader.
+    """What following came to. `limits` are those of the leader; where they are not known, running out of fuel on one
+    engine alone is no difference.
 
     A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
     without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
     side = DirectSide(direct, key, transcript.inputs, transcript.now, limits, is_sensitive=is_sensitive)
-    following = _Following(side, transcript, comparator, execution)
+    following = _Following(side, transcript, comparator, execution, knows_limits=limits is not None)
     try:
         return following.report()
     except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
@@ -41,11 +42,14 @@ def follow_transcript(
 
 
 class _Following:
-    def __init__(self, side: DirectSide, transcript: Transcript, comparator: Compares, execution: str | None) -> None:
+    def __init__(
+        self, side: DirectSide, transcript: Transcript, comparator: Compares, execution: str | None, knows_limits: bool
+    ) -> None:
         self._side = side
         self._transcript = transcript
         self._comparator = comparator
         self._execution = execution
+        self._knows_limits = knows_limits
         self._trail = Trail()
 
     def report(self) -> Report | None:
@@ -55,7 +59,7 @@ class _Following:
             if isinstance(step, Broke):
                 return self._broken(step)
             if isinstance(step, Done):
-                return self._ended_early(step, number)
+                return self._starved(step) or self._ended_early(step, number)
             asked, (request,) = exchange.request, step.requests
             found = self._judged(self._comparator.requests(asked, request), None)
             if found is not None:
@@ -70,6 +74,8 @@ class _Following:
         leader = self._transcript.outcome
         if was_stopped(leader):
             return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
+        if starved := self._starved(step):
+            return starved
         if isinstance(step, Blocked):
             return self._judged(self._comparator.requests(None, step.requests[0]), None)
         found = self._judged(self._comparator.outcomes(leader, step.outcome), step.outcome)
@@ -77,6 +83,16 @@ class _Following:
             return found
         note = self._trail.note(self._side.points, step.outcome)
         return Agreement(note, self._side.fingerprint, None, self._side.took_us)
+
+    def _starved(self, step: Blocked | Done) -> Lost | None:
+        """Where one of them alone ran out of fuel, and nobody knows whether the other had as much."""
+        mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
+        is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
+        return (
+            Lost("one of the engines ran out of fuel: how much the leader had is not known")
+            if (is_alone and not self._knows_limits)
+            else None
+        )
 
     def _ended_early(self, step: Done, number: int) -> Report | None:
         """Recorded, and not asked for. It is about effects where any of what is left changed something."""

@@ -16,11 +16,10 @@ from itertools import islice
 
 from vesper.compiler import Compiled
 from vesper.migration.controller import is_proven
-from vesper.migration.divergence import Divergence
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.state import Diverged, EngineFaulted, Enumerated, Noisy, RunLost, State, Timed, Unknown
+from vesper.migration.state import Diverged, EngineFaulted, Enumerated, RunLost, State, Timed, Unknown
 from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
 
 _log = logging.getLogger("vesper.migration")
@@ -134,9 +133,9 @@ class Live:
         """A run under the direct engine never ended."""
         self._urge(Happened(RunLost(execution)), {})
 
-    def happen(self, event: Enumerated | Noisy, divergence: Divergence | None = None) -> None:
-        """What somebody found out beside traffic."""
-        self._urge(Happened(event, divergence), {})
+    def enumerated(self, event: Enumerated) -> None:
+        """All inputs were run, and both engines agreed on each."""
+        self._urge(Happened(event), {})
 
     def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
         """Executions of the last definition that agreed under this one, by their paths here."""
@@ -144,6 +143,10 @@ class Live:
             for name, fingerprints in agreed.items():
                 self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
             self._unknown += lost
+
+    def noisy(self, happened: Happened) -> None:
+        """An engine differed from itself (`noise`)."""
+        self._urge(happened, {})
 
     def _agree(self, report: Agreement) -> None:
         name = report.note.name

@@ -15,8 +15,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from vesper.engines.compare import same_requests
 from vesper.engines.direct_engine import DirectEngine
@@ -25,6 +25,7 @@ from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point, conditions_of, guards
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.host.routed import Parted, Routed
+from vesper.ir.nodes import Node
 from vesper.migration.comparator import Incomparable, Same, Verdict, asking
 from vesper.migration.direct_side import Broke, DirectSide, PathedProgram, Trail
 from vesper.migration.recorded import transcript_of
@@ -42,6 +43,27 @@ class Compares(Protocol):
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict: ...
+
+
+class Facts:
+    """What is read off a node once, however many pairs are made of it."""
+
+    def __init__(self, node: Node) -> None:
+        self.guards = guards(node)
+        self.points: tuple[Point, ...] | None = None
+        """Follow from the node alone; known once a direct engine was asked."""
+        self.names: dict[tuple[bytes, str], str] = {}
+        """Of paths without effects, by points and ending."""
+
+
+_FACTS: WeakKeyDictionary[PythonProgram, Facts] = WeakKeyDictionary()
+
+
+def facts_of(python: PythonProgram) -> Facts:
+    found = _FACTS.get(python)
+    if found is None:
+        found = _FACTS.setdefault(python, Facts(python.node))
+    return found
 
 
 class Pair:
@@ -65,13 +87,7 @@ class Pair:
         self.deadline = deadline
         self.is_sensitive = is_sensitive
 
-    @cached_property
-    def points(self) -> tuple[Point, ...]:
-        return self.direct.points()
-
-    @cached_property
-    def guards(self) -> set[int]:
-        return guards(self.python.node)
+        self.facts = facts_of(python)
 
     def side(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> DirectSide:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)
@@ -297,9 +313,12 @@ class Lockstep(Routed):
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
         if not isinstance(verdict, Same) or isinstance(direct.outcome, LimitHit):
             return verdict
-        conditions = self._pair.guards
+        facts = self._pair.facts
+        conditions = facts.guards
         mine = {(index, bool(value)) for index, value in python.marks if index in conditions}
-        its = conditions_of(side.points, self._pair.points)
+        if facts.points is None:
+            facts.points = self._pair.direct.points()
+        its = conditions_of(side.points, facts.points)
         if mine == its:
             return verdict
         # The first by its place in the node: the same fault is told in the same words.

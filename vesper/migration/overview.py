@@ -61,7 +61,8 @@ def read_overview(store: Store, settings: Settings, all_epochs: bool = False, no
     """Every node, or one; of each, the epoch that was written last, unless all are asked for."""
     nodes = [read_node(store, key, settings) for key in keys_of(store) if node in (None, key.node)]
     shown = nodes if all_epochs else newest(nodes)
-    others = [each for each in nodes if each not in shown]
+    keys = {each.key for each in shown}
+    others = [each for each in nodes if each.key not in keys]
     return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
 
 
@@ -190,9 +191,16 @@ def letters(at: int) -> str:
 
 
 def open_divergences(store: Store, state: State) -> list[Divergence]:
-    """What is kept of those that nobody closed; the newest first."""
-    kept = (Divergence.from_text(text) for text in store.divergences(NodeKey(state.node, state.epoch)))
-    return [each for each in kept if each.fingerprint in state.open]
+    """What is kept of those that nobody closed, as far as this version reads it; the newest first."""
+    kept = [_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
+    return [each for each in kept if each is not None and each.fingerprint in state.open]
+
+
+def _divergence(text: str) -> Divergence | None:
+    try:
+        return Divergence.from_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 # -- all of them ----------------------------------------------------------------------------------

@@ -123,12 +123,12 @@ def transcript_of(
     """What is written down of an execution; `Lost` where that would have no end."""
     copier = _Copier()
     try:
-        given = {name: copier.copy(value, 0) for name, value in inputs.items()}
+        given = copier.values(inputs)
         match outcome:
             case Returned(value) | DeclaredError(value):
-                outcome = type(outcome)(copier.values(value))
+                outcome = type(outcome)(cast(dict[str, Value], copier.values(value)))
             case ContractBroken(phase, index, values):
-                outcome = ContractBroken(phase, index, copier.values(values))
+                outcome = ContractBroken(phase, index, cast(dict[str, Value], copier.values(values)))
             case _:
                 pass
     except _TooMuch:
@@ -147,8 +147,10 @@ class _Copier:
     def __init__(self) -> None:
         self._left = _MOST_PARTS
 
-    def values(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        return {name: cast(Value, self.copy(value, 0)) for name, value in values.items()}
+    def values(self, values: Mapping[str, object]) -> dict[str, object]:
+        if _COLLECTIONS.isdisjoint(map(type, values.values())):
+            return dict(values)
+        return {name: self.copy(value, 0) for name, value in values.items()}
 
     def copy(self, value: object, depth: int) -> object:
         if type(value) not in _COLLECTIONS:

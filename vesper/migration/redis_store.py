@@ -20,8 +20,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
 
+from vesper.migration.redis_values import (
+    PREFIX,
+    Keys,
+    damaged,
+    decoded,
+    key_of,
+    line_of,
+    number_and_time,
+    turn_and_text,
+    warnings_of,
+    whole,
+)
 from vesper.migration.store import Line, NodeKey, StoreAway, StoreError, Transaction
 from vesper.migration.store_rules import (
     FORGOTTEN_US,
@@ -33,7 +44,6 @@ from vesper.migration.store_rules import (
 
 T = TypeVar("T")
 FORMAT = 1
-PREFIX = "{vesper:migration}:"
 WAIT_SECONDS = 2.0
 """How long Redis may take to answer, and how long a transaction tries again because others were faster."""
 CHUNK = 10_000
@@ -102,7 +112,7 @@ class RedisMigrationStore:
 
     def warnings(self) -> Sequence[str]:
         with self._asking():
-            return [f"{self._name}: {text}" for text in _warnings(self._client)]
+            return [f"{self._name}: {text}" for text in warnings_of(self._client)]
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
         from redis.exceptions import WatchError
@@ -110,7 +120,7 @@ class RedisMigrationStore:
         deadline = time.monotonic() + WAIT_SECONDS
         with self._asking(), self._client.pipeline() as pipeline:
             while True:
-                change = _Change(pipeline, self._name, _Keys(key))
+                change = _Change(pipeline, self._name, Keys(key))
                 done = work(change)
                 try:
                     change.commit()
@@ -129,38 +139,31 @@ class RedisMigrationStore:
     def versions(self) -> Mapping[NodeKey, int]:
         with self._asking():
             found = self._client.hgetall(_VERSIONS_KEY)
-        return {_key_of(name): int(version) for name, version in found.items()}
+        return {key_of(decoded(name, self._name)): whole(each, self._name) for name, each in found.items()}
 
     def read(self, key: NodeKey) -> str | None:
         with self._asking():
-            found = self._client.get(_Keys(key).state)
-        return None if found is None else found.decode()
+            found = self._client.get(Keys(key).state)
+        return None if found is None else decoded(found, self._name)
 
     def history(self, key: NodeKey) -> Sequence[Line]:
         with self._asking():
-            return [self._line(each) for each in self._client.lrange(_Keys(key).history, 0, -1)]
-
-    def _line(self, text: bytes) -> Line:
-        found = json.loads(text)
-        if not isinstance(found, list) or list(map(type, found)) != [int, str, str]:
-            raise self._damaged("a line of the history")
-        return Line(*found)
+            return [line_of(each, self._name) for each in self._client.lrange(Keys(key).history, 0, -1)]
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
         with self._asking():
-            found = self._client.hvals(_Keys(key).divergences)
-            parted = [each.decode().split("\n", 1) for each in found]
-            return [text for _, text in sorted(parted, key=lambda pair: int(pair[0]), reverse=True)]
+            found = [turn_and_text(each, self._name) for each in self._client.hvals(Keys(key).divergences)]
+        return [text for _, text in sorted(found, reverse=True)]
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         with self._asking():
-            found = self._client.hgetall(_Keys(key).paths)
-        return {path.decode(): found[path].decode() for path in sorted(found)}
+            found = self._client.hgetall(Keys(key).paths)
+        return {decoded(path, self._name): decoded(found[path], self._name) for path in sorted(found)}
 
     def document(self, key: NodeKey, name: str) -> str | None:
         with self._asking():
-            found = self._client.hget(_Keys(key).documents, name)
-            return None if found is None else _text(found)
+            found = self._client.hget(Keys(key).documents, name)
+            return None if found is None else decoded(found, self._name)
 
     def secret(self) -> bytes:
         with self._asking():
@@ -184,93 +187,23 @@ class RedisMigrationStore:
             raise StoreAway(f"{self._name}: Redis cannot be reached or does not answer ({kind})") from error
         except exceptions.RedisError as error:
             raise self._answered(error) from error
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise self._damaged(type(error).__name__) from error
 
     def _answered(self, error: Exception) -> StoreError:
-        said = " ".join(str(error).split())[:300]
-        match said.partition(" ")[0]:
-            case "READONLY" | "MASTERDOWN" | "CLUSTERDOWN":
-                return StoreAway(f"{self._name}: this Redis only reads now: it is a replica ({said})")
-            case "OOM":
-                return StoreAway(f"{self._name}: Redis has no memory left (`maxmemory`); nothing was done. Make room")
-            case "MISCONF":
-                return StoreAway(f"{self._name}: Redis cannot write to its disk; nothing was done ({said})")
-            case "WRONGTYPE":
-                return self._damaged(said)
+        from redis import exceptions
+
+        # In front of this the driver repeats the command, and with it what was to be written.
+        said = " ".join(str(error).rpartition("caused error: ")[2].split())[:300]
+        if isinstance(error, exceptions.ReadOnlyError):
+            return StoreAway(f"{self._name}: this Redis only reads now: it is a replica; nothing was done ({said})")
+        if isinstance(error, exceptions.OutOfMemoryError):
+            return StoreAway(f"{self._name}: Redis has no memory left (`maxmemory`); nothing was done. Make room")
+        if "MISCONF" in said:
+            return StoreAway(f"{self._name}: Redis cannot write to its disk; nothing was done ({said})")
+        if "WRONGTYPE" in said:
+            return damaged(said, self._name)
         if "unknown command" in said:
             return StoreError(f"{self._name}: Redis 6.2 or newer is needed ({said})")
         return StoreError(f"{self._name}: the migration state cannot be used ({said})")
-
-    def _damaged(self, what: str) -> StoreError:
-        return StoreError(
-            f"{self._name}: the migration state is damaged: somebody else writes keys that begin with `{PREFIX}` "
-            f"({what})"
-        )
-
-
-def _warnings(client: Any) -> Iterator[str]:
-    """What this Redis may lose. A server that does not say how it is configured (many hosted ones) says so."""
-    from redis.exceptions import ResponseError
-
-    try:
-        found: dict[bytes | str, bytes | str] = {}
-        for name in ("maxmemory-policy", "appendonly", "save"):
-            found |= client.config_get(name)
-    except ResponseError:
-        yield (
-            "it does not tell its configuration: `maxmemory-policy noeviction` and `appendonly yes` are needed, or "
-            "migration state may be lost"
-        )
-        return
-    settings = {_text(key): _text(value) for key, value in found.items()}
-    if settings.get("maxmemory-policy") != "noeviction":
-        yield (
-            f"`maxmemory-policy` is {settings.get('maxmemory-policy')}: Redis may throw migration state away, the kill "
-            "switch too; set it to noeviction"
-        )
-    if settings.get("appendonly") != "yes" and not settings.get("save"):
-        yield (
-            "it writes nothing to disk (`appendonly` is no, `save` is empty): after a restart every node begins anew, "
-            "and the kill switch is off; set appendonly to yes"
-        )
-    elif settings.get("appendonly") != "yes":
-        yield "it saves to disk now and then (`appendonly` is no): a crash loses the latest; set appendonly to yes"
-
-
-class _Keys:
-    """The names of what belongs to a node."""
-
-    __slots__ = (
-        "divergences",
-        "documents",
-        "field",
-        "history",
-        "paths",
-        "processes",
-        "scopes",
-        "sets",
-        "state",
-        "turn",
-    )
-
-    def __init__(self, key: NodeKey) -> None:
-        self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
-        of_node = f"{PREFIX}{self.field}:"
-        self.turn = f"{of_node}turn"
-        self.state = f"{of_node}state"
-        self.processes = f"{of_node}processes"
-        self.history = f"{of_node}history"
-        self.divergences = f"{of_node}divergences"
-        self.paths = f"{of_node}paths"
-        self.documents = f"{of_node}documents"
-        self.scopes = f"{of_node}scopes"
-        self.sets = f"{of_node}set:"
-
-
-def _key_of(field: bytes) -> NodeKey:
-    node, _, epoch = field.decode().partition(":")
-    return NodeKey(unquote(node), unquote(epoch))
 
 
 class _Set:
@@ -288,7 +221,10 @@ class _Set:
 class _Change:
     """One transaction on one node: see `store.Transaction`."""
 
-    def __init__(self, pipeline: Any, name: str, keys: _Keys) -> None:
+    def __init__(self, pipeline: Any, name: str, keys: Keys) -> None:
+        from redis.exceptions import WatchError
+
+        self._watch_error = WatchError
         self._redis = pipeline
         self._name = name
         self._keys = keys
@@ -296,8 +232,8 @@ class _Change:
         state, turn, found = pipeline.mget(keys.state, keys.turn, _FORMAT_KEY)
         self._has_format = found is not None
         _check_format(found, name)
-        self._turn = 0 if turn is None else int(turn)
-        self._state: str | None = None if state is None else state.decode()
+        self._turn = 0 if turn is None else whole(turn, name)
+        self._state: str | None = None if state is None else decoded(state, name)
         self._put_state: list[str] = []
         self._put_applied: dict[str, int] = {}
         self._put_divergences: dict[str, str] = {}
@@ -318,7 +254,7 @@ class _Change:
         if process in self._put_applied:
             return self._put_applied[process]
         found = self._redis.hget(self._keys.processes, process)
-        return 0 if found is None else int(found.partition(b" ")[0])
+        return 0 if found is None else number_and_time(found, self._name)[0]
 
     def put_applied(self, process: str, number: int) -> None:
         self._put_applied[process] = number
@@ -352,7 +288,7 @@ class _Change:
         return self._set(scope).size
 
     def drop(self, prefix: str) -> None:
-        names = {each.decode() for each in self._redis.smembers(self._keys.scopes)}
+        names = {decoded(each, self._name) for each in self._redis.smembers(self._keys.scopes)}
         for scope in names.union(self._sets):
             if scope.startswith(prefix):
                 self._sets[scope] = _Set(0)
@@ -361,11 +297,8 @@ class _Change:
     def head(self) -> tuple[int, str]:
         if self._head is None:
             last = self._redis.lindex(self._keys.history, -1)
-            if last is None:
-                self._head = (0, "")
-            else:
-                number, _, hash_ = json.loads(last)
-                self._head = (number, hash_)
+            line = None if last is None else line_of(last, self._name)
+            self._head = (0, "") if line is None else (line.number, line.hash)
         return self._head
 
     def append(self, line: Line) -> None:
@@ -376,7 +309,7 @@ class _Change:
         if fingerprint in self._put_divergences:
             return self._put_divergences[fingerprint]
         found = self._redis.hget(self._keys.divergences, fingerprint)
-        return None if found is None else found.decode().split("\n", 1)[1]
+        return None if found is None else turn_and_text(found, self._name)[1]
 
     def put_divergence(self, fingerprint: str, text: str) -> None:
         self._put_divergences.pop(fingerprint, None)  # the newest comes last
@@ -386,7 +319,7 @@ class _Change:
         if path in self._put_paths:
             return self._put_paths[path]
         found = self._redis.hget(self._keys.paths, path)
-        return None if found is None else found.decode()
+        return None if found is None else decoded(found, self._name)
 
     def put_path(self, path: str, text: str) -> None:
         self._put_paths[path] = text
@@ -395,16 +328,20 @@ class _Change:
         if name in self._put_documents:
             return self._put_documents[name]
         found = self._redis.hget(self._keys.documents, name)
-        return None if found is None else _text(found)
+        return None if found is None else decoded(found, self._name)
 
     def put_document(self, name: str, text: str) -> None:
         self._put_documents[name] = text
 
     def commit(self) -> None:
-        """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done."""
+        """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
+        what was only read is of two times."""
         commands = [*self._commands()]
         if not commands:
+            turn = self._redis.get(self._keys.turn)
             self._redis.reset()
+            if self._turn != (0 if turn is None else whole(turn, self._name)):
+                raise self._watch_error("another transaction was done meanwhile")
             return
         self._redis.multi()
         for each in commands:
@@ -439,7 +376,8 @@ class _Change:
         for process, number in self._put_applied.items():
             if not self._redis.hexists(self._keys.processes, process):
                 found = self._redis.hgetall(self._keys.processes)
-                old = [name for name, each in found.items() if int(each.partition(b" ")[2]) < now_us - FORGOTTEN_US]
+                limit = now_us - FORGOTTEN_US
+                old = [name for name, each in found.items() if number_and_time(each, self._name)[1] < limit]
                 if old:
                     yield "HDEL", self._keys.processes, *old
             yield "HSET", self._keys.processes, process, f"{number} {now_us}"
@@ -450,7 +388,7 @@ class _Change:
         return self._sets[scope]
 
 
-def _set_commands(keys: _Keys, scope: str, changed: _Set) -> Iterator[tuple[Any, ...]]:
+def _set_commands(keys: Keys, scope: str, changed: _Set) -> Iterator[tuple[Any, ...]]:
     if changed.is_dropped:
         yield "UNLINK", keys.sets + scope
         if not changed.added:
@@ -479,7 +417,3 @@ def _check_format(found: bytes | None, name: str) -> None:
             f"{name}: the migration state has the format {found[:20].decode(errors='replace')}, and this Vesper knows "
             f"{FORMAT}: a newer one made it; use that one, or another store"
         )
-
-
-def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode()

@@ -20,7 +20,6 @@ KEY_BYTES = 64
 class Salt(Enum):
     CANARY = b"vesper.canary.v1"
     SAMPLE = b"vesper.sample.v1"
-    NOISE = b"vesper.noise.v1."
 
 
 @dataclass(frozen=True, slots=True)

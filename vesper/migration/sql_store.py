@@ -153,7 +153,7 @@ class SqlMigrationStore:
     def chunks(self, fingerprints: Iterable[int]) -> Iterator[object]:
         """As parameters. SQL's integers are signed."""
         left = iter(fingerprints)
-        while chunk := [_signed(each) for each in islice(left, CHUNK)]:
+        while chunk := sorted(map(_signed, islice(left, CHUNK))):  # neighbours are written together
             yield self._array(chunk)
 
     def integer(self, cell: object) -> int:

@@ -137,7 +137,7 @@ class Tending:
                 domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closed
             )
         if isinstance(found, Enumerated):
-            self._live.happen(found)
+            self._live.enumerated(found)
         elif found is not None and not isinstance(found, Lost):
             self._live.report(found)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 TRAFFIC = "traffic"
 SAMPLES = "samples"
 HOUR_US = 3600 * 10**6
-MAX_HOURS = 7 * 24
-"""Hours that are kept of a node."""
+MAX_HOURS = 48
+"""Hours that are kept of a node: the document is written with every batch, so it is small."""
 SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1

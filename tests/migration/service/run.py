@@ -37,14 +37,15 @@ from tests.migration.wrong_engine import WrongProgram  # noqa: E402
 from tests.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402
 from tests.support.web import FakeStripeProcess  # noqa: E402
 from vesper.api.node import Node  # noqa: E402
-from vesper.compiler import compile_file  # noqa: E402
+from vesper.compiler import Compiled, compile_file  # noqa: E402
 from vesper.engines.direct_engine import DirectEngine  # noqa: E402
 from vesper.engines.engine import Program  # noqa: E402
 from vesper.engines.python_engine import PythonEngine  # noqa: E402
-from vesper.host.config import config_from  # noqa: E402
+from vesper.host.config import Config, config_from  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
 from vesper.migration import ledger  # noqa: E402
 from vesper.migration.comparator import Comparator  # noqa: E402
+from vesper.migration.direct_side import PathedProgram  # noqa: E402
 from vesper.migration.isolation import IsolatedProgram, Workers  # noqa: E402
 from vesper.migration.journalled import journalled_transcript  # noqa: E402
 from vesper.migration.modes import LADDER, Mode  # noqa: E402
@@ -70,6 +71,17 @@ class Measured:
     def quantile(self, share: float) -> int:
         ordered = sorted(self.latencies_us)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
+class _Isolated(Routes):
+    """Routes whose direct engine is in these workers."""
+
+    def __init__(self, config: Config, workers: Workers) -> None:
+        super().__init__(config)
+        self._planted = workers
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
+        return IsolatedProgram(compiled, self._planted)
 
 
 class Service:
@@ -105,8 +117,7 @@ class Service:
         self.workers.start()
         assert self.workers.wait_until_up(60)
         self.host = Host(config)
-        self.routes = Routes(config)
-        self.routes._direct = lambda node: IsolatedProgram(node, self.workers)  # type: ignore[method-assign]
+        self.routes = _Isolated(config, self.workers)
         self.program = self.routes.program(compiled)
         self.node = Node(compiled, self.program, "auto", None, (), self.host)
         self._orders = 0
@@ -211,7 +222,8 @@ class Service:
         self.into(mode, is_proven=False)
 
     def charges(self) -> Counter[str]:
-        return Counter(self.provider.counts()["charges_by_key"])  # type: ignore[arg-type]
+        found: Any = self.provider.counts()["charges_by_key"]
+        return Counter(found)
 
     def close(self) -> None:
         self.routes.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from tests.support.nodes import compiled_text
 from vesper.compiler import Compiled
 
-_HEAD = "node_id: path_{name}_v1\ntype: function\nintent: Goes one way or another\n"
+_HEAD = "node_id: path_{name}_v1\ntype: {type}\nintent: Goes one way or another\n"
 
 _TEXTS = {
     "choice": """\
@@ -106,6 +107,22 @@ flow:
   - {step: total, operation: compute, value: "sum(x.price FOR x IN order.lines) + length(others)"}
   - {operation: return, success: {result: total}}
 """,
+    "asks": """\
+inputs: {a: {type: string, default: x}, b: {type: string, default: y}}
+outputs: {success: {first: string, second: string}}
+flow:
+  - {step: one, operation: database_query, query: "SELECT name FROM people WHERE id = :a", bind: [a], returns: string}
+  - {step: other, operation: database_query, query: "SELECT name FROM people WHERE id = :b", bind: [b], returns: string}
+  - {operation: return, success: {first: one, second: other}}
+security: {capabilities_required: [database.read.people]}
+""",
+    "time": """\
+inputs: {is_asked: {type: boolean, default: true}}
+outputs: {success: {result: integer}}
+flow:
+  - {step: year, operation: compute, value: "IF is_asked THEN year(now()) ELSE 0"}
+  - {operation: return, success: {result: year}}
+""",
     "postcondition": """\
 inputs: {a: integer, b: integer}
 outputs: {success: {result: integer}, error: {error_code: "enum[refused]", message: string}}
@@ -120,9 +137,14 @@ flow:
 }
 
 
+_WITH_EFFECTS = ("asks", "time")
+
+
 @cache
 def node(name: str) -> Compiled:
-    return compiled_text(_HEAD.format(name=name) + _TEXTS[name])
+    return compiled_text(
+        _HEAD.format(name=name, type="scheduled_job" if name in _WITH_EFFECTS else "function") + _TEXTS[name]
+    )
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,7 @@ class Passed:
     """What an execution passes: kind and outcome of each point, in the order of their numbers."""
 
     node: str
-    inputs: dict[str, object]
+    inputs: Mapping[str, object]
     points: str
 
 
@@ -179,8 +201,8 @@ class Read:
     """Whether two executions of a node read the same."""
 
     node: str
-    one: dict[str, object]
-    changed: dict[str, object]
+    one: Mapping[str, object]
+    changed: Mapping[str, object]
     is_same: bool
 
 
@@ -193,7 +215,6 @@ _ORDER = {
     "order": {"lines": [{"price": 1, "note": "x"}], "name": "n"},
     "others": [{"price": 1, "note": "x"}],
 }
-
 
 
 def _lines(count: int) -> dict[str, object]:
