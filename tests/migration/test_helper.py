@@ -28,6 +28,7 @@ from vesper.migration.transcript import Exchange, Transcript
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.responses import GeneratedResponses
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KEY = bytes(range(16))
 ECHO = small_node("word: string", "- operation: return\n  success: {result: word}", "result: string")

@@ -21,6 +21,7 @@ from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Worke
 from vesper.migration.modes import Mode, Reason
 from vesper.verify.inputs import InputGenerator
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KEY = bytes(range(16))
 EFFECTS = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
