@@ -25,6 +25,7 @@ from vesper.migration import ledger
 from vesper.migration.codec import BadState
 from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.modes import Mode
+from vesper.migration.paths import PathNote
 from vesper.migration.state import Changed, Close, Demote, Kill, PathDemoted, PathProven, Promote, Refused, Resume
 from vesper.migration.store import WHOLE, Batch, Happened, Line, SeenOnPath, Store, Transaction, open_store
 
@@ -177,9 +178,13 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
 
 
 def test_notes_of_paths(store: Store) -> None:
-    apply(store, Batch("one", 1, paths={MAIN: "first", OTHER: "other"}))
-    apply(store, Batch("two", 1, paths={MAIN: "later"}))
-    assert store.paths(KEY) == {MAIN: "first", OTHER: "other"}
+    """What a path is, with the prefixes that any process saw of it."""
+    first = PathNote(b"12345678", ("pay: ok",), "returned", ("aa",))
+    other = PathNote(b"87654321", (), "returned")
+    apply(store, Batch("one", 1, paths={MAIN: first.to_text(), OTHER: other.to_text()}))
+    apply(store, Batch("two", 1, paths={MAIN: replace(first, prefixes=("bb", "aa")).to_text()}))
+    found = {name: PathNote.from_text(text) for name, text in store.paths(KEY).items()}
+    assert found == {MAIN: replace(first, prefixes=("aa", "bb")), OTHER: other}
 
 
 def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
