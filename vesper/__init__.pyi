@@ -1,6 +1,7 @@
 """The public names, for type checkers. At run time `__init__.py` loads each when it is first used."""
 
 from vesper import testing as testing
+from vesper.api.adopt import adopt as adopt
 from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode
@@ -23,6 +24,7 @@ from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError
 from vesper.kernels.raised import Raised as Raised
+from vesper.migration.routes import Routes as Routes
 from vesper.spec.vesper_error import VesperError as VesperError
 
 __version__: str

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 from vesper.effects.per_process import PerProcess
 
 if TYPE_CHECKING:
+    from vesper.host.config import Config
     from vesper.host.host import Host
+    from vesper.migration.routes import Routes
 
 _hosts: dict[tuple[int, str | None], Host] = {}
+_routes: dict[str, Routes] = {}
+"""They know of forks themselves."""
 _lock = PerProcess(threading.Lock)
 
 
@@ -30,6 +34,32 @@ def default_host(node_path: str) -> Host:
         if host is None or host.is_closed:
             host = _hosts[name] = Host(None if found is None else read_config(found))
         return host
+
+
+def default_routes(node_path: str, host: Host | None) -> Routes:
+    """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
+    from vesper.host.config import default_config, find_config, read_config
+    from vesper.migration.routes import Routes
+
+    if host is not None:
+        config: Config = host.config
+    else:
+        found = find_config() or find_config(Path(node_path).parent)
+        config = default_config(Path.cwd()) if found is None else read_config(found)
+    name = f"{config.path}|{config.folder}|{config.migrating().store}"
+    with _lock.get():
+        routes = _routes.get(name)
+        if routes is None or routes.is_closed:
+            routes = _routes[name] = Routes(config)
+        return routes
+
+
+@atexit.register
+def close_routes() -> None:
+    """Tells the stores what is still to be told."""
+    for routes in list(_routes.values()):
+        routes.close()
+    _routes.clear()
 
 
 @atexit.register

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from vesper import _direct
-from vesper.compiler import Compiled
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -19,12 +18,14 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.engines.path import Pathed, Point
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
+    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
 
 
 class DirectEngine:
@@ -53,6 +54,7 @@ class DirectProgram:
         self._program = program
         entry = _direct.Entry(program, Returned, _outcome, _refuse)
         self._outcome = entry.outcome
+        self._pathed = entry.pathed
         self.entry = entry.outputs
         """The outputs of a node without effects. Other outcomes are raised: the exceptions of `vesper.kernels.raised`,
         and `RuntimeError` for a limit or a fault of the engine."""
@@ -80,6 +82,35 @@ class DirectProgram:
         begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
+    def points(self) -> tuple[Point, ...]:
+        """What an execution may pass, by its number in a path."""
+        return tuple(Point(*each) for each in self._program.points())
+
+    def call_pathed(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None = None,
+        limits: Limits | None = None,
+    ) -> Pathed:
+        """As `call`, with the path and the fingerprint under this key of 16 bytes."""
+        if limits is None:
+            return Pathed(*self._pathed(inputs, key, now))  # type: ignore[arg-type]  # as above
+        fuel, seconds = limits.fuel, limits.seconds
+        raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
+        return Pathed(_outcome(raw), path, fingerprint)
+
+    def start_pathed(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None = None,
+        limits: Limits | None = None,
+    ) -> DirectExecution:
+        """As `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
+        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        return DirectExecution(self._program.start_pathed(inputs, key, now, fuel, seconds))  # type: ignore[arg-type]  # as above
+
 
 class DirectExecution:
     """One run on the Rust engine, which holds its state; only the forms of the protocol are put together here."""
@@ -103,6 +134,14 @@ class DirectExecution:
         if self._observe is not None:
             self._tell(self._observe, step[2][self._observed :])
         return Done(_outcome(step[1]), tuple(step[2]))
+
+    def path(self) -> bytes:
+        """The points that were passed so far. Raises `ValueError` for one that `start_pathed` did not begin."""
+        return self._execution.path()
+
+    def fingerprint(self) -> int:
+        """Of what was read so far, and of what came back. Raises as `path` does."""
+        return self._execution.fingerprint()
 
     def _tell(self, observe: Observer, marks: _RawMarks) -> None:
         for index, value in marks:

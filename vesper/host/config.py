@@ -15,6 +15,7 @@ from typing import Literal
 
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.host.grants import Grant, grant_from_table
+from vesper.host.migrating import MigrationSettings, read_migration
 from vesper.host.parts import NAMES, Parts, read_parts
 
 NAME = "vesper.toml"
@@ -70,9 +71,16 @@ class Config:
     modules: tuple[str, ...] = ()
     """Modules whose import registers the application's own effects."""
     parts: Parts = field(default_factory=Parts)
+    migration: MigrationSettings | None = None
+    """None is as if there were an empty table."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
+
+    def migrating(self) -> MigrationSettings:
+        """How nodes are moved over, with the file of SQLite as an absolute path."""
+        found = self.migration or read_migration(Table("migration", {}), self.folder)
+        return replace(found, store=self.dsn(found.store))
 
     def dsn(self, dsn: str) -> str:
         """A DSN with the file of SQLite as an absolute path."""
@@ -134,7 +142,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     grants = values.get("grants", [])
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
-    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects"}
+    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration"}
     config = Config(
         path,
         folder,
@@ -149,6 +157,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         _state(top.table("state")),
         _modules(top.table("effects")),
         read_parts(top, folder),
+        read_migration(top.table("migration"), folder),
     )
     for name in values:
         if name not in own and name not in NAMES:

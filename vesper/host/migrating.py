@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Literal
 
@@ -49,8 +50,8 @@ class MigrationSettings:
     """Seconds for which the last mode that is known holds where the store is away; then Python runs alone."""
     follow_cpu: float = 0.25
     """The share of one processor that followers may use."""
-    follow_mib: int = 64
-    """Memory for what waits to be followed."""
+    follow_memory: int = 64 << 20
+    """Bytes for what waits to be followed."""
     isolation: Literal["none", "process"] = "none"
     deadline: float = 5.0
     """Seconds after which a direct execution that computes is given up, and Python takes over."""
@@ -66,8 +67,96 @@ _USUAL = NodeMigration()
 
 def read_migration(table: Table, folder: Path) -> MigrationSettings:
     """The settings of the table; raises `ConfigError`."""
+    usual = MigrationSettings("")
+    alerts = table.table("alerts")
+    webhook = alerts.text("webhook") if "webhook" in alerts else None
+    alerts.done()
+    if webhook is not None and not webhook.startswith(("http://", "https://")):
+        raise alerts.error("webhook", "a URL that begins with `http://` or `https://` is expected")
+    nodes = {name: _node(each) for name, each in table.table("nodes").tables().items()}
     found = MigrationSettings(
         table.text("store", f"sqlite:{folder / '.vesper' / 'migration.db'}"),
+        _share(table, "canary", usual.canary, 0.01, 0.05),
+        _share(table, "sample", usual.sample, 0.0001, 1.0),
+        tuple(_mode(table, "approvals", each) for each in table.texts("approvals", ())),
+        table.seconds("refresh", usual.refresh),
+        table.seconds("hold", usual.hold),
+        _share(table, "follow_cpu", usual.follow_cpu, 0.0, 64.0),
+        table.size("follow_memory", usual.follow_memory),
+        "process" if table.choice("isolation", ("none", "process"), usual.isolation) == "process" else "none",
+        table.seconds("deadline", usual.deadline),
+        webhook,
+        nodes,
+    )
+    table.done()
+    if not found.store.startswith(("sqlite:", "postgresql://", "postgres://", "redis://", "rediss://", "unix://")):
+        raise table.error("store", "a store is at `sqlite:PATH`, `postgresql://…` or `redis://…`")
+    if not 0.05 <= found.refresh <= 10:
+        raise table.error("refresh", "every 50ms at most, and every 10s at least")
+    if not 1 <= found.hold <= 86_400:
+        raise table.error("hold", "a second at least, and a day at most")
+    if not 0.01 <= found.deadline <= 3600:
+        raise table.error("deadline", "10ms at least, and an hour at most")
+    return found
+
+
+def _node(table: Table) -> NodeMigration:
+    found = NodeMigration(
+        table.texts("routing_key", ()),
+        _share(table, "canary", 0.05, 0.01, 0.05) if "canary" in table else None,
+        table.choice("max_mode", MODES) if "max_mode" in table else None,
+        tuple(_tolerance(name, each) for name, each in table.table("tolerances").tables().items()),
     )
     table.done()
     return found
+
+
+def _tolerance(name: str, table: Table) -> Tolerance:
+    absolute = table.text("absolute") if "absolute" in table else None
+    relative = table.text("relative") if "relative" in table else None
+    until = table.text("until")
+    found = Tolerance(
+        name, absolute, relative, table.integer("version", least=1), _day(table, until), table.text("why")
+    )
+    table.done()
+    for key, text in (("absolute", absolute), ("relative", relative)):
+        if text is not None and not _is_positive(text):
+            raise table.error(key, f'a positive number as a text is expected, such as "0.01", not `{text}`')
+    if absolute is None and relative is None:
+        raise table.error("absolute", "say how far apart the two may be: `absolute`, `relative`, or both")
+    return found
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return False
+    return number.is_finite() and number > 0
+
+
+def _day(table: Table, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise table.error("until", f'a day such as "2027-01-31" is expected, not `{text}`') from None
+
+
+def _share(table: Table, name: str, default: float, least: float, most: float) -> float:
+    """A share as a text, such as `5 %` or `0.5 %`."""
+    if name not in table:
+        return default
+    text = table.text(name)
+    number = text.removesuffix("%").rstrip()
+    if not text.endswith("%") or not _is_positive(number):
+        raise table.error(name, f'a share such as "5 %" is expected, not `{text}`')
+    found = float(Decimal(number) / 100)
+    if not least <= found <= most:
+        raise table.error(name, f"a share from {least:.2%} to {most:.0%} is expected, not {text}")
+    return found
+
+
+def _mode(table: Table, name: str, mode: str) -> str:
+    if mode not in MODES[2:]:
+        raise table.error(name, f"one of {', '.join(MODES[2:])} is expected, not `{mode}`")
+    return mode

@@ -60,6 +60,7 @@ def _document(state: State) -> dict[str, Any]:
             name: [each.clean, each.generated, each.attempt, each.open] for name, each in sorted(state.paths.items())
         },
         "open": dict(sorted(state.open.items())),
+        "noise": dict(sorted(state.noise.items())),
         "lost": list(state.lost),
         "latches": [[each.reason.value, each.who, each.why, each.at_us] for each in state.latches],
         "pin": None if (pin := state.pin) is None else [pin.mode.value, pin.until_us, pin.who, pin.why],
@@ -89,6 +90,7 @@ def _state(found: Mapping[str, Any], settings: Settings) -> State:
         None if pin is None else Pin(Mode(pin[0]), _count(pin[1]), _text(pin[2]), _text(pin[3])),
         cusum.State(_count(int(_text(found["rate"])))),
         latency.State(tuple(map(_count, python)), tuple(map(_count, direct)), _count(bad_rounds)),
+        {_text(name): _text(where) for name, where in found["noise"].items()},
     )
 
 

@@ -16,9 +16,9 @@ MAX_EXEMPLARS = 5
 _TEXT = 2000
 _FORMAT = 1
 
-Kind = Literal["outcome", "value", "request", "path", "fault"]
+Kind = Literal["outcome", "value", "request", "path", "fault", "noise"]
 """How two executions differ: in what they gave back, in a value on the way, in what they asked for, in the path that
-they took, or in that one of them broke."""
+they took, or in that one of them broke. `noise` is one engine that differs from itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Exemplar:
     leader: str
     """What each of the two came to, in words for people."""
     follower: str
+    left_out: int = 0
+    """Bytes of inputs and records that were too many to keep; then both are None."""
 
 
 @dataclass(frozen=True, slots=True)

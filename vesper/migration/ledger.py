@@ -18,11 +18,12 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
-from vesper.migration import codec
+from vesper.migration import codec, traffic
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
 from vesper.migration.evidence import MAX_PATHS
 from vesper.migration.fingerprints import LIMIT
+from vesper.migration.paths import PathNote
 from vesper.migration.state import (
     Agreed,
     Changed,
@@ -37,11 +38,13 @@ from vesper.migration.state import (
     Refused,
     Settings,
     State,
+    Tick,
 )
 from vesper.migration.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
-_SPACE = 2**64
 _NEW = PathState()
+_MOST_PREFIXES = 1000
+"""Of one path. A request behind another one is always compared, which is never wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
         ledger.happen(Happened(event))
+        traffic.keep(transaction, ledger.state, {}, now_us)
         return ledger.finish()
 
     return store.transact(key, work)
@@ -80,15 +84,29 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
     for path, text in batch.paths.items():
-        if len(ledger.state.paths) < MAX_PATHS and transaction.path(path) is None:
-            transaction.put_path(path, text)
+        if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
+            _note_path(transaction, path, text)
     for each in batch.happened:
         ledger.happen(each)
     for path, seen in batch.agreed.items():
         ledger.agree(path, seen)
     for path, fingerprints in batch.generated.items():
         ledger.generate(path, fingerprints)
+    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
+    traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()
+
+
+def _note_path(transaction: Transaction, path: str, text: str) -> None:
+    """Keeps what a path is, with every prefix that any process saw of it."""
+    known = transaction.path(path)
+    if known is not None:
+        seen, more = PathNote.from_text(known), PathNote.from_text(text)
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        if prefixes == seen.prefixes:
+            return
+        text = replace(seen, prefixes=prefixes).to_text()
+    transaction.put_path(path, text)
 
 
 class _Ledger:
@@ -136,10 +154,12 @@ class _Ledger:
 
     def happen(self, happened: Happened) -> None:
         event = happened.event
+        if happened.divergence is not None:
+            self._keep(happened.divergence)
         if isinstance(event, Diverged):
-            event = self._note_divergence(event, happened)
-        elif isinstance(event, Close):
-            self._note_closed(event)
+            event = self._taken_back(event, happened.input)
+        elif isinstance(event, Close) and self._close(event):
+            return
         self._step(event)
 
     def finish(self) -> Applied:
@@ -151,7 +171,7 @@ class _Ledger:
         for decision in self._decisions:
             if isinstance(decision, Refused):
                 continue  # nothing happened
-            line = _chained(count + 1, last, self._key, decision, self._now_us)
+            line = _chained(count, last, self._key, decision, self._now_us)
             self._transaction.append(line)
             count, last = line.number, line.hash
         return Applied(self.state, tuple(self._decisions))
@@ -169,28 +189,39 @@ class _Ledger:
                 self._transaction.drop(f"p{decision.path}:")
                 self._transaction.drop(f"g{decision.path}:")
 
-    def _note_divergence(self, event: Diverged, happened: Happened) -> Diverged:
-        if happened.divergence is not None:
-            text = self._transaction.divergence(event.fingerprint)
-            seen = happened.divergence
-            if text is not None:
-                seen = Divergence.from_text(text).and_again(seen)
-            self._transaction.put_divergence(event.fingerprint, seen.to_text())
-        if happened.input is None:
+    def _keep(self, seen: Divergence) -> None:
+        text = self._transaction.divergence(seen.fingerprint)
+        if text is not None:
+            seen = Divergence.from_text(text).and_again(seen)
+        self._transaction.put_divergence(seen.fingerprint, seen.to_text())
+
+    def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
+        """An input that diverged is no agreement any more, and never will be."""
+        if input_ is None:
             return event
-        mixed = mix(event.path, happened.input)
+        mixed = mix(event.path, input_)
         scope = self._node_scope()
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", self._within("d", {happened.input}))
+        self._transaction.add("d", self._within("d", {input_}))
         return replace(event, was_clean=was_clean)
 
-    def _note_closed(self, event: Close) -> None:
+    def _close(self, event: Close) -> bool:
+        """Closes what is kept of a divergence; True where that is all there is to do: a fault of the engine latches the
+        node, and is not among what is open."""
         text = self._transaction.divergence(event.fingerprint)
-        if text is not None and event.fingerprint in self.state.open:
-            closed = replace(Divergence.from_text(text), status="closed", closed_by=event.who, closed_why=event.why)
+        if text is None:
+            return False
+        known = Divergence.from_text(text)
+        is_fault = known.kind == "fault" and known.status == "open"
+        if event.fingerprint in self.state.open or event.fingerprint in self.state.noise or is_fault:
+            closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
             self._transaction.put_divergence(event.fingerprint, closed.to_text())
+        if is_fault and event.fingerprint not in self.state.open:
+            self._decisions.append(Closed(event.fingerprint, known.path, event.who, event.why))
+            return True
+        return False
 
     def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
         """As many as the set still takes: a full one counts no more."""
@@ -227,12 +258,12 @@ class Killed:
 
 def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Every node runs on Python alone, from the moment at which each process next looks; nothing else changes."""
-    _put_killed(store, Killed(who, why, now_us))
+    _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
 
 
-def resume_all(store: Store) -> None:
+def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Every node is again in the mode that it had."""
-    _put_killed(store, None)
+    _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
 
 
 def killed(store: Store) -> Killed | None:
@@ -244,18 +275,34 @@ def killed(store: Store) -> Killed | None:
         raise codec.BadState(f"the switch for all nodes: {error}") from None
 
 
-def _put_killed(store: Store, switch: Killed | None) -> None:
+def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
+    """The switch, and a line in the history of the whole store that says who turned it."""
     text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
-    store.transact(WHOLE, lambda transaction: transaction.put_state(text))
+
+    def work(transaction: Transaction) -> None:
+        transaction.put_state(text)
+        transaction.append(_line(*transaction.head(), WHOLE, record, now_us))
+
+    store.transact(WHOLE, work)
 
 
 # -- history --------------------------------------------------------------------------------------
 
 
-def _chained(number: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
-    record = {"kind": _kind(decision), "node": key.node, "epoch": key.epoch, "at_us": now_us, **_record(decision)}
+def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
+    return _line(count, previous, key, record_of(decision), now_us)
+
+
+def record_of(decision: Decision) -> dict[str, Any]:
+    """A decision as the history has it."""
+    return {"kind": _kind(decision), **_record(decision)}
+
+
+def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
+    """The line after so many, of which the last has this hash."""
+    record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    return Line(number, text, line_hash(number, previous, text))
+    return Line(count + 1, text, line_hash(count + 1, previous, text))
 
 
 def line_hash(number: int, previous: str, text: str) -> str:

@@ -40,6 +40,10 @@ _PUT_PATH = (
     "INSERT INTO vesper_control_paths (node, path, note) VALUES (?, ?, ?) "
     "ON CONFLICT (node, path) DO UPDATE SET note = excluded.note"
 )
+_PUT_DOCUMENT = (
+    "INSERT INTO vesper_control_documents (node, name, document) VALUES (?, ?, ?) "
+    "ON CONFLICT (node, name) DO UPDATE SET document = excluded.document"
+)
 _OF_NODE = "(SELECT id FROM vesper_control_nodes WHERE node = ? AND epoch = ?)"
 
 
@@ -118,6 +122,11 @@ class SqlMigrationStore:
         rows = self._rows(f"SELECT path, note FROM vesper_control_paths WHERE node = {_OF_NODE} ORDER BY path", key)  # noqa: S608
         return {self.text(path): self.text(note) for path, note in rows}
 
+    def document(self, key: NodeKey, name: str) -> str | None:
+        select = f"SELECT document FROM vesper_control_documents WHERE node = {_OF_NODE} AND name = ?"  # noqa: S608
+        rows = self._rows(select, key, name)
+        return self.text(rows[0][0]) if rows else None
+
     def secret(self) -> bytes:
         select = "SELECT secret FROM vesper_control_secret WHERE one = 1"
         found = self._rows(select)
@@ -131,9 +140,9 @@ class SqlMigrationStore:
     def close(self) -> None:
         self._place.close()
 
-    def _rows(self, sql: str, key: NodeKey | None = None) -> list[tuple[object, ...]]:
+    def _rows(self, sql: str, key: NodeKey | None = None, *more: str) -> list[tuple[object, ...]]:
         with self._place.looking() as transaction:
-            return list(transaction.rows(sql, () if key is None else (key.node, key.epoch)))
+            return list(transaction.rows(sql, () if key is None else (key.node, key.epoch, *more)))
 
     # -- what a `_Change` asks --------------------------------------------------------------------
 
@@ -259,6 +268,13 @@ class _Change:
 
     def put_path(self, path: str, text: str) -> None:
         self._run(_PUT_PATH, self._node, path, text)
+
+    def document(self, name: str) -> str | None:
+        select = "SELECT document FROM vesper_control_documents WHERE node = ? AND name = ?"
+        return self._text_of(self._one(select, name))
+
+    def put_document(self, name: str, text: str) -> None:
+        self._run(_PUT_DOCUMENT, self._node, name, text)
 
     def sweep(self) -> None:
         """Deletes some of what was dropped, where anything is written anyway."""

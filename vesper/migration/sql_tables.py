@@ -65,6 +65,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             note {text} NOT NULL,
             PRIMARY KEY (node, path)
         )""",
+        """CREATE TABLE vesper_control_documents (
+            node {integer} NOT NULL,
+            name {text} NOT NULL,
+            document {text} NOT NULL,
+            PRIMARY KEY (node, name)
+        )""",
         """CREATE TABLE vesper_control_secret (
             one {integer} PRIMARY KEY CHECK (one = 1),
             secret {bytes} NOT NULL

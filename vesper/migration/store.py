@@ -50,7 +50,7 @@ class Happened:
 
     event: Event
     divergence: Divergence | None = None
-    """Of a `Diverged`: what is kept of it."""
+    """Of a `Diverged`, an `EngineFaulted` or a `Noisy`: what is kept of it."""
     input: int | None = None
     """Of a `Diverged`: the fingerprint of what was read, which counts as agreement no more."""
 
@@ -68,6 +68,8 @@ class Batch:
     generated: Mapping[str, frozenset[int]] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     """Paths that this process saw for the first time: what each is, as `paths.PathNote.to_text`."""
+    served: Mapping[str, int] = field(default_factory=dict)
+    """Requests that were answered, by mode and engine that answered (`traffic.served_key`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,13 @@ class Transaction(Protocol):
     def put_divergence(self, fingerprint: str, text: str) -> None: ...
     def path(self, path: str) -> str | None: ...
     def put_path(self, path: str, text: str) -> None: ...
+    def document(self, name: str) -> str | None:
+        """What is kept of the node under this name besides (`traffic`); no part of the state."""
+        ...
+
+    def put_document(self, name: str, text: str) -> None:
+        """Does not raise the version of the node."""
+        ...
 
 
 class Store(Protocol):
@@ -150,6 +159,10 @@ class Store(Protocol):
         ...
 
     def paths(self, key: NodeKey) -> Mapping[str, str]: ...
+    def document(self, key: NodeKey, name: str) -> str | None:
+        """As `Transaction.put_document` left it."""
+        ...
+
     def secret(self) -> bytes:
         """16 random bytes that all who share the store share: the key of fingerprints and of routing. Made once."""
         ...

@@ -64,8 +64,8 @@ class Function:
         self._function = function
         self._outputs = [each.name for each in compiled.node.outputs]
         # Two nodes that give back what they are given: their engine knows what the forms of every type are.
-        self._inputs = _identity([(each.name, each.type, each.default) for each in compiled.node.inputs])
-        self._answers = _identity([(each.name, each.type, None) for each in compiled.node.outputs])
+        self._inputs = identity_of([(each.name, each.type, each.default) for each in compiled.node.inputs])
+        self._answers = identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
 
     def answer(self, inputs: Mapping[str, object]) -> Done:
         """What the function says to inputs that the node takes."""
@@ -103,7 +103,8 @@ def compare_with_function(function: Done, node: Done) -> Comparison:
     return Agree()
 
 
-def _identity(named: list[tuple[str, Type, Value | None]]) -> Program:
+def identity_of(named: list[tuple[str, Type, Value | None]]) -> Program:
+    """A node that gives back what it is given: its engine knows the forms of every type."""
     place = ir.Place(1, 1, 1, 1)
     inputs = tuple(ir.Input(name, type_, default) for name, type_, default in named)
     outputs = tuple(ir.Output(name, type_) for name, type_, _ in named)

@@ -1,0 +1,186 @@
+"""An existing function as the leader: a node is shadowed behind it, gathers the same evidence, and takes over.
+
+The function is what its callers know: it is called as it always was, with what they gave, and what it gives back or
+raises is theirs, until the node has shown that it answers the same. From then on outputs come from the node; what is no
+outputs (an error, a refusal) still comes from the function, because its callers know its exceptions and not ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from vesper.compiler import Compiled
+from vesper.engines.engine import Done, Limits, Program
+from vesper.engines.outcome import Failed, Outcome, Returned
+from vesper.host.sizes import size_of
+from vesper.migration.comparator import Comparator, Same, Verdict
+from vesper.migration.direct_side import DirectSide, PathedProgram
+from vesper.migration.follower import follow_transcript
+from vesper.migration.followers import Followers, Following
+from vesper.migration.live import Live, now_us
+from vesper.migration.modes import Mode
+from vesper.migration.noise import checked, happened_of_noise
+from vesper.migration.paths import path_name
+from vesper.migration.recorded import transcript_of
+from vesper.migration.reports import Agreement, Difference, Lost, Report
+from vesper.migration.router import Chooser, Keyed, Rules
+from vesper.migration.transcript import Transcript
+from vesper.spec.vesper_error import VesperError
+from vesper.verify.against import identity_of
+
+
+class CannotAdopt(VesperError, ValueError):
+    """The node cannot stand beside a function; the message says why."""
+
+
+def check_adoptable(compiled: Compiled) -> None:
+    """Refuses nodes whose effects would be performed besides those of the function."""
+    node = compiled.node
+    if not node.is_pure():
+        raise CannotAdopt(
+            f"{node.node_id} asks for effects, and the function performs its own: both would happen. Adopt the part "
+            "that decides, as a node without effects"
+        )
+    if node.type != "function":
+        raise CannotAdopt(f"{node.node_id} may ask for the time at which it starts, which a function is not told")
+
+
+def function_name(function: Callable[..., object]) -> str:
+    """What the function is, for the epoch: its name, and its text where there is one. Another text is another
+    function, and the evidence begins anew."""
+    name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(type(function)))}"
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = ""
+    return f"{name}#{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+class FunctionCall:
+    """One call of the function: what it gave back or raised is kept for its caller."""
+
+    def __init__(self, function: Callable[..., Any], answers: Program) -> None:
+        self._function = function
+        self._answers = answers
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def __call__(self, inputs: Mapping[str, object]) -> Outcome:
+        try:
+            self.result = self._function(**inputs)
+        except Exception as error:  # noqa: BLE001  # whatever it is goes to who called
+            self.error = error
+            return Failed(type(error).__name__, None)
+        if not isinstance(self.result, Mapping):
+            return Failed("no_outputs", None)
+        read = self._answers.call(dict(self.result))
+        return read if isinstance(read, Returned) else Failed("no_outputs", None)
+
+
+class FunctionComparator(Comparator):
+    """Outputs exactly (or within tolerances); of what is no outputs only that there are none: a function has its own
+    words for why."""
+
+    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+        if isinstance(leader, Returned) and isinstance(follower, Returned):
+            return super().outcomes(leader, follower)
+        if isinstance(leader, Returned) or isinstance(follower, Returned):
+            return Difference("outcome", "whether there is an answer", _said(leader), _said(follower))
+        return Same()
+
+
+def _said(outcome: Outcome) -> str:
+    return f"failed {outcome.code}" if isinstance(outcome, Failed) else outcome.kind
+
+
+def answers_of(compiled: Compiled) -> Program:
+    """Reads what a function gives back as outputs of the node."""
+    return identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
+
+
+class AdoptedProgram:
+    """A node behind a function. The function is called beside, as its callers call it."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        direct: PathedProgram,
+        live: Live,
+        comparator: FunctionComparator,
+        followers: Followers,
+        keyed: Keyed,
+        rules: Rules,
+    ) -> None:
+        self._compiled = compiled
+        self._direct = direct
+        self.live = live
+        self._comparator = comparator
+        self._followers = followers
+        self._keyed = keyed
+        self._rules = rules
+        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+
+    def call(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """What the node answers in the place of the function; None where the function was called, and its answer
+        stands."""
+        mode = self.live.local.mode
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
+            return self._alone(function, inputs)
+        is_followed = mode is not Mode.PYTHON_ONLY and self.chooser.admits()
+        given = transcript_of(inputs, None, (), Returned({})) if is_followed else None
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        outcome = function(inputs)
+        took_us = (time.perf_counter_ns() - begun) // 1000
+        if isinstance(given, Lost):
+            self.live.report(given)
+        elif given is not None:
+            transcript = replace(given, outcome=outcome)
+            size = size_of(transcript.inputs)
+            self._followers.put(Following(lambda: self._follow(transcript, took_us), self.live.report, size))
+        return None
+
+    def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """The outputs of the node, where their path is trusted. Anything else is for the function, and compared."""
+        mode = self.live.local.mode
+        given = transcript_of(inputs, None, (), Returned({}))
+        side = DirectSide(
+            self._direct, self._keyed.key, inputs, None, Limits(seconds=self._rules.deadline),
+            is_sensitive=self._rules.is_sensitive,
+        )  # fmt: skip
+        step = side.call()
+        outcome = step.outcome if isinstance(step, Done) else None
+        if isinstance(outcome, Returned) and self.live.trusts(path_name(side.points, (), outcome)):
+            self.live.served(mode, "direct")
+            return outcome
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        answer = function(inputs)
+        took_us = (time.perf_counter_ns() - begun) // 1000
+        if isinstance(given, Lost):
+            self.live.report(given)
+            return None
+        report = self._follow(replace(given, outcome=answer), took_us)
+        if report is not None:
+            self.live.report(report)
+        return None
+
+    def _follow(self, transcript: Transcript, python_us: int) -> Report | None:
+        """The node alone is run twice now and then: the function may do things that must not happen again."""
+        is_sensitive = self._rules.is_sensitive
+
+        def noisy(difference: Difference) -> None:
+            self.live.noisy(happened_of_noise(difference, "interp", self._compiled, transcript, is_sensitive, now_us()))
+
+        report = checked(
+            lambda: follow_transcript(
+                self._direct, transcript, self._comparator, self._keyed.key, is_sensitive=is_sensitive
+            ),
+            noisy,
+        )
+        return replace(report, python_us=python_us) if isinstance(report, Agreement) else report

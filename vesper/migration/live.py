@@ -1,0 +1,297 @@
+"""A node as one process routes it: where it stands, what it saw since it last told the store.
+
+`local` is what a request looks at: one attribute, replaced as a whole. Whoever compared two executions reports here;
+agreements are gathered and told to the store now and then, everything else is spooled and told at once. What takes
+trust away holds in this process at once, whatever the store does.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from vesper.compiler import Compiled
+from vesper.migration.controller import is_proven
+from vesper.migration.modes import LADDER, Mode
+from vesper.migration.paths import PathNote
+from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.state import Diverged, EngineFaulted, Enumerated, RunLost, State, Timed, Unknown
+from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
+
+_log = logging.getLogger("vesper.migration")
+_MOST_PENDING = 200_000
+"""Fingerprints that wait for the store. Those beyond are let go, which only understates."""
+_MOST_TIMES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What this process knows of the node's mode and paths."""
+
+    mode: Mode
+    proven: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()
+    points: frozenset[bytes] = frozenset()
+    """Of proven paths without requests that returned: for a look before anything is hashed."""
+    is_complete: bool = False
+    version: int = -1
+
+
+class Live:
+    """Implements `reports.Watch`."""
+
+    def __init__(
+        self,
+        key: NodeKey,
+        compiled: Compiled,
+        process: str,
+        most: Mode,
+        spool: Callable[[NodeKey, Batch], None],
+        wake: Callable[[], None],
+        divergence_of: Callable[[Disagreement | Fault], Happened],
+    ) -> None:
+        self.key = key
+        self.compiled = compiled
+        self.local = Local(Mode.SHADOW_DIRECT)
+        self._process = process
+        self._most = most
+        self._spool = spool
+        self._wake = wake
+        self._divergence_of = divergence_of
+        self._known: dict[str, PathNote] = {}
+        """Every path that the store has a note of."""
+        self._demoted: set[str] = set()
+        """Paths that lost their trust here, until the store says so too."""
+        self._stopped: str | None = None
+        """Why nothing runs on the direct engine here, until the store says so too."""
+        self._held = False
+        """The store has been away for too long."""
+        self._killed = False
+        self._state = State(key.node, key.epoch)
+        self._version = -1
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._number = 0
+        self._agreed: dict[str, set[int]] = {}
+        self._compared: dict[str, int] = {}
+        self._pending = 0
+        self._unknown = 0
+        self._times: list[Timed] = []
+        self._notes: dict[str, PathNote] = {}
+        self._urgent: list[Batch] = []
+        self._pending_batch: Batch | None = None
+        self._served: dict[str, int] = {}
+
+    def after_fork(self, process: str) -> None:
+        """A child counts for itself; what the parent has not told yet, the parent tells."""
+        self._process = process
+        self._begin()
+
+    # -- what a request asks ----------------------------------------------------------------------
+
+    def trusts(self, path: str) -> bool:
+        local = self.local
+        return path in local.proven or (local.is_complete and path not in self._demoted)
+
+    def trusts_prefix(self, name: str) -> bool:
+        return name in self.local.prefixes
+
+    def served(self, mode: Mode, engine: str) -> None:
+        """Counts a request for the totals of traffic."""
+        name = f"{mode.value}/{engine}"
+        self._served[name] = self._served.get(name, 0) + 1  # a lost count between threads moves a share by nothing
+
+    # -- what was seen ----------------------------------------------------------------------------
+
+    def report(self, report: Report) -> None:
+        match report:
+            case Agreement():
+                self._agree(report)
+            case Lost():
+                with self._lock:
+                    self._unknown += 1
+            case Disagreement() | Fault():
+                self._trouble(report)
+
+    def agree_many(self, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
+        """Agreements that somebody else has gathered."""
+        name = note.name
+        with self._lock:
+            self._count(name, note, fingerprints, compared)
+
+    def time(self, python_us: int | None, direct_us: int | None) -> None:
+        with self._lock:
+            self._time(python_us, direct_us)
+
+    def lost_run(self, execution: str) -> None:
+        """A run under the direct engine never ended."""
+        self._urge(Happened(RunLost(execution)), {})
+
+    def enumerated(self, event: Enumerated) -> None:
+        """All inputs were run, and both engines agreed on each."""
+        self._urge(Happened(event), {})
+
+    def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
+        """Executions of the last definition that agreed under this one, by their paths here."""
+        with self._lock:
+            for name, fingerprints in agreed.items():
+                self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
+            self._unknown += lost
+
+    def noisy(self, happened: Happened) -> None:
+        """An engine differed from itself (`noise`)."""
+        self._urge(happened, {})
+
+    def _agree(self, report: Agreement) -> None:
+        name = report.note.name
+        with self._lock:
+            self._count(name, report.note, (report.fingerprint,), 1)
+            self._time(report.python_us, report.direct_us)
+
+    def _count(self, name: str, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
+        seen = self._agreed.setdefault(name, set())
+        before = len(seen)
+        if self._pending < _MOST_PENDING:
+            seen.update(fingerprints)
+        self._pending += len(seen) - before
+        self._compared[name] = self._compared.get(name, 0) + compared
+        known = self._known.get(name) or self._notes.get(name)
+        if known is None or not set(note.prefixes) <= set(known.prefixes):
+            merged = (*(known.prefixes if known else ()), *note.prefixes)
+            self._notes[name] = replace(note, prefixes=tuple(dict.fromkeys(merged)))
+
+    def _time(self, python_us: int | None, direct_us: int | None) -> None:
+        if (python_us is not None or direct_us is not None) and len(self._times) < _MOST_TIMES:
+            self._times.append(Timed(python_us, direct_us))
+
+    def _trouble(self, report: Disagreement | Fault) -> None:
+        """Trust is taken away here at once; then it is written down; then the store is told."""
+        happened = self._divergence_of(report)
+        event = happened.event
+        if isinstance(event, EngineFaulted) or (isinstance(event, Diverged) and event.is_effect):
+            self._stopped = event.what if isinstance(event, EngineFaulted) else f"effects differ: {event.fingerprint}"
+        elif isinstance(event, Diverged):
+            self._demoted.add(event.path)
+        self._look()
+        note = report.note if isinstance(report, Disagreement) else None
+        self._urge(happened, {} if note is None else {note.name: note.to_text()})
+
+    def _urge(self, happened: Happened, paths: Mapping[str, str]) -> None:
+        with self._lock:
+            batch = self._next(happened=(happened,), paths=paths)
+            self._urgent.append(batch)
+            try:
+                self._spool(self.key, batch)
+            except OSError as error:
+                _log.error("%s: what was found cannot be spooled (%s); it is told to the store", self.key.node, error)
+        self._wake()
+
+    # -- what the store is told, and says ---------------------------------------------------------
+
+    @property
+    def has_urgent(self) -> bool:
+        return bool(self._urgent)
+
+    def due(self, is_all: bool) -> list[Batch]:
+        """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
+        store has would count as sent before. Each is given again until it was `told`."""
+        with self._lock:
+            if self._pending_batch is None and is_all:
+                self._pending_batch = self._gathered()
+            waiting = [*self._urgent, *([] if self._pending_batch is None else [self._pending_batch])]
+            return sorted(waiting, key=lambda each: each.number)
+
+    def told(self, batch: Batch) -> None:
+        """The store has it."""
+        with self._lock:
+            self._urgent = [each for each in self._urgent if each.number != batch.number]
+            if self._pending_batch is not None and self._pending_batch.number == batch.number:
+                self._pending_batch = None
+
+    def _gathered(self) -> Batch | None:
+        """What was gathered since the last time, as the next batch; None where that is nothing."""
+        pin = self._state.pin
+        is_over = pin is not None and pin.until_us <= now_us()
+        if not (self._compared or self._unknown or self._times or self._served or is_over):
+            return None
+        happened: list[Happened] = [Happened(each) for each in self._times]
+        if self._unknown:
+            happened.append(Happened(Unknown(self._unknown)))
+        agreed = {
+            path: SeenOnPath(frozenset(self._agreed[path]), max(count, len(self._agreed[path])))
+            for path, count in self._compared.items()
+        }
+        paths = {name: note.to_text() for name, note in islice(self._notes.items(), 10_000)}
+        batch = self._next(tuple(happened), agreed, paths, dict(self._served))
+        self._agreed, self._compared, self._pending = {}, {}, 0
+        self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
+        return batch
+
+    def _next(
+        self,
+        happened: tuple[Happened, ...] = (),
+        agreed: Mapping[str, SeenOnPath] | None = None,
+        paths: Mapping[str, str] | None = None,
+        served: Mapping[str, int] | None = None,
+    ) -> Batch:
+        self._number += 1
+        return Batch(self._process, self._number, happened, agreed or {}, paths=paths or {}, served=served or {})
+
+    def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
+        """The store says where the node stands."""
+        self._state, self._version = state, version
+        self._known = dict(notes)
+        if not self.has_urgent:
+            # What was stopped here has reached the store, which has decided.
+            self._stopped = None
+            self._demoted.clear()
+        self._look()
+
+    def is_held(self, held: bool) -> None:
+        """The store has been away for too long: Python runs alone until it is back."""
+        if held != self._held:
+            self._held = held
+            self._look()
+
+    def is_killed(self, killed: bool) -> None:
+        if killed != self._killed:
+            self._killed = killed
+            self._look()
+
+    def _look(self) -> None:
+        """Makes `local` anew."""
+        state = self._state
+        if self._stopped is not None or self._held or self._killed:
+            self.local = Local(Mode.PYTHON_ONLY, version=self._version)
+            return
+        mode = min(state.mode, self._most, key=lambda each: each.level)
+        proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
+        notes = [self._known[path] for path in proven if path in self._known]
+        self.local = Local(
+            mode,
+            proven,
+            frozenset(prefix for note in notes for prefix in note.prefixes),
+            frozenset(note.points for note in notes if not note.settled and note.ending == "returned"),
+            state.is_complete and not state.open and not self._demoted,
+            self._version,
+        )
+
+    @property
+    def state(self) -> State:
+        """As the store last said."""
+        return self._state
+
+
+def most_of(mode: str | None) -> Mode:
+    """The highest mode that the configuration allows."""
+    return LADDER[-1] if mode is None else Mode(mode)
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000

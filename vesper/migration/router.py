@@ -1,0 +1,230 @@
+"""The one way into a node that is being moved over: decides which engines run, and whose answer returns.
+
+A `RoutedProgram` is a program like any other, so whatever runs nodes runs it. Before anything is run it looks at what
+this process knows of the node (`Live.local`) and draws what has to be drawn; nothing waits for a store. Whatever goes
+wrong with the direct engine or with comparing, the caller gets Python's answer.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.engines.engine import Execution, Limits, Observer
+from vesper.engines.outcome import Outcome
+from vesper.engines.python_engine import PythonProgram
+from vesper.host.host import Host, Prepared
+from vesper.host.sizes import size_of
+from vesper.journal.errors import JournalError
+from vesper.journal.journal import Summary
+from vesper.journal.typed_json import encode
+from vesper.migration.comparator import Comparator
+from vesper.migration.direct_side import PathedProgram
+from vesper.migration.executions import GuardedProgram, PairedProgram
+from vesper.migration.follower import follow_transcript
+from vesper.migration.followers import Followers, Following
+from vesper.migration.live import Live, now_us
+from vesper.migration.modes import Mode
+from vesper.migration.noise import checked, happened_of_noise
+from vesper.migration.recorded import RecordedProgram
+from vesper.migration.reports import Agreement, Difference, Lost, Report
+from vesper.migration.routing import Shares, is_in_canary, is_sampled
+from vesper.migration.transcript import Transcript
+from vesper.spec.base_types import is_a
+
+_SHORT_US = 50
+"""A pure node that takes less is followed at once: handing it over would cost more."""
+
+
+Agreed: TypeAlias = Callable[[Agreement, Transcript], None]
+
+
+class Keyed(Protocol):
+    """Who knows the key of fingerprints and of routing."""
+
+    @property
+    def key(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How requests of one node are routed."""
+
+    shares: Shares
+    routing_key: tuple[str, ...]
+    deadline: float
+    is_sensitive: bool
+
+
+class Chooser:
+    """Draws for each request whether it is in the canary, in the sample, and followed."""
+
+    def __init__(self, node: str, rules: Rules, keyed: Keyed, followers: Followers) -> None:
+        self._node = node
+        self._rules = rules
+        self._keyed = keyed
+        self._sample = rules.shares.sample / 10_000
+        self.draw = random.Random().random
+        """For executions without a name: they have no journal."""
+        self.admits = followers.admission.admits
+
+    def is_in_canary(self, inputs: Mapping[str, object]) -> bool:
+        named = self._rules.routing_key
+        chosen = {name: inputs.get(name) for name in named} if named else dict(inputs)
+        try:
+            text = encode(chosen)
+        except JournalError:  # what cannot be written down is no input: Python says so to the caller
+            return False
+        return is_in_canary(self._node, text, self._keyed.key, self._rules.shares)
+
+    def is_sampled(self, execution: str | None = None) -> bool:
+        if execution is None:
+            return self.draw() < self._sample
+        return is_sampled(self._node, execution.encode(), self._keyed.key, self._rules.shares)
+
+
+class RoutedProgram:
+    """A node on whichever engine its mode says."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        python: PythonProgram,
+        direct: PathedProgram,
+        live: Live,
+        comparator: Comparator,
+        followers: Followers,
+        keyed: Keyed,
+        rules: Rules,
+        agreed: Agreed | None = None,
+        hosted_by: Callable[[Host], None] | None = None,
+    ) -> None:
+        """`agreed` is told of each execution that was followed and agreed, with what was written down of it;
+        `hosted_by` of each Host that performs effects of the node."""
+        self._compiled = compiled
+        self._agreed = agreed
+        self._hosted_by = hosted_by
+        self._python = python
+        self._direct = direct
+        self.live = live
+        self._comparator = comparator
+        self._followers = followers
+        self._keyed = keyed
+        self._rules = rules
+        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+        self._recorded = RecordedProgram(python, self._done)
+
+    @property
+    def semantic_hash(self) -> str:
+        return self._compiled.semantic_hash
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> Execution:
+        """An execution that its caller answers is not routed: nobody records what it is told."""
+        return self._python.start(inputs, now, limits, observe, is_traced)
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        """A node without effects."""
+        mode = self.live.local.mode
+        if not is_a(inputs, dict):
+            mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
+            self.live.served(mode, "direct")
+            return self._guarded(None).call(inputs, now, limits)
+        if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
+            self.live.served(mode, "direct")
+            return self._paired(None).call(inputs, now, limits)
+        self.live.served(mode, "python")
+        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+            return self._python.call(inputs, now, limits)
+        return self._recorded.call(inputs, now, limits)
+
+    def hosted_by(self, host: Host) -> None:
+        """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
+        them."""
+        host.on_lost.append(self._lost)
+        if self._hosted_by is not None:
+            self._hosted_by(host)
+
+    def _lost(self, run: Summary) -> None:
+        if run.semantic_hash == self.semantic_hash:
+            self.live.lost_run(run.execution)
+
+    def routed(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
+        """What a Host runs for one request of a node with effects: the same node on the engines that its mode says."""
+        mode = self.live.local.mode
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
+            self.live.served(mode, "direct")
+            return replace(prepared, program=self._guarded(execution), engine="interp")
+        if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
+            self.live.served(mode, "direct")
+            return replace(prepared, program=self._paired(execution), engine="python")
+        self.live.served(mode, "python")
+        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+            return replace(prepared, program=self._python, engine="python")
+        return replace(prepared, program=self._recorded, engine="python")
+
+    def _guarded(self, execution: str | None) -> GuardedProgram:
+        rules = self._rules
+        return GuardedProgram(
+            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
+            is_sensitive=rules.is_sensitive, execution_name=execution,
+        )  # fmt: skip
+
+    def _paired(self, execution: str | None) -> PairedProgram:
+        rules = self._rules
+        return PairedProgram(
+            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
+            is_sensitive=rules.is_sensitive, execution_name=execution,
+        )  # fmt: skip
+
+    # -- following --------------------------------------------------------------------------------
+
+    def _done(self, found: Transcript | Lost, took_us: int, execution: str | None) -> None:
+        """An execution on Python has ended: the direct engine follows, at once where that is short."""
+        if isinstance(found, Lost):
+            self.live.report(found)
+        elif execution is None and took_us < _SHORT_US:
+            begun = time.thread_time()
+            report = self._follow(found, took_us, None)
+            self._followers.admission.followed(time.thread_time() - begun)
+            if report is not None:
+                self.live.report(report)
+        else:
+            size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
+            self._followers.put(Following(lambda: self._follow(found, took_us, execution), self.live.report, size))
+
+    def _follow(self, transcript: Transcript, python_us: int, execution: str | None) -> Report | None:
+        def follow() -> Report | None:
+            return follow_transcript(
+                self._direct,
+                transcript,
+                self._comparator,
+                self._keyed.key,
+                execution=execution,
+                is_sensitive=self._rules.is_sensitive,
+            )
+
+        def noisy(difference: Difference) -> None:
+            is_sensitive = self._rules.is_sensitive
+            self.live.noisy(
+                happened_of_noise(difference, "interp", self._compiled, transcript, is_sensitive, now_us(), execution)
+            )
+
+        report = checked(follow, noisy)
+        if not isinstance(report, Agreement):
+            return report
+        if self._agreed is not None:
+            self._agreed(report, transcript)
+        return replace(report, python_us=python_us)
