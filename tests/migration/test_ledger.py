@@ -269,9 +269,12 @@ def test_the_kill_switch_for_all(store: Store) -> None:
     assert store.versions() == {KEY: 1, WHOLE: 1}
     assert ledger.killed(store) == ledger.Killed("ann", "worried", NOW)
     assert ledger.load(store, KEY, SETTINGS).mode is Mode.SHADOW_DIRECT, "the node itself is as it was"
-    ledger.resume_all(store)
+    ledger.resume_all(store, "ann", "all is well", NOW)
     assert ledger.killed(store) is None
     assert store.versions() == {KEY: 1, WHOLE: 2}
+    lines = store.history(WHOLE)
+    assert [json.loads(each.text)["kind"] for each in lines] == ["killed_all", "resumed_all"]
+    assert ledger.verify_history(lines) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"killed": 7}', '{"killed": {"who": "ann"}}'])

@@ -27,6 +27,7 @@ class Keys:
         self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
         of_node = f"{PREFIX}{self.field}:"
         self.turn = f"{of_node}turn"
+        self.reserved = f"{of_node}reserved"
         self.state = f"{of_node}state"
         self.processes = f"{of_node}processes"
         self.history = f"{of_node}history"
