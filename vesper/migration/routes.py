@@ -33,7 +33,7 @@ from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
-from vesper.migration.state import Diverged, EngineFaulted
+from vesper.migration.state import Diverged, EngineFaulted, Noisy
 from vesper.migration.store import Happened, NodeKey, Store
 from vesper.migration.tending import Tending
 
@@ -166,6 +166,8 @@ def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happene
     """What the controller is told of it."""
     if isinstance(report, Fault):
         return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
 
