@@ -85,6 +85,9 @@ def test_a_function_that_differs_is_found_and_its_answer_stands(adopted: Any, le
     assert adopted(**payment())["fee"] == Decimal("1.23")
     told(routes)
     (found,) = divergences_of(routes, adopted._program)
+    leader, follower = found.engines
+    assert leader.startswith(f"{__name__}:")
+    assert follower == "interp"
     assert (found.kind, found.where) == ("outcome", "outputs.fee")
 
 
