@@ -117,6 +117,7 @@ class RoutedProgram:
         self._keyed = keyed
         self._rules = rules
         self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+        self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
         self._recorded = RecordedProgram(python, self._done)
 
     @property
@@ -141,10 +142,10 @@ class RoutedProgram:
             mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             self.live.served(mode, "direct")
-            return self._guarded(None).call(inputs, now, limits)
+            return self._guarded().call(inputs, now, limits)
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
-            return self._paired(None).call(inputs, now, limits)
+            return self._paired().call(inputs, now, limits)
         self.live.served(mode, "python")
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return self._python.call(inputs, now, limits)
@@ -166,28 +167,31 @@ class RoutedProgram:
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
             self.live.served(mode, "direct")
-            return replace(prepared, program=self._guarded(execution), engine="interp")
+            return replace(prepared, program=self._guarded(), engine="interp")
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
-            return replace(prepared, program=self._paired(execution), engine="python")
+            return replace(prepared, program=self._paired(), engine="python")
         self.live.served(mode, "python")
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return replace(prepared, program=self._python, engine="python")
         return replace(prepared, program=self._recorded, engine="python")
 
-    def _guarded(self, execution: str | None) -> GuardedProgram:
-        rules = self._rules
-        return GuardedProgram(
-            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
-            is_sensitive=rules.is_sensitive, execution_name=execution,
-        )  # fmt: skip
+    def _guarded(self) -> GuardedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[1]
 
-    def _paired(self, execution: str | None) -> PairedProgram:
+    def _paired(self) -> PairedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[2]
+
+    def _made(self, key: bytes) -> tuple[bytes, GuardedProgram, PairedProgram]:
+        """They never change, and any number of requests may use them; but the key comes with the store."""
         rules = self._rules
-        return PairedProgram(
-            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
-            is_sensitive=rules.is_sensitive, execution_name=execution,
-        )  # fmt: skip
+        parts = (self._python, self._direct, self._comparator, key, self.live, rules.deadline)
+        guarded = GuardedProgram(*parts, is_sensitive=rules.is_sensitive)
+        return key, guarded, PairedProgram(*parts, is_sensitive=rules.is_sensitive)
 
     # -- following --------------------------------------------------------------------------------
 
