@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.spec.values import MAX_INTEGER
 from vesper.verify.shrink import simpler_values
 
 
@@ -28,8 +29,22 @@ def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
             for key in value:
                 yield {each: found for each, found in value.items() if each != key}
                 yield from ({**value, key: simpler} for simpler in simpler_of(of, value[key]))
+        case _, int() if type(value) is int:
+            yield from _simpler_integers(value)
         case _:
             yield from simpler_values(value)
+
+
+def _simpler_integers(value: int) -> Iterator[object]:
+    """Zero, half, one less in each digit from the first: a large number is done in tens of steps. Then what is simpler
+    to read."""
+    sign = -1 if value < 0 else 1
+    if value:
+        yield 0
+        yield sign * (abs(value) // 2)
+    yield from (value - sign * 10**place for place in reversed(range(len(str(abs(value))))) if 10**place <= abs(value))
+    # Of the least integer the number without its sign is none.
+    yield from (each for each in simpler_values(value) if each != MAX_INTEGER + 1)
 
 
 def _simpler_lists(element: Type, value: list[object]) -> Iterator[list[object]]:
