@@ -242,6 +242,31 @@ def test_they_are_not_started_for_ever() -> None:
     assert workers.pids() == []
 
 
+def test_closing_them_ends_what_is_under_way() -> None:
+    workers = Workers(size=1, deadline=600, module="tests.migration.bad_worker")
+    workers.start()
+    assert workers.wait_until_up(20)
+    program = IsolatedProgram(ECHO, workers)
+    assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+    (pid,) = workers.pids()
+    before, raised = computed(pid), []
+
+    def hangs() -> None:
+        with pytest.raises(Unavailable, match="closed") as found:
+            program.call({"word": "hang"})
+        raised.append(found.value)
+
+    hanging = threading.Thread(target=hangs)
+    hanging.start()
+    assert until(lambda: computed(pid) > before + 0.05)
+    workers.close()
+    hanging.join(20)
+    assert not is_there(pid)
+    assert raised, "that somebody closed it is no fault of the engine"
+    with pytest.raises(Busy, match="closed"):
+        program.call({"word": "fine"})
+
+
 def test_threads_share_them(workers: Workers) -> None:
     program = IsolatedProgram(ECHO, workers)
     wrong: list[object] = []

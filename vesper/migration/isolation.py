@@ -76,7 +76,7 @@ class Workers:
         self._memory_mib = memory_mib
         self._most_deaths = most_deaths
         self._module = module
-        self._is_closed = False
+        self.is_closed = False
         self._begin_afresh()
         _ALL.add(self)
 
@@ -115,19 +115,24 @@ class Workers:
 
     def give_back(self, worker: _Worker) -> None:
         """May be called from a finaliser: takes no lock."""
-        self._idle.put(worker)
+        if self.is_closed:
+            worker.child.close()
+        else:
+            self._idle.put(worker)
 
     def died(self, worker: _Worker, why: str) -> None:
         self._drop(worker, why)
         self._start_another()
 
     def close(self) -> None:
-        """Ends all of them; comes back when they are gone."""
+        """Ends all of them; comes back when they are gone. Whoever waits for one finds that it is."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             workers, self._all = self._all, set()
         for each in workers:
-            each.child.close()
+            each.child.kill()
+        while not self._idle.empty():
+            self._idle.get_nowait().child.close()
 
     def forked(self) -> None:
         """The processes are those of the one that we were forked from."""
@@ -153,7 +158,7 @@ class Workers:
     def _start_another(self) -> str:
         """Begins to start one, where one may be; why nobody has one now."""
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return "the workers were closed"
             wait = self._restarts.wait()
             if wait is None:
@@ -180,7 +185,7 @@ class Workers:
             if worker is None:
                 self._restarts.died()
                 return
-            if not self._is_closed:
+            if not self.is_closed:
                 self._all.add(worker)
                 self._idle.put(worker)
                 self._is_up.set()
@@ -310,6 +315,8 @@ class _Held:
         except ChildDied as error:
             self._worker = None
             self._workers.died(worker, str(error))
+            if self._workers.is_closed:  # by us, and no fault of the engine
+                raise Unavailable("the processes of the direct engine were closed") from None
             return {"fault": f"the process of the direct engine is gone: {error}"}
         except _Raised as error:
             return {"fault": f"the direct engine does not load the node: {error}"}
