@@ -22,9 +22,9 @@ from vesper.migration.comparator import Comparator, Same, Verdict
 from vesper.migration.direct_side import DirectSide, PathedProgram
 from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
-from vesper.migration.live import Live, now_us
+from vesper.migration.live import Live
 from vesper.migration.modes import Mode
-from vesper.migration.noise import checked, happened_of_noise
+from vesper.migration.noise import checked
 from vesper.migration.paths import path_name
 from vesper.migration.recorded import transcript_of
 from vesper.migration.reports import Agreement, Difference, Lost, Report
@@ -172,15 +172,10 @@ class AdoptedProgram:
 
     def _follow(self, transcript: Transcript, python_us: int) -> Report | None:
         """The node alone is run twice now and then: the function may do things that must not happen again."""
-        is_sensitive = self._rules.is_sensitive
-
-        def noisy(difference: Difference) -> None:
-            self.live.noisy(happened_of_noise(difference, "interp", self._compiled, transcript, is_sensitive, now_us()))
-
         report = checked(
             lambda: follow_transcript(
-                self._direct, transcript, self._comparator, self._keyed.key, is_sensitive=is_sensitive
+                self._direct, transcript, self._comparator, self._keyed.key, is_sensitive=self._rules.is_sensitive
             ),
-            noisy,
+            transcript,
         )
         return replace(report, python_us=python_us) if isinstance(report, Agreement) else report

@@ -49,6 +49,8 @@ def divergence_of(
     """What is kept of it. `engines` are the leader and the follower; `redact` takes secrets out of a text, where the
     other side of an effect may have sent one back."""
     difference = _difference(report, compiled.node)
+    if difference.kind == "noise":
+        engines = (engines[1], engines[1])  # the follower, twice
     exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _as_it_is)
     note = report.note if isinstance(report, Disagreement) else None
     return Divergence(

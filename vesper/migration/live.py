@@ -144,10 +144,6 @@ class Live:
                 self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
             self._unknown += lost
 
-    def noisy(self, happened: Happened) -> None:
-        """An engine differed from itself (`noise`)."""
-        self._urge(happened, {})
-
     def _agree(self, report: Agreement) -> None:
         name = report.note.name
         with self._lock:

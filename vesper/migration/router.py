@@ -28,11 +28,11 @@ from vesper.migration.direct_side import PathedProgram
 from vesper.migration.executions import GuardedProgram, PairedProgram
 from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
-from vesper.migration.live import Live, now_us
+from vesper.migration.live import Live
 from vesper.migration.modes import Mode
-from vesper.migration.noise import checked, happened_of_noise
+from vesper.migration.noise import checked
 from vesper.migration.recorded import RecordedProgram
-from vesper.migration.reports import Agreement, Difference, Lost, Report
+from vesper.migration.reports import Agreement, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
 from vesper.spec.base_types import is_a
@@ -216,13 +216,7 @@ class RoutedProgram:
                 is_sensitive=self._rules.is_sensitive,
             )
 
-        def noisy(difference: Difference) -> None:
-            is_sensitive = self._rules.is_sensitive
-            self.live.noisy(
-                happened_of_noise(difference, "interp", self._compiled, transcript, is_sensitive, now_us(), execution)
-            )
-
-        report = checked(follow, noisy)
+        report = checked(follow, transcript, execution)
         if not isinstance(report, Agreement):
             return report
         if self._agreed is not None:

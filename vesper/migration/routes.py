@@ -16,6 +16,7 @@ from weakref import WeakSet
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import REFERENCE
 from vesper.host.config import Config
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
@@ -35,7 +36,7 @@ from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
-from vesper.migration.state import Diverged, EngineFaulted, Settings
+from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
 from vesper.migration.tending import Tending
 
@@ -78,14 +79,14 @@ class Routes:
             return found
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
-        """A node behind a function: `function` is what that is, and part of the epoch."""
+        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
             return AdoptedProgram(
                 compiled,
                 self._counted(key, self._direct(compiled)),
-                self._live(key, compiled),
+                self._live(key, compiled, function.partition("#")[0]),
                 comparator,
                 self.followers,
                 self.migration,
@@ -121,11 +122,12 @@ class Routes:
             self._hosts.add,
         )
 
-    def _live(self, key: NodeKey, compiled: Compiled) -> Live:
+    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
 
         def happened(report: Disagreement | Fault) -> Happened:
-            kept = divergence_of(report, compiled, is_sensitive, now_us(), redact=self._redact)
+            engines = (leader, DirectEngine.name)
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
             return happened_of(report, kept)
 
         return self.migration.node(key, compiled, happened)
@@ -176,6 +178,8 @@ def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happene
     """What the controller is told of it."""
     if isinstance(report, Fault):
         return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
 
