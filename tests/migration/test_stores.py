@@ -220,8 +220,10 @@ def processes(works: list[Callable[[], None]]) -> list[int]:
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
-def test_processes_that_count_at_once_lose_nothing(dsn: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_that_count_at_once_lose_nothing(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Each opens the store anew, all at once, also the tables."""
+    dsn = fresh_dsn(kind, request, tmp_path, has_tables=False)
     assert processes([lambda: count(open_store(dsn))] * 3) == [0, 0, 0]
     store = open_store(dsn)
     assert store.read(KEY) == str(3 * ROUNDS)
