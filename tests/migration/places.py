@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -62,18 +61,3 @@ def diverged(
 ) -> Batch:
     kept = divergence(fingerprint, f"run-{process}-{number}", NOW + number, path)
     return Batch(process, number, [Happened(Diverged(path, fingerprint, is_effect), kept, read)])
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Does it in a forked process: its exit status."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:  # noqa: BLE001  # the child must not come back into pytest
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -18,10 +18,10 @@ from vesper.effects.performer import Ask
 from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
 from vesper.host.config import Config
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.journal.journal import open_journal
+from vesper.migration.following import follow
 
 INPUTS = {"event_id": "e", "text": "t"}
 STEP = "  - {{step: {0}, operation: custom, name: {0}, effect: {1}, request: {{text: text}}, returns: string}}\n"

@@ -25,12 +25,12 @@ from vesper.engines.engine import Blocked, Done, Request
 from vesper.engines.outcome import DeclaredError, EngineFault, LimitHit, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.config import config_from
-from vesper.host.following import follow
 from vesper.host.host import Host, Ran
 from vesper.host.running import InDoubt
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
 from vesper.migration.executions import RecordedProgram, follow_transcript
+from vesper.migration.following import follow
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.transcript import Transcript
 
@@ -472,3 +472,40 @@ def test_nothing_sensitive_is_in_clear(shop: Shop) -> None:
     assert found.what == "it raised ValueError"
     stored = b"".join(each.read_bytes() for each in shop.folder.glob("journal.db*"))
     assert b"cus_7_with_a_secret" not in stored
+
+
+# -- on what the journal has ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_that_does_not_do_what_the_journal_has_is_found(shop: Shop, engine: str) -> None:
+    order = shop.new_order()
+    entries = shop.entries(shop.pay(shop.both.python, order).execution)
+    program = shop.both.python if engine == "python" else shop.both.direct
+
+    def changed(kind: Kind, path: str, **body: Any) -> list[Entry]:
+        return [
+            replace(each, body={**each.body, **body}) if (each.kind, each.path) == (kind, path) else each
+            for each in entries
+        ]
+
+    found = follow(program, entries)
+    assert (found.difference, found.outcome) == (None, follow(shop.both.python, entries).outcome)
+    assert isinstance(found.outcome, Returned)
+    settled = next(each for each in entries if (each.kind, each.path) == (Kind.RESULT, "settle"))
+    for wrong, where in (
+        (changed(Kind.END, "", value={}), "the outcome: the run came to returned, and this engine to another value"),
+        (changed(Kind.END, "", outcome="declared_error"), "the outcome: the run came to declared_error, and this"),
+        (
+            changed(Kind.INTENT, "record", arguments={}),
+            "record: the run asks for record (database_write), and this engine asks for record (database_write) other",
+        ),
+        (changed(Kind.RESULT, "call_stripe_api", value={"id": "x", "status": "pending"}), "record: the run asks for "),
+        ([each for each in entries if each.path != "settle"], "settle: the run asks for nothing, and this engine asks"),
+        ([*entries[:-1], replace(settled, path="more"), entries[-1]], "more: the run asks for more (state_transition"),
+    ):
+        told = follow(program, wrong).difference
+        assert told is not None
+        assert told.startswith(where), told
+    with pytest.raises(ValueError, match="only a run that has ended"):
+        follow(program, entries[:-1])

@@ -25,6 +25,7 @@ from vesper.migration import ledger
 from vesper.migration.codec import BadState
 from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.modes import Mode
+from vesper.migration.paths import PathNote
 from vesper.migration.state import Changed, Close, Demote, Kill, PathDemoted, PathProven, Promote, Refused, Resume
 from vesper.migration.store import WHOLE, Batch, Happened, Line, SeenOnPath, Store, Transaction, open_store
 
@@ -177,9 +178,13 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
 
 
 def test_notes_of_paths(store: Store) -> None:
-    apply(store, Batch("one", 1, paths={MAIN: "first", OTHER: "other"}))
-    apply(store, Batch("two", 1, paths={MAIN: "later"}))
-    assert store.paths(KEY) == {MAIN: "first", OTHER: "other"}
+    """What a path is, with the prefixes that any process saw of it."""
+    first = PathNote(b"12345678", ("pay: ok",), "returned", ("aa",))
+    other = PathNote(b"87654321", (), "returned")
+    apply(store, Batch("one", 1, paths={MAIN: first.to_text(), OTHER: other.to_text()}))
+    apply(store, Batch("two", 1, paths={MAIN: replace(first, prefixes=("bb", "aa")).to_text()}))
+    found = {name: PathNote.from_text(text) for name, text in store.paths(KEY).items()}
+    assert found == {MAIN: replace(first, prefixes=("aa", "bb")), OTHER: other}
 
 
 def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +274,12 @@ def test_the_kill_switch_for_all(store: Store) -> None:
     assert store.versions() == {KEY: 1, WHOLE: 1}
     assert ledger.killed(store) == ledger.Killed("ann", "worried", NOW)
     assert ledger.load(store, KEY, SETTINGS).mode is Mode.SHADOW_DIRECT, "the node itself is as it was"
-    ledger.resume_all(store)
+    ledger.resume_all(store, "ann", "all is well", NOW)
     assert ledger.killed(store) is None
     assert store.versions() == {KEY: 1, WHOLE: 2}
+    lines = store.history(WHOLE)
+    assert [json.loads(each.text)["kind"] for each in lines] == ["killed_all", "resumed_all"]
+    assert ledger.verify_history(lines) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"killed": 7}', '{"killed": {"who": "ann"}}'])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.places import KEY, KINDS, MAIN, NOW, SETTINGS, agreed, diverged, fresh_dsn, in_child
+from tests.journal.helpers import in_child
+from tests.migration.places import KEY, KINDS, MAIN, NOW, SETTINGS, agreed, diverged, fresh_dsn
 from tests.migration.proxy import Proxy
 from vesper.migration import ledger, postgres_store, redis_store, sqlite_store
 from vesper.migration.ledger import Applied

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.migration.places import KEY, KINDS, fresh_dsn, in_child
+from tests.journal.helpers import in_child
+from tests.migration.places import KEY, KINDS, fresh_dsn
 from tests.migration.plain_store import PlainTransaction
 from vesper.migration import redis_store, sql_store
 from vesper.migration.store import WHOLE, Line, NodeKey, Store, StoreError, Transaction, keys_of, open_store

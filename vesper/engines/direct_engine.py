@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from vesper import _direct
@@ -32,7 +33,12 @@ class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in all_callees(compiled)]))
+        return load_ir(compiled.ir, [each.ir for each in all_callees(compiled)])
+
+
+def load_ir(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
+    """A node as its documents say: its own, and those of all nodes that it calls."""
+    return DirectProgram(_direct.Program.load(ir, list(callees)))
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
@@ -207,6 +213,11 @@ def _exception(outcome: Outcome) -> Exception:
 
 
 _CODES = frozenset(code.value for code in ErrorCode)
+
+
+def engine_file() -> Path:
+    """The file that the engine is: two builds of one version may differ."""
+    return Path(_direct.__file__)
 
 
 def decimal_access() -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from pathlib import Path
 
 from vesper import __version__
 from vesper.compiler import Compiled
+from vesper.engines.direct_engine import engine_file
 
 
 def epoch_of(compiled: Compiled, compares: str) -> str:
@@ -22,6 +22,4 @@ def epoch_of(compiled: Compiled, compares: str) -> str:
 @lru_cache(maxsize=1)
 def _engine() -> str:
     """Which build of the direct engine this is: two builds of one version may differ, and then their evidence does."""
-    from vesper import _direct
-
-    return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()
+    return hashlib.sha256(engine_file().read_bytes()).hexdigest()

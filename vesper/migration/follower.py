@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from vesper.engines.engine import Blocked, Done, Limits
@@ -33,7 +34,9 @@ def follow_transcript(
     A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
     without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
     side = DirectSide(direct, key, transcript.inputs, transcript.now, limits, is_sensitive=is_sensitive)
-    following = _Following(side, transcript, comparator, execution, knows_limits=limits is not None)
+    following = Following(
+        side, transcript, comparator, execution, knows_limits=limits is not None, is_stopped=was_stopped
+    )
     try:
         return following.report()
     except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
@@ -41,15 +44,27 @@ def follow_transcript(
         return Lost(f"comparing broke: {type(error).__name__}")
 
 
-class _Following:
+class Following:
+    """One execution of an engine on the records of another."""
+
     def __init__(
-        self, side: DirectSide, transcript: Transcript, comparator: Compares, execution: str | None, knows_limits: bool
+        self,
+        side: DirectSide,
+        transcript: Transcript,
+        comparator: Compares,
+        execution: str | None,
+        *,
+        knows_limits: bool,
+        is_stopped: Callable[[Outcome], bool],
     ) -> None:
         self._side = side
         self._transcript = transcript
         self._comparator = comparator
         self._execution = execution
         self._knows_limits = knows_limits
+        self._is_stopped = is_stopped
+        self.outcome: Outcome | None = None
+        """What it came to; None where it did not get to an end."""
         self._trail = Trail()
 
     def report(self) -> Report | None:
@@ -72,7 +87,8 @@ class _Following:
         if isinstance(step, Broke):
             return self._broken(step)
         leader = self._transcript.outcome
-        if was_stopped(leader):
+        self.outcome = step.outcome if isinstance(step, Done) else None
+        if self._is_stopped(leader):
             return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
         if starved := self._starved(step):
             return starved

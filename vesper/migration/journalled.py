@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from vesper.engines.engine import Request
@@ -14,6 +15,8 @@ from vesper.journal.entry import Entry, Kind
 from vesper.migration.transcript import Exchange, Transcript
 
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+NOT_KEPT: Mapping[str, Any] = MappingProxyType({})
+"""The arguments of a request that was too large for the journal: a digest stands for it."""
 
 
 class NotJournalled(ValueError):
@@ -28,8 +31,9 @@ def journalled_transcript(entries: Sequence[Entry]) -> Transcript:
     if not isinstance(inputs, dict):
         raise NotJournalled("its inputs are not there: they were too large, or its key was deleted")
     asked = {entry.path: entry for entry in entries if entry.kind is Kind.INTENT}
-    settled = [entry for entry in entries if entry.kind in _SETTLES and not says_not_done(entry)]
-    exchanges = tuple(_exchange(asked.get(each.path, each), each, at) for at, each in enumerate(settled))
+    # By path: of what two engines read in different forms, and of what somebody resolved, the last one counts.
+    settled = {entry.path: entry for entry in entries if entry.kind in _SETTLES and not says_not_done(entry)}
+    exchanges = tuple(_exchange(asked.get(each.path, each), each, at) for at, each in enumerate(settled.values()))
     end = entries[-1]
     outcome = recorded_outcome(end.body) if end.kind is Kind.END else Returned({})
     return Transcript(inputs, now if isinstance(now, datetime) else None, exchanges, outcome)
@@ -43,7 +47,7 @@ def _exchange(asked: Entry, settled: Entry, number: int) -> Exchange:
         asked.effect,
         asked.effect_class,
         body.get("fixed") or {},
-        body.get("arguments") or {},
+        body.get("arguments", NOT_KEPT),
         asked.key,
     )
     code = settled.body.get("code")

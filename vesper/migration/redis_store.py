@@ -5,6 +5,9 @@ under a `WATCH` of the node's `turn`, which every transaction on the node raises
 does nothing, and the work is done again. Where the answer to `EXEC` does not come, nobody knows whether it was done;
 the same batch, sent again, then finds its number.
 
+Who was too slow once reserves the node for a moment, and those who come later wait: of many processes at one node none
+is too slow for ever. That is a courtesy; what is right is seen to by `WATCH`.
+
 All keys have one hash tag. Redis Cluster is not supported; on a cluster of one they would be in one place. A set takes
 60 to 90 bytes of memory for each fingerprint.
 """
@@ -48,6 +51,7 @@ WAIT_SECONDS = 2.0
 """How long Redis may take to answer, and how long a transaction tries again because others were faster."""
 CHUNK = 10_000
 _PAUSE_SECONDS = 0.005
+_RESERVED_MS = 500
 _MANY = 1 << 20
 """More divergences than a transaction can write."""
 _FORMAT_KEY, _VERSIONS_KEY, _SECRET_KEY = f"{PREFIX}format", f"{PREFIX}versions", f"{PREFIX}secret"
@@ -117,24 +121,32 @@ class RedisMigrationStore:
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
         from redis.exceptions import WatchError
 
+        keys = Keys(key)
         deadline = time.monotonic() + WAIT_SECONDS
+        has_reserved = False
         with self._asking(), self._client.pipeline() as pipeline:
             while True:
-                change = _Change(pipeline, self._name, Keys(key))
-                done = work(change)
-                try:
-                    change.commit()
-                except WatchError as error:
-                    if error.__context__ is not None:
-                        raise  # the connection broke: whether it was done is not known
-                    if time.monotonic() > deadline:
-                        raise StoreAway(
-                            f"{self._name}: others were faster at {key.node} for {WAIT_SECONDS:g} s; nothing was done"
-                        ) from None
-                    pipeline.reset()
-                    time.sleep(random.uniform(0, _PAUSE_SECONDS))
-                else:
-                    return done
+                change = _Change(pipeline, self._name, keys)
+                if has_reserved or not change.is_reserved:
+                    done = work(change)
+                    try:
+                        change.commit(has_reserved)
+                    except WatchError as error:
+                        if error.__context__ is not None:
+                            raise  # the connection broke: whether it was done is not known
+                        has_reserved = has_reserved or self._reserve(keys)
+                    else:
+                        return done
+                pipeline.reset()
+                if time.monotonic() > deadline:
+                    raise StoreAway(
+                        f"{self._name}: others were faster at {key.node} for {WAIT_SECONDS:g} s; nothing was done"
+                    )
+                time.sleep(random.uniform(0, _PAUSE_SECONDS))
+
+    def _reserve(self, keys: Keys) -> bool:
+        """Whether nobody else has. It ends by itself where the process does not come to its end."""
+        return bool(self._client.set(keys.reserved, 1, nx=True, px=_RESERVED_MS))
 
     def versions(self) -> Mapping[NodeKey, int]:
         with self._asking():
@@ -229,7 +241,8 @@ class _Change:
         self._name = name
         self._keys = keys
         pipeline.watch(keys.turn, _FORMAT_KEY)
-        state, turn, found = pipeline.mget(keys.state, keys.turn, _FORMAT_KEY)
+        state, turn, found, reserved = pipeline.mget(keys.state, keys.turn, _FORMAT_KEY, keys.reserved)
+        self.is_reserved = reserved is not None
         self._has_format = found is not None
         _check_format(found, name)
         self._turn = 0 if turn is None else whole(turn, name)
@@ -333,7 +346,7 @@ class _Change:
     def put_document(self, name: str, text: str) -> None:
         self._put_documents[name] = text
 
-    def commit(self) -> None:
+    def commit(self, has_reserved: bool) -> None:
         """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
         what was only read is of two times."""
         commands = [*self._commands()]
@@ -349,6 +362,8 @@ class _Change:
         if not self._has_format:
             self._redis.set(_FORMAT_KEY, FORMAT)
         self._redis.incr(self._keys.turn)
+        if has_reserved:
+            self._redis.delete(self._keys.reserved)
         self._redis.execute()
 
     def _commands(self) -> Iterator[tuple[Any, ...]]:

@@ -20,13 +20,15 @@ class Keys:
     """The names of what belongs to a node."""
 
     __slots__ = (
-        "divergences", "documents", "field", "history", "paths", "processes", "scopes", "sets", "state", "turn",
+        "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes",
+        "sets", "state", "turn",
     )  # fmt: skip
 
     def __init__(self, key: NodeKey) -> None:
         self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
         of_node = f"{PREFIX}{self.field}:"
         self.turn = f"{of_node}turn"
+        self.reserved = f"{of_node}reserved"
         self.state = f"{of_node}state"
         self.processes = f"{of_node}processes"
         self.history = f"{of_node}history"

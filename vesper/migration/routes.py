@@ -23,6 +23,7 @@ from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
 from vesper.migration.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.comparator import Comparator
+from vesper.migration.counted import Counting
 from vesper.migration.direct_side import PathedProgram
 from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
@@ -30,11 +31,12 @@ from vesper.migration.epoch import epoch_of
 from vesper.migration.followers import Followers
 from vesper.migration.helper import Helper
 from vesper.migration.live import Live, now_us
+from vesper.migration.modes import Mode
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
-from vesper.migration.state import Diverged, EngineFaulted, Noisy
+from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
 from vesper.migration.tending import Tending
 
@@ -56,6 +58,9 @@ class Routes:
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.chores.append(self.followers.admission.adjust)
+        approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
+        self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
+        self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
@@ -80,7 +85,7 @@ class Routes:
         with self._lock:
             return AdoptedProgram(
                 compiled,
-                self._direct(compiled),
+                self._counted(key, self._direct(compiled)),
                 self._live(key, compiled, function.partition("#")[0]),
                 comparator,
                 self.followers,
@@ -107,7 +112,7 @@ class Routes:
         return RoutedProgram(
             compiled,
             PythonEngine().load(compiled),
-            self._direct(compiled),
+            self._counted(key, self._direct(compiled)),
             live,
             comparator,
             self.followers,
@@ -132,6 +137,10 @@ class Routes:
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
         return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
+
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """In processes of its own the engine can take nothing with it."""
+        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
 
     def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
@@ -162,6 +171,7 @@ class Routes:
         if self._workers is not None:
             self._workers.close()
         self.migration.close()
+        self._counting.close()
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
