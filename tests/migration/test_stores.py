@@ -51,6 +51,7 @@ def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[A
         ("drop", (draw.choice(["n", "p", "pa:", "pab", "d"]),)), ("head", ()),
         ("append", (Line(model.head()[0] + 1, word, f"hash {draw.random()}"),)),
         ("divergence", (name,)), ("put_divergence", (name, word)), ("path", (name,)), ("put_path", (name, word)),
+        ("document", (name,)), ("put_document", (name, word)),
     ]  # fmt: skip
     return draw.choice(calls)
 
@@ -83,6 +84,7 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
         assert list(store.history(key)) == model.lines
         assert list(store.divergences(key)) == [*reversed(model.divergences.values())]
         assert store.paths(key) == model.paths
+        assert [store.document(key, name) for name in "uvwx"] == [model.documents.get(name) for name in "uvwx"]
     assert store.versions() == {key: each.version for key, each in models.items() if each.version}
 
 

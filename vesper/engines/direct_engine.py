@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,12 +35,12 @@ class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return load_ir(compiled.ir, [each.ir for each in all_callees(compiled)])
+        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)])
 
 
-def load_ir(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
-    """A node as its documents say: its own, and those of all nodes that it calls."""
-    return DirectProgram(_direct.Program.load(ir, list(callees)))
+def load_documents(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
+    """A node from its document and those of all nodes that it calls: for a process that has nothing else of it."""
+    return DirectProgram(_direct.Program.load(ir, callees))
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
@@ -215,11 +217,12 @@ def _exception(outcome: Outcome) -> Exception:
 _CODES = frozenset(code.value for code in ErrorCode)
 
 
-def engine_file() -> Path:
-    """The file that the engine is: two builds of one version may differ."""
-    return Path(_direct.__file__)
-
-
 def decimal_access() -> str:
     """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
     return _direct.decimal_access()
+
+
+@lru_cache(maxsize=1)
+def build() -> str:
+    """Which build of the engine this is: two builds of one version may differ."""
+    return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

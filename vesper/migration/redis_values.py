@@ -20,8 +20,8 @@ class Keys:
     """The names of what belongs to a node."""
 
     __slots__ = (
-        "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes",
-        "sets", "state", "turn",
+        "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes", "sets", "state",
+        "turn",
     )  # fmt: skip
 
     def __init__(self, key: NodeKey) -> None:

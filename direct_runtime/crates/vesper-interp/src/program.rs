@@ -196,10 +196,32 @@ impl Program {
         limits: Limits,
         key: &FingerprintKey,
     ) -> Pathed {
-        let fault = |what| Pathed {
-            outcome: Outcome::Fault(what),
-            path: self.empty_path(),
-            fingerprint: Fingerprint::new(key).finish(),
+        let (outcome, path, fingerprint) = self.run_way(inputs, now, limits, Some(key));
+        Pathed {
+            outcome,
+            path,
+            fingerprint,
+        }
+    }
+
+    /// The same without the fingerprint, for whom the way alone decides: hashing costs more than a short run.
+    pub fn run_unhashed(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> (Outcome, Path) {
+        let (outcome, path, _) = self.run_way(inputs, now, limits, None);
+        (outcome, path)
+    }
+
+    /// The fingerprint is 0 where there is no key.
+    #[inline]
+    fn run_way(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        limits: Limits,
+        key: Option<&FingerprintKey>,
+    ) -> (Outcome, Path, u64) {
+        let fault = |what| {
+            let fingerprint = key.map_or(0, |key| Fingerprint::new(key).finish());
+            (Outcome::Fault(what), self.empty_path(), fingerprint)
         };
         if inputs.len() != self.unit.node.inputs.len() {
             return fault(WRONG_INPUTS);
@@ -214,18 +236,17 @@ impl Program {
         if self.unit.callees.is_empty() && !self.unit.asks {
             return form.run(&self.unit, inputs, now.as_ref(), limits, key);
         }
-        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
+        // Nothing comes back here, so that without a key nothing is hashed.
+        let came_back = Fingerprint::new(key.unwrap_or(&[0; 16]));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(came_back));
         let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
         let outcome = match execution.advance(None) {
             Ok(Advanced::Done(outcome, _)) => outcome,
             Ok(Advanced::Blocked(_)) => Outcome::Fault(ASKS),
             Err(_) => Outcome::Fault("an execution that begins was not advanced"),
         };
-        Pathed {
-            outcome,
-            path: execution.path(),
-            fingerprint: execution.fingerprint(),
-        }
+        let fingerprint = key.map_or(0, |_| execution.fingerprint());
+        (outcome, execution.path(), fingerprint)
     }
 
     /// Runs a node without effects on converted inputs.
@@ -288,8 +309,8 @@ impl PathedForm {
         mut inputs: Vec<Value>,
         now: Option<&Value>,
         limits: Limits,
-        key: &FingerprintKey,
-    ) -> Pathed {
+        key: Option<&FingerprintKey>,
+    ) -> (Outcome, Path, u64) {
         if unit.node.uses_now {
             inputs.push(now.cloned().unwrap_or(Value::Null));
         }
@@ -302,11 +323,10 @@ impl PathedForm {
             Err(fault) => Outcome::Fault(fault),
         };
         let path = self.path(&frame);
-        Pathed {
-            outcome,
-            fingerprint: self.fingerprint(&frame, &path, now, Fingerprint::new(key)),
-            path,
-        }
+        let fingerprint = key.map_or(0, |key| {
+            self.fingerprint(&frame, &path, now, Fingerprint::new(key))
+        });
+        (outcome, path, fingerprint)
     }
 
     /// The points that a run has passed so far.
