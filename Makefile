@@ -24,7 +24,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -112,6 +112,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python tests/migration/kill_store.py --kills 12
 	$(BIN)/python -m tests.migration.proof --sample
+	$(BIN)/python tests/migration/service/run.py --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
 	$(BIN)/python tests/kills/campaign.py
@@ -121,6 +122,9 @@ proof-migration-kills: build ## five hundred processes killed while they write m
 
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.migration.proof
+
+proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; ten minutes on a quiet machine
+	$(BIN)/python tests/migration/service/run.py
 
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
