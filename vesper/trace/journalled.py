@@ -19,7 +19,7 @@ from vesper.host.running import says_not_done
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Journal, Recorded
 from vesper.journal.typed_json import encode
-from vesper.trace.model import Decision, Exchange, Trace, TraceError
+from vesper.trace.model import REPLAY_KEY, Decision, Exchange, Trace, TraceError
 from vesper.trace.recorder import Unanswered, traced_run
 
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
@@ -96,7 +96,7 @@ class _Following:
             request.effect_class,
             dict(request.fixed),
             dict(request.arguments),
-            settled.key if known.asked is None else known.asked.key,
+            request.key,
             settled.body.get("value"),
             None if code is None else str(code),
             str(told),
@@ -107,9 +107,11 @@ class _Following:
 
 
 def is_same_request(request: Request, entry: Entry) -> bool:
-    """True where an execution asks for what an entry has. The key is not looked at: a re-execution that was performed
-    has another one, so that nobody takes it for a repetition."""
+    """True where an execution asks for what an entry has. A re-execution that was performed has another key than the
+    node asks with, so that nobody takes it for a repetition."""
     if (request.effect, request.effect_class) != (entry.effect, entry.effect_class):
+        return False
+    if request.key != entry.key and not (entry.key or "").startswith(REPLAY_KEY):
         return False
     fixed, arguments = entry.body.get("fixed"), entry.body.get("arguments")
     if not isinstance(fixed, Mapping) or not isinstance(arguments, Mapping):

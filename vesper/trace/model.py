@@ -26,6 +26,8 @@ from vesper.spec.vesper_error import VesperError
 FORMAT = 1
 MAX_BYTES = 64 << 20
 """Of one trace: more is refused before it is read."""
+REPLAY_KEY = "replay "
+"""What the idempotency key of a request begins with that a re-execution performed: it is no repetition of the first."""
 _KIND = "vesper trace"
 
 

@@ -1,8 +1,4 @@
-"""Makes traces: of an execution that is run now, and of one that the journal has.
-
-A trace of a journalled execution is made by running the node once more on what it was answered; nothing is performed.
-What it then asks for and comes to must be what the journal says: where it is not, the trace says so as a divergence.
-"""
+"""Makes the trace of an execution that is run now. Whoever runs it says what each request is answered with."""
 
 from __future__ import annotations
 
@@ -93,8 +89,8 @@ def traced_run(
 ) -> Trace:
     """Runs a node to its end on one engine and gives the trace of it. Every answer comes from `respond`."""
     watching = Watching(compiled)
+    execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form, which counts for nothing
     started_us, began = time.time_ns() // 1000, time.monotonic_ns()
-    execution = program.start(inputs, now, limits, watching.observe)
     outcome: Outcome | None = None
     step = execution.advance(())
     try:
