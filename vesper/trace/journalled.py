@@ -103,6 +103,7 @@ class _Following:
             known.decisions,
             known.asked_us,
             settled.at_us,
+            settled.body.get("may_have_happened") is True,
         )
 
 

@@ -1,0 +1,135 @@
+"""A shop that takes payments with `payment_handler_v1`: a database, a payment provider on loopback that counts, a Host.
+
+The clock is scaled: with `scale=200` a second of the node's policies is five milliseconds, and the provider that
+answers after 45 seconds answers after a quarter of one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.support.web import FakeStripe
+from vesper.compiler import Compiled, compile_file
+from vesper.effects.performer import EffectFailed
+from vesper.engines.registry import ENGINES
+from vesper.host import attempts
+from vesper.host.attempts import Attempts, Note, Once
+from vesper.host.config import Config, read_config
+from vesper.host.host import Host, Ran
+from vesper.host.plans import Plan
+from vesper.replay.live import LiveHost
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2025, 1, 8, 14, 23, 15, tzinfo=UTC)
+KEY = "sk_test_0123456789abcdef"
+_TABLE = """CREATE TABLE transactions (transaction_id text PRIMARY KEY, order_id text, user_id text, amount text,
+    status text, idempotency_key text UNIQUE, created_at text)"""
+
+
+class _ScaledAttempts(Attempts):
+    """Policies on a clock that runs faster: an attempt may take so much less time, and nobody waits in between."""
+
+    def __init__(self, host: Host, scale: float) -> None:
+        super().__init__(host.config.policies)
+        self._scale = scale
+
+    def perform(
+        self, plan: Plan, effect_class: str, once: Once, note: Note, deadline: float | None
+    ) -> tuple[object, EffectFailed | None]:
+        def sooner(timeout: float | None, is_again: bool) -> object:
+            return once(None if timeout is None else timeout / self._scale, is_again)
+
+        return super().perform(plan, effect_class, sooner, note, deadline)
+
+
+class Shop:
+    """`order_id` and `amount` are those of the founding document where nobody says otherwise."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, scale: float = 200, journal: str = "") -> None:
+        self.folder = folder
+        self.scale = scale
+        self.stripe = FakeStripe(api_key=KEY)
+        monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", KEY)
+        monkeypatch.setattr(attempts.time, "sleep", lambda _: None)
+        self.node = folder / "nodes" / "payment_handler_v1.vsp"
+        self.node.parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "nodes" / "payments" / "payment_handler_v1.vsp", self.node)
+        with closing(sqlite3.connect(folder / "shop.db")) as connection:
+            connection.execute(_TABLE)
+        (folder / "vesper.toml").write_text(
+            f"""\
+[[grants]]
+nodes = ["*"]
+allow = ["*"]
+
+[providers.stripe]
+base_url = "{self.stripe.url}"
+allow_private_addresses = true
+auth = {{header = "Authorization", value = "Bearer {{secret:stripe_api_key}}"}}
+
+[databases.main]
+dsn = "sqlite:shop.db"
+
+[recovery]
+enabled = false
+
+[journal]
+dsn = "sqlite:journal.db"
+{journal}""",
+            encoding="utf-8",
+        )
+
+    @property
+    def config(self) -> Config:
+        return read_config(self.folder / "vesper.toml")
+
+    def compiled(self) -> Compiled:
+        found, bag = compile_file(self.node)
+        assert found is not None, bag.sorted()
+        return found
+
+    def host(self) -> Host:
+        return self._scaled(Host(self.config))
+
+    def live_host(self) -> LiveHost:
+        return self._scaled(LiveHost(self.config))
+
+    def _scaled(self, host: Any) -> Any:
+        host._attempts = _ScaledAttempts(host, self.scale)
+        return host
+
+    def answers_after(self, seconds: float) -> None:
+        """So long on the scaled clock."""
+        self.stripe.latency = seconds / self.scale
+
+    def pay(self, engine: str = "python", **inputs: object) -> Ran:
+        given = {"order_id": "ord_0123456789abcdef", "user_id": "user_123", "amount": Decimal("99.99"), **inputs}
+        compiled = self.compiled()
+        with self.host() as host:
+            return host.run(host.prepare(compiled, ENGINES[engine].load(compiled), engine), given, NOW)
+
+    def close(self) -> None:
+        self.stripe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def without_sensitive(text: str) -> str:
+    """A node's text without what would hide the values of its executions."""
+    return text.replace("  sensitive_data: [user_id]\n", "")
+
+
+__all__ = ["NOW", "Shop", "replace", "without_sensitive"]
