@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,11 +20,11 @@ from vesper.compiler.callees import Collection, Neighbours, interface_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
-from vesper.engines.compare import first_difference, same_outcome
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.outcome import Denied, LimitHit
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.host.host import compiled_from
+from vesper.host.outcomes import outcome_record
 from vesper.host.stub_answers import plain_step
 from vesper.journal.execution_id import trace_id
 from vesper.journal.typed_json import encode
@@ -125,13 +126,16 @@ def _difference(trace: Trace, again: Trace, *, is_same_node: bool) -> str | None
         left = plain_step(trace.exchanges[len(again.exchanges)].path)
         return f"the node ended, and never asked for `{left}`"
     if is_same_node:
-        mark = first_difference(trace.raw_marks(), again.raw_marks())
-        if mark is not None:
-            known = trace.marks[mark] if mark < len(trace.marks) else again.marks[mark]
-            return f"a value differs: {known.step or f'expression {known.index}'}"
+        for one, other in zip_longest(trace.marks, again.marks):
+            # By their bytes: a trace does not keep the order of the names of a record.
+            if one is None or other is None or encode([one.index, one.value]) != encode([other.index, other.value]):
+                known = one or other
+                assert known is not None
+                return f"a value differs: {known.step or f'expression {known.index}'}"
     if trace.outcome is None or again.outcome is None or _is_of_host(trace):
         return None
-    return None if same_outcome(trace.outcome, again.outcome) else "the outcomes differ"
+    is_same = encode(outcome_record(trace.outcome)) == encode(outcome_record(again.outcome))
+    return None if is_same else "the outcomes differ"
 
 
 # -- changed --------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ class Difference:
 
 def differences(left: Trace, right: Trace) -> list[Difference]:
     """All differences, in the order in which the executions met them."""
-    return list(_differences(left, right))
+    # As they are when they were kept: records do not keep the order of their names.
+    return list(_differences(Trace.from_bytes(left.to_bytes()), Trace.from_bytes(right.to_bytes())))
 
 
 def _differences(left: Trace, right: Trace) -> Iterator[Difference]:
