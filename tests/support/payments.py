@@ -1,19 +1,17 @@
 """A shop that takes payments with `payment_handler_v1`: a database, a payment provider on loopback that counts, a Host.
 
-The clock is scaled: with `scale=200` a second of the node's policies is five milliseconds, and the provider that
-answers after 45 seconds answers after a quarter of one.
+The clock is scaled: with `scale=100` a second of the node's policies is ten milliseconds, and a provider that answers
+after 45 seconds answers after less than half a one.
 """
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import pytest
 
@@ -30,13 +28,24 @@ from vesper.replay.live import LiveHost
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2025, 1, 8, 14, 23, 15, tzinfo=UTC)
+ORDER = "ord_0123456789abcdef"
 KEY = "sk_test_0123456789abcdef"
 _TABLE = """CREATE TABLE transactions (transaction_id text PRIMARY KEY, order_id text, user_id text, amount text,
     status text, idempotency_key text UNIQUE, created_at text)"""
+_Host = TypeVar("_Host", bound=Host)
+
+
+def founding_text(is_sensitive: bool = False) -> str:
+    """The handler as the founding document draws it: a time-out is handled by nobody, and ends the execution at its
+    third step. It has the first of its cases."""
+    text = (ROOT / "nodes" / "payments" / "payment_handler_v1.vsp").read_text("utf-8")
+    text = text.partition("    - name: without a key nobody is asked about repeats")[0]
+    text = text.replace("      timeout, unavailable, http_5xx:", "      http_5xx:")
+    return text if is_sensitive else text.replace("  sensitive_data: [user_id]\n", "")
 
 
 class _ScaledAttempts(Attempts):
-    """Policies on a clock that runs faster: an attempt may take so much less time, and nobody waits in between."""
+    """Policies on a clock that runs faster: each attempt has so much less time."""
 
     def __init__(self, host: Host, scale: float) -> None:
         super().__init__(host.config.policies)
@@ -52,20 +61,29 @@ class _ScaledAttempts(Attempts):
 
 
 class Shop:
-    """`order_id` and `amount` are those of the founding document where nobody says otherwise."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, scale: float = 200, journal: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        text: str | None = None,
+        scale: float = 100,
+        settings: str = "",
+    ) -> None:
         self.folder = folder
         self.scale = scale
         self.stripe = FakeStripe(api_key=KEY)
+        monkeypatch.chdir(folder)
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", KEY)
-        monkeypatch.setattr(attempts.time, "sleep", lambda _: None)
+        monkeypatch.setattr(attempts.time, "sleep", lambda _: None)  # nobody here waits for a second try
         self.node = folder / "nodes" / "payment_handler_v1.vsp"
-        self.node.parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / "nodes" / "payments" / "payment_handler_v1.vsp", self.node)
+        self.node.parent.mkdir()
+        self.node.write_text(founding_text() if text is None else text, encoding="utf-8")
         with closing(sqlite3.connect(folder / "shop.db")) as connection:
             connection.execute(_TABLE)
-        (folder / "vesper.toml").write_text(
+        self.configure(settings)
+
+    def configure(self, settings: str = "") -> None:
+        (self.folder / "vesper.toml").write_text(
             f"""\
 [[grants]]
 nodes = ["*"]
@@ -84,7 +102,7 @@ enabled = false
 
 [journal]
 dsn = "sqlite:journal.db"
-{journal}""",
+{settings}""",
             encoding="utf-8",
         )
 
@@ -93,7 +111,7 @@ dsn = "sqlite:journal.db"
         return read_config(self.folder / "vesper.toml")
 
     def compiled(self) -> Compiled:
-        found, bag = compile_file(self.node)
+        found, bag = compile_file(self.node.relative_to(self.folder))
         assert found is not None, bag.sorted()
         return found
 
@@ -103,7 +121,7 @@ dsn = "sqlite:journal.db"
     def live_host(self) -> LiveHost:
         return self._scaled(LiveHost(self.config))
 
-    def _scaled(self, host: Any) -> Any:
+    def _scaled(self, host: _Host) -> _Host:
         host._attempts = _ScaledAttempts(host, self.scale)
         return host
 
@@ -112,10 +130,16 @@ dsn = "sqlite:journal.db"
         self.stripe.latency = seconds / self.scale
 
     def pay(self, engine: str = "python", **inputs: object) -> Ran:
-        given = {"order_id": "ord_0123456789abcdef", "user_id": "user_123", "amount": Decimal("99.99"), **inputs}
+        """A payment as in the founding document, where nothing else is said."""
+        given = {"order_id": ORDER, "user_id": "user_123", "amount": Decimal("99.99"), "idempotency_key": "k-1"}
         compiled = self.compiled()
         with self.host() as host:
-            return host.run(host.prepare(compiled, ENGINES[engine].load(compiled), engine), given, NOW)
+            return host.run(host.prepare(compiled, ENGINES[engine].load(compiled), engine), {**given, **inputs}, NOW)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What was recorded: order and status."""
+        with closing(sqlite3.connect(self.folder / "shop.db")) as connection:
+            return connection.execute("SELECT order_id, status FROM transactions ORDER BY 1").fetchall()
 
     def close(self) -> None:
         self.stripe.close()
@@ -125,11 +149,3 @@ dsn = "sqlite:journal.db"
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def without_sensitive(text: str) -> str:
-    """A node's text without what would hide the values of its executions."""
-    return text.replace("  sensitive_data: [user_id]\n", "")
-
-
-__all__ = ["NOW", "Shop", "replace", "without_sensitive"]

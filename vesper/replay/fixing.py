@@ -14,6 +14,7 @@ from vesper.replay.rerun import Unrecorded, replay
 from vesper.spec.vesper_error import VesperError
 from vesper.trace.library import Filters, Traces
 from vesper.trace.model import Trace, TraceError
+from vesper.trace.programs import program_of
 from vesper.verify.differential import meets
 from vesper.verify.responses import UnexpectedRequest, run_case
 
@@ -64,7 +65,7 @@ def yaml_diff(path: str, before: str, after: str) -> str:
 def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) -> CorpusReport:
     """Runs the node's own cases and the traces of its earlier text on every engine. Nothing is performed."""
     problems: list[str] = []
-    programs = {name: engine.load(compiled) for name, engine in ENGINES.items()}
+    programs = {name: program_of(compiled, name) for name in ENGINES}
     for case in compiled.cases:
         for name, program in programs.items():
             try:

@@ -15,7 +15,6 @@ from http import HTTPStatus
 from vesper.effects.http import HttpPerformer
 from vesper.effects.performer import Ask
 from vesper.engines.engine import Completion, Request
-from vesper.engines.registry import ENGINES
 from vesper.host.config import Config
 from vesper.host.host import Host, Prepared, Ran
 from vesper.host.running import Running
@@ -24,6 +23,7 @@ from vesper.journal.journal import Run
 from vesper.replay.rerun import Changed
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import REPLAY_KEY, Exchange, Trace
+from vesper.trace.programs import program_of
 
 Answered = Callable[[Request], Exchange | None]
 """What is known of a request; None where it is to be performed."""
@@ -40,7 +40,7 @@ class LiveHost(Host):
 
     def run_changed(self, changed: Changed, engine: str, answered: Answered) -> Trace:
         """Performs what `answered` does not know, and gives the trace of it all."""
-        prepared = self.prepare(changed.compiled, ENGINES[engine].load(changed.compiled), engine)
+        prepared = self.prepare(changed.compiled, program_of(changed.compiled, engine), engine)
         self._answered = answered
         now = changed.trace.now or datetime.now(UTC)
         if "http_request" in {plan.effect for plan in prepared.plans.requests.values()}:

@@ -23,7 +23,6 @@ from vesper.diagnostics.source import SourceFile
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.outcome import Denied, LimitHit
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.host.host import compiled_from
 from vesper.host.outcomes import outcome_record
 from vesper.host.stub_answers import plain_step
 from vesper.journal.execution_id import trace_id
@@ -33,6 +32,7 @@ from vesper.replay.source_edit import NotEdited, edit_step
 from vesper.spec.node_id import split_node_id
 from vesper.spec.vesper_error import VesperError
 from vesper.trace.model import Exchange, Origin, Trace
+from vesper.trace.programs import compiled_of, program_of
 from vesper.trace.recorder import Unanswered, exchange_of, traced_run
 from vesper.trace.timeline import TimelineStep, timeline
 
@@ -66,7 +66,7 @@ class Replayed:
 def replay(trace: Trace, engine: str | None = None, compiled: Compiled | None = None) -> Replayed:
     """Runs the node once more on what it was answered. Raises `Unrecorded`; performs nothing. `compiled` is another
     definition of the node, to be tried on the same records."""
-    node = compiled or compiled_from(trace.definition)
+    node = compiled or compiled_of(trace.definition)
     chosen = engine_of(trace, engine)
     has_stopped = trace.outcome is None or _is_of_host(trace)
 
@@ -82,7 +82,7 @@ def replay(trace: Trace, engine: str | None = None, compiled: Compiled | None = 
         return recorded
 
     again = traced_run(
-        node, ENGINES[chosen].load(node), chosen, trace.trace_id, trace.inputs, trace.now, answer, origin=trace.origin
+        node, program_of(node, chosen), chosen, trace.trace_id, trace.inputs, trace.now, answer, origin=trace.origin
     )
     if again.outcome is None and has_stopped:
         again = replace(again, outcome=trace.outcome)
@@ -188,7 +188,7 @@ class Changed:
 
 def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | None = None) -> Changed:
     """Prepares an execution with these changes. Raises `NotChanged` with the diagnostics of a text that is wrong."""
-    compiled = compiled_from(trace.definition)
+    compiled = compiled_of(trace.definition)
     text = compiled.source.text
     steps = timeline(trace)
     anew: set[str] = set()
@@ -245,7 +245,7 @@ def rerun(changed: Changed, engine: str, asks: Sequence[Ask], takes_records: boo
         )
 
     name = trace_id(time.time_ns())
-    program = ENGINES[engine].load(node)
+    program = program_of(node, engine)
     return traced_run(node, program, engine, name, changed.inputs, changed.trace.now, answer, origin=changed.origin())
 
 

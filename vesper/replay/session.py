@@ -13,7 +13,6 @@ from typing import TypeAlias
 from vesper.compiler import Compiled
 from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
-from vesper.host.host import compiled_from
 from vesper.host.stub_answers import plain_step
 from vesper.replay.changes import Change, NotChanged, SourceChange, read_answer
 from vesper.replay.fixing import CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
@@ -22,6 +21,7 @@ from vesper.replay.rerun import Ask, Changed, Replayed, changed, engine_of, repl
 from vesper.trace.difference import Difference, differences
 from vesper.trace.library import Traces
 from vesper.trace.model import Exchange, Trace
+from vesper.trace.programs import compiled_of
 from vesper.trace.recorder import exchange_of
 from vesper.trace.timeline import TimelineStep, timeline
 
@@ -54,7 +54,7 @@ class Session:
 
     @property
     def compiled(self) -> Compiled:
-        return compiled_from(self.trace.definition)
+        return compiled_of(self.trace.definition)
 
     @property
     def steps(self) -> tuple[TimelineStep, ...]:

@@ -23,7 +23,7 @@ from vesper.host.plans import plans_of
 from vesper.host.running import InDoubt
 from vesper.host.stub_answers import plain_step
 from vesper.journal.errors import JournalError
-from vesper.replay.changes import NotChanged, input_change, read_answer, read_change, the_step
+from vesper.replay.changes import InputChange, NotChanged, input_change, read_answer, read_change, the_step
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import status_text
 from vesper.replay.rerun import Changed, Unrecorded
@@ -228,6 +228,8 @@ class Shell:
     def rerun(self, step: TimelineStep | None, engine: str | None, *, asks: bool = False) -> bool:
         """Runs it again with the changes so far; whether it was run. Where nobody knows an answer, `asks` at the
         prompt."""
+        if any(isinstance(each, InputChange) for each in self.session.changes):
+            step = None  # what came before the step may come otherwise
         prepared = self.session.prepare(step)
         where = "the beginning" if step is None else f"step {step.number}"
         if self._is_live and not self._may_perform(prepared, where):

@@ -14,7 +14,7 @@ from vesper.compiler import Compiled
 from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.host.host import Prepared, compiled_from
+from vesper.host.host import Prepared
 from vesper.host.outcomes import outcome_record
 from vesper.host.plans import plans_of
 from vesper.host.recording import HEADER, NotRecorded, case_lines
@@ -24,12 +24,13 @@ from vesper.journal.entry import Entry, Kind
 from vesper.replay.rerun import engine_of
 from vesper.spec.values import scalar_text
 from vesper.trace.model import Trace, TraceError
+from vesper.trace.programs import compiled_of, program_of
 from vesper.verify.regressions import typed_value
 
 
 def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, object] | None = None) -> str:
     """A file with the one case of the trace, as `vesper run --record` writes it. Raises `TraceError`."""
-    compiled = compiled_from(trace.definition)
+    compiled = compiled_of(trace.definition)
     try:
         lines = case_lines(_prepared(trace, compiled), _entries(trace), name or _name(trace), placeholders=placeholders)
     except NotRecorded as problem:
@@ -47,7 +48,7 @@ def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, 
 
 def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
     """A module for pytest that runs the case of `case_text`, which stands beside it as `file_name`, on every engine."""
-    compiled = compiled_from(trace.definition)
+    compiled = compiled_of(trace.definition)
     (case,) = read_cases(compiled, SourceFile(file_name, cases))
     node = compiled.node
     inputs = [f"    {name!r}: {value!r}," for name, value in case.inputs.items()]
@@ -134,7 +135,7 @@ def _flow(value: object) -> str:
 def _prepared(trace: Trace, compiled: Compiled) -> Prepared:
     """As much of a prepared node as `case_lines` looks at: nothing is performed, so nothing is granted."""
     engine = engine_of(trace)
-    program = ENGINES[engine].load(compiled)
+    program = program_of(compiled, engine)
     return Prepared(compiled, program, engine, plans_of(compiled), {}, {}, trace.definition)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from vesper.engines.outcome import Returned
-from vesper.host.host import compiled_from
 from vesper.host.stub_answers import plain_step
 from vesper.trace.model import Exchange, Trace
+from vesper.trace.programs import compiled_of
 from vesper.trace.store import outcome_code
 
 _INTERNAL, _CLIENT = 1, 3
@@ -39,7 +39,7 @@ def _spans(trace: Trace) -> list[dict[str, Any]]:
     if len(trace_id) != 32:  # an id that is none of ours still has one of OpenTelemetry's
         trace_id = hashlib.sha256(trace.trace_id.encode()).hexdigest()[:32]
     root_id = _span_id(trace_id, "")
-    node = compiled_from(trace.definition).node
+    node = compiled_of(trace.definition).node
     took = trace.duration_us or 0
     attributes: dict[str, object] = {
         "sir.node_id": trace.node_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from vesper.host.plans import plans_of
 from vesper.spec.values import Value
 from vesper.trace.model import ContractResult, Exchange, Marked, MarkKind, Origin, Trace, TraceError, Transition
 from vesper.trace.places import MarkPlace, mark_places
+from vesper.trace.programs import Kept
 
 Respond: TypeAlias = Callable[[Request, Sequence[Exchange]], Exchange]
 """What a request is answered with, given the exchanges before it. What it raises ends the execution."""
@@ -32,12 +33,29 @@ def no_effects(request: Request, _: Sequence[Exchange]) -> Exchange:
     raise TraceError(f"`{request.path}` asks for {request.effect}, and there is nobody to perform it")
 
 
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What every trace of a node needs to know of it."""
+
+    places: dict[int, MarkPlace]
+    is_sensitive: bool
+
+
+_known: Kept[_About] = Kept()
+
+
+def _about(compiled: Compiled) -> _About:
+    def made() -> _About:
+        return _About(mark_places(compiled.node), plans_of(compiled).is_sensitive)
+
+    return _known.get(compiled.semantic_hash, made)
+
+
 class Watching:
     """Gathers the marks of one execution with what they belong to."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self._places = mark_places(compiled.node)
-        self._clauses = dict(compiled.node.phases())
+        self._places = _about(compiled).places
         self.exchanges: list[Exchange] = []
         self.marks: list[Marked] = []
         self.contracts: list[ContractResult] = []
@@ -121,7 +139,7 @@ def traced_run(
         outcome,
         None,
         origin,
-        plans_of(compiled).is_sensitive,
+        _about(compiled).is_sensitive,
     )
 
 
