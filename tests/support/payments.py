@@ -7,10 +7,12 @@ after 45 seconds answers after less than half a one.
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Self, TypeVar
 
 import pytest
@@ -19,7 +21,6 @@ from tests.support.web import FakeStripe
 from vesper.compiler import Compiled, compile_file
 from vesper.effects.performer import EffectFailed
 from vesper.engines.registry import ENGINES
-from vesper.host import attempts
 from vesper.host.attempts import Attempts, Note, Once
 from vesper.host.config import Config, read_config
 from vesper.host.host import Host, Ran
@@ -74,7 +75,8 @@ class Shop:
         self.stripe = FakeStripe(api_key=KEY)
         monkeypatch.chdir(folder)
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", KEY)
-        monkeypatch.setattr(attempts.time, "sleep", lambda _: None)  # nobody here waits for a second try
+        clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic, monotonic_ns=time.monotonic_ns)
+        monkeypatch.setattr("vesper.host.attempts.time", clock)  # nobody here waits for a second try
         self.node = folder / "nodes" / "payment_handler_v1.vsp"
         self.node.parent.mkdir()
         self.node.write_text(founding_text() if text is None else text, encoding="utf-8")
