@@ -78,7 +78,11 @@ def test_marks_have_their_steps_and_clauses_their_results() -> None:
     assert all(each.holds for each in trace.contracts)
     broken = traced_run(node, program_of(node, "python"), "python", "t", {**inputs, "amount": 0}, NOW)
     assert isinstance(broken.outcome, ContractBroken)
-    assert [(each.phase, each.text, each.holds) for each in broken.contracts][-1] == ("precondition", "amount > 0", False)
+    assert [(each.phase, each.text, each.holds) for each in broken.contracts][-1] == (
+        "precondition",
+        "amount > 0",
+        False,
+    )
     assert broken.contracts[-1].values == {"amount": 0}
 
 

@@ -179,8 +179,10 @@ def _run_with_effects(
     else:
         click.echo(_shown(compiled, ran.outcome, inputs, limits), err=not isinstance(ran.outcome, Returned))
         click.echo(f"\nexecution {ran.execution}", err=not isinstance(ran.outcome, Returned))
-        if is_traced:
-            click.echo(f"trace {ran.trace_id or '-: the node never began, so there is none'}")
+        if is_traced and ran.trace_id is not None:
+            click.echo(f"trace {ran.trace_id}")
+        elif is_traced:
+            click.echo("the node never began, so there is no trace", err=True)
         for name, followed in ran.followed.items():
             said = (
                 f"{name} agrees with {leader}, on the records" if followed.difference is None else followed.difference
