@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.journalled import Place, a_place, invoke, node_text
 from tests.support.nodes import ROOT
+from tests.support.servers import Postgres
 from vesper.trace.model import Trace
 
 NODES = str(ROOT / "nodes")
@@ -198,3 +199,16 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
     assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
     assert place.charged == ["ann", "ann"]
+
+
+def test_a_journal_in_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: Postgres) -> None:
+    monkeypatch.chdir(tmp_path)
+    with a_place(tmp_path, postgres.new_database()) as place:
+        execution = place.run(node_text(), "ann", "20000.00")
+        small = run_traced("50")
+        assert listed() == [small, execution]
+        assert listed("--where", "input.amount > 10000") == [execution]
+        done = invoke("replay", execution, "--engine", "interp", answer="")
+        assert done.exit_code == 0
+        assert "Step 2: charge ✓" in done.stdout
+        assert place.charged == ["ann"]

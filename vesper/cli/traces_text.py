@@ -94,7 +94,7 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
     if trace.divergence is not None:
         rows["divergence"] = trace.divergence
     if trace.origin is not None:
-        rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'nothing changed'}"
+        rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'replayed'}"
     if hides:
         rows["sensitive"] = "what it holds is hidden; --reveal shows it"
     name_width = max(map(len, rows))
