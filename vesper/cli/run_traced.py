@@ -40,8 +40,8 @@ def run_traced(
             for engine, program in programs.items()
         }
         leader, *followers = traces.values()
-        parted = next((told for each in followers if (told := parted(leader, each))), None)
-        store.add(replace(leader, engines=tuple(traces), divergence=parted))
+        where = next((told for each in followers if (told := parted(leader, each))), None)
+        store.add(replace(leader, engines=tuple(traces), divergence=where))
     outcomes = {engine: each.outcome for engine, each in traces.items()}
     return {engine: outcome for engine, outcome in outcomes.items() if outcome is not None}, name
 
