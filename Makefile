@@ -24,8 +24,8 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-policies proof-replay proof-controller proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
-        proof-threads wheels generate update fmt lock clean
+        bench bench-effects bench-check proof-sample proof-kills proof-policies proof-controller proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        proof-threads proof-replay wheels generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -105,22 +105,19 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python -m tests.migration.proof --sample
-	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
 	$(BIN)/python tests/kills/campaign.py
 
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.migration.proof
-
-proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
-	$(BIN)/python -m tests.trace.proof
 
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
@@ -134,6 +131,9 @@ proof-mutated-documents: build ## 100,000 damaged documents through the front en
 proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
+
+proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
+	$(BIN)/python -m tests.trace.proof
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
