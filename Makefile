@@ -25,7 +25,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
         bench bench-effects bench-check proof-sample proof-kills proof-policies proof-controller proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
-        proof-threads proof-replay wheels generate update fmt lock clean
+        proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -132,6 +132,7 @@ proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
 
+.PHONY: proof-replay
 proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
 	$(BIN)/python -m tests.trace.proof
 
