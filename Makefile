@@ -105,6 +105,7 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
@@ -138,6 +139,10 @@ proof-mutated-documents: build ## 100,000 damaged documents through the front en
 proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
+
+.PHONY: proof-replay
+proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
+	$(BIN)/python -m tests.trace.proof
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
