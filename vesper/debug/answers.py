@@ -8,7 +8,7 @@ told the same.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from queue import SimpleQueue
@@ -254,7 +254,7 @@ class _Puppet:
     ) -> _Puppet:
         return self
 
-    def advance(self, completions: tuple[Completion, ...]) -> Blocked | Done:
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         for completion in completions:
             self._results.put(completion)
         task = self._tasks.get()

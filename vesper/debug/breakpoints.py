@@ -1,8 +1,8 @@
 """Semantic breakpoints: where to stop, said in the words of the node.
 
-`contract_violation`, `state_transition:paid->refunded` (with `*`), an expression (`input.amount > 10000`), `divergence`,
-`step:NAME`, `effect:http`, `FILE:LINE`; each with ` if EXPRESSION` behind it. What a text means is found out, and what
-is wrong with it said, before anything runs.
+`contract_violation`, `state_transition:paid->refunded` (with `*`), an expression (`input.amount > 10000`),
+`divergence`, `step:NAME`, `effect:http`, `FILE:LINE`; each with ` if EXPRESSION` behind it. What a text means is found
+out, and what is wrong with it said, before anything runs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,11 @@ def parse_breakpoint(text: str, compiled: Compiled, expressions: Expressions) ->
 
 def _names_a_place(text: str) -> bool:
     words = (Kind.CONTRACT.value, Kind.DIVERGENCE.value)
-    return text in words or text.partition(":")[0] in ("step", "effect", "state_transition") or bool(_PLACE.fullmatch(text))
+    return (
+        text in words
+        or text.partition(":")[0] in ("step", "effect", "state_transition")
+        or bool(_PLACE.fullmatch(text))
+    )
 
 
 def _parsed(
@@ -102,7 +106,8 @@ def _parsed(
 
 
 HELP = (
-    "write contract_violation, state_transition:FROM->TO, divergence, step:NAME, effect:NAME, FILE:LINE or an expression"
+    "write contract_violation, state_transition:FROM->TO, divergence, step:NAME, effect:NAME, FILE:LINE "
+    "or an expression"
 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from fnmatch import fnmatchcase
 
 from vesper.compiler import Compiled
 from vesper.debug.answers import Book, Stopped
@@ -25,13 +26,13 @@ from vesper.debug.breakpoints import (
     parse_watch,
 )
 from vesper.debug.expressions import Expressions, Question, narrowed
-from vesper.debug.side import Side
-from vesper.debug.walk import END, LOST, Stop
+from vesper.debug.side import Loader, Side
+from vesper.debug.walk import END, LOST, Stop, guarded_by
 from vesper.engines.compare import first_difference, same_outcome, same_requests
 from vesper.engines.engine import Engine, Limits, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir import nodes as ir
-from vesper.spec.values import Value
+from vesper.spec.values import Value, show
 
 LOOKED_AT_MOST = 1_000_000
 """Stops that one `continue` goes over: a session must not run for ever."""
@@ -81,6 +82,7 @@ class Session:
         book: Book,
         limits: Limits | None = None,
         prefix: str = "",
+        loader: Loader | None = None,
     ) -> None:
         self.compiled = compiled
         self.engines = tuple(engines)
@@ -92,9 +94,10 @@ class Session:
         self.expressions = Expressions(compiled)
         self.breakpoints: list[Breakpoint] = []
         self._limits = limits
-        self._watched: dict[str, Question] = {}
+        self._loader = loader or Loader()
         self.sides = tuple(
-            Side(compiled, engine, self.expressions, inputs, now, self._called, limits) for engine in engines
+            Side(compiled, engine, self.expressions, inputs, now, self._called, self._loader, limits)
+            for engine in engines
         )
         self.position = Position(min(1, self._last()))
 
@@ -354,6 +357,26 @@ class Session:
         ]
         return Divergence(Position(min(stops, default=self._last())), "what is asked for", told)
 
+    @property
+    def watches(self) -> list[Breakpoint]:
+        return [each for each in self.breakpoints if each.kind is Kind.WATCH]
+
+    def watched(self, side: Side) -> dict[str, str]:
+        """What is watched, and its value on one side."""
+        names = self.stop_of(side).names
+        found: dict[str, str] = {}
+        for each in self.watches:
+            assert each.question is not None
+            outcome = each.question.ask(side.engine, names) if each.question.can_be_asked(names) else None
+            found[each.text] = (
+                show(outcome.value["value"])
+                if isinstance(outcome, Returned)
+                else "no value here"
+                if outcome is None
+                else _kind(outcome)
+            )
+        return found
+
     # -- called nodes -----------------------------------------------------------------------------
 
     def into(self) -> Session | None:
@@ -372,7 +395,8 @@ class Session:
         callee = next(each for each in self.compiled.callees if each.node.node_id == call.node)
         path = _call_path(stop)
         given = {} if stop.given is None else stop.given
-        return Session(callee, engines, given, self.now, self.book.inside(path), self._limits, f"{self.prefix}{path}/")
+        inside, prefix = self.book.inside(path), f"{self.prefix}{path}/"
+        return Session(callee, engines, given, self.now, inside, self._limits, prefix, self._loader)
 
     def _called(self, stop: Stop) -> Outcome:
         """What a call came to, on the first engine."""
@@ -386,8 +410,6 @@ class Session:
 
 
 def called_by(stop: Stop) -> ir.CallNode | None:
-    from vesper.debug.walk import guarded_by
-
     for each in (stop.statement, None if stop.statement is None else guarded_by(stop.statement)):
         if isinstance(each, ir.CallNode):
             return each
@@ -407,7 +429,7 @@ def _asks(stop: Stop, request: Request | None) -> bool:
 def _is_at(point: Breakpoint, stop: Stop) -> bool:
     match point.kind:
         case Kind.STEP:
-            return point.pattern == stop.step or _matches(stop.step, point.pattern)
+            return fnmatchcase(stop.step, point.pattern)
         case Kind.EFFECT:
             asked = [stop.request, *(request for request, _ in stop.inside)]
             return any(each is not None and matches_effect(point.pattern, each.effect) for each in asked)
@@ -420,12 +442,6 @@ def _is_at(point: Breakpoint, stop: Stop) -> bool:
             return moved is not None and matches_transition(point.pattern, *moved)
         case _:
             return False
-
-
-def _matches(step: str, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return fnmatchcase(step, pattern)
 
 
 def transition_of(stop: Stop) -> tuple[str, str] | None:
@@ -448,5 +464,3 @@ def _kind(outcome: Outcome | None) -> str:
             return f"engine fault: {message}"
         case _:
             return outcome.kind
-
-

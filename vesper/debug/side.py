@@ -8,9 +8,22 @@ from datetime import datetime
 from vesper.compiler import Compiled
 from vesper.debug.expressions import Expressions
 from vesper.debug.walk import Answered, Asked, Ended, Event, Marked, OnCall, Stop, Walk
-from vesper.engines.engine import Blocked, Completion, Engine, Limits, Request
+from vesper.engines.engine import Blocked, Completion, Engine, Limits, Program, Request
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.spec.values import Value
+
+
+class Loader:
+    """Programs, each loaded once: a called node is looked into often."""
+
+    def __init__(self) -> None:
+        self._programs: dict[tuple[str, str], Program] = {}
+
+    def load(self, engine: Engine, compiled: Compiled) -> Program:
+        key = (engine.name, compiled.semantic_hash)
+        if key not in self._programs:
+            self._programs[key] = engine.load(compiled)
+        return self._programs[key]
 
 
 class Side:
@@ -22,6 +35,7 @@ class Side:
         inputs: Mapping[str, object],
         now: datetime,
         on_call: OnCall,
+        loader: Loader,
         limits: Limits | None = None,
     ) -> None:
         self.engine = engine
@@ -33,7 +47,7 @@ class Side:
         self.outcome: Outcome | None = None
         self._walk = Walk(compiled, engine, expressions, inputs, now, on_call)
         self._events: list[Event] = []
-        program = engine.load(compiled)
+        program = loader.load(engine, compiled)
         self._execution = program.start(inputs, now, limits, self._observe)
         self._advance(())
 

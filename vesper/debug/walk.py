@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.debug.expressions import NOW, Expressions, Name, Names
@@ -181,10 +182,8 @@ class Walk:
     def _whole(self) -> Walking:
         outcome: Outcome | None = None
         try:
-            try:
+            with suppress(_Over):
                 yield from self._phases()
-            except _Over:
-                pass
             event = yield from self._peek()
             if not isinstance(event, Ended):
                 raise _Lost
@@ -468,10 +467,38 @@ class Walk:
 
     def _computed(self, root: ir.Expression) -> Value:
         """What an expression without a mark came to; or that it failed."""
+        known = self._read_off(root)
+        if known is not None:
+            return known.value
         outcome = self._expressions.of_node(root).ask(self._engine, self._names)
         if isinstance(outcome, Returned):
             return outcome.value["value"]
         raise self._failure((root,))
+
+    def _read_off(self, expression: ir.Expression) -> Name | None:
+        """What is a name or a literal, or made of such, needs no engine; None where it does."""
+        match expression:
+            case ir.Literal(type_, value):
+                return Name("", type_, plain(value))
+            case ir.Ref(kind, name):
+                return self._names.get((kind, name))
+            case ir.Local(number):
+                return self._names.get(("local", str(number)))
+            case ir.Call("optional.some", _, (inner,)):
+                return self._read_off(inner)
+            case ir.Field(of, name, type_):
+                found = self._read_off(of)
+                if found is None or not isinstance(found.value, dict):
+                    return None
+                return Name("", type_, found.value[name])
+            case ir.RecordValue(fields):
+                parts = [(name, self._read_off(value)) for name, value in fields]
+                if any(part is None for _, part in parts):
+                    return None
+                record: Any = {name: part.value for name, part in parts if part is not None}
+                return Name("", expression.type, record)
+            case _:
+                return None
 
     def _failure(self, roots: Sequence[ir.Expression]) -> Exception:
         """How one of these failed, where what was to come of them did not come."""
@@ -586,4 +613,3 @@ def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
             return [(each, value[each]) for each in in_order(key, value)]
         case _:
             raise _Lost
-
