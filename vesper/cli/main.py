@@ -17,6 +17,7 @@ COMMANDS = {
     "audit": "See what the audit log says, and show that nobody changed it.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
+    "debug": "Step through a node on both engines, forwards and backwards.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
     "journal": "See what ran, and finish what was left.",

@@ -95,7 +95,9 @@ def _result(stop: Stop) -> dict[str, dict[str, str]]:
 
 def location(stop: Stop) -> str:
     skipped = ", skipped" if stop.is_skipped else ""
-    return f"{stop.path} (line {stop.line}{skipped})" if stop.statement is not None else stop.path
+    if stop.statement is None:
+        return stop.path
+    return f"{stop.path.replace(f':{stop.line}', '')} (line {stop.line}{skipped})"
 
 
 def variables(stop: Stop) -> dict[str, str]:
@@ -122,7 +124,7 @@ def request_rows(request: Request) -> Iterator[tuple[str, str]]:
         case "database_query" | "database_write" | "database_update":
             yield "", f"{fixed['database']}: {fixed['sql']}"
         case "state_transition":
-            yield "", f"{fixed['machine']} {fixed['from']} -> {fixed['to']}"
+            yield "", f"{fixed['machine']} {fixed['from'].replace(',', ', ')} -> {fixed['to']}"
         case _:
             said = " ".join(str(each) for each in fixed.values())
             yield "", f"{request.effect} {said}".rstrip()
