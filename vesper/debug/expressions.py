@@ -9,7 +9,7 @@ call is given) is asked for in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from vesper.check.expressions import ExpressionChecker
 from vesper.check.named_types import TypeResolver
@@ -52,15 +52,28 @@ class BadExpression(ValueError):
     """The text is no expression over these names; the message has a caret under what is wrong."""
 
 
-@dataclass(slots=True)
+class Loader:
+    """Programs, each loaded once: a called node is looked into often."""
+
+    def __init__(self) -> None:
+        self._programs: dict[tuple[str, str], Program] = {}
+
+    def load(self, engine: Engine, compiled: Compiled) -> Program:
+        key = (engine.name, compiled.semantic_hash)
+        if key not in self._programs:
+            self._programs[key] = engine.load(compiled)
+        return self._programs[key]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """An expression as a function of the names that it mentions. An engine loads it once."""
+    """An expression as a function of the names that it mentions."""
 
     text: str
     type: Type
     mentions: tuple[Key, ...]
     compiled: Compiled
-    _programs: dict[str, Program] = field(default_factory=dict)
+    loader: Loader
 
     def can_be_asked(self, names: Names) -> bool:
         """True where everything that it mentions has a value here."""
@@ -68,9 +81,7 @@ class Question:
 
     def ask(self, engine: Engine, names: Names) -> Outcome:
         """What the engine computes from these values; the value is the output `value`."""
-        program = self._programs.get(engine.name)
-        if program is None:
-            program = self._programs[engine.name] = engine.load(self.compiled)
+        program = self.loader.load(engine, self.compiled)
         return program.call({_parameter(number): names[key].value for number, key in enumerate(self.mentions)})
 
 
@@ -81,8 +92,9 @@ def _parameter(number: int) -> str:
 class Expressions:
     """Questions about one node."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, loader: Loader | None = None) -> None:
         self._compiled = compiled
+        self._loader = loader or Loader()
         self._document: Document | None = None
         self._of_node: dict[int, Question] = {}
 
@@ -99,7 +111,7 @@ class Expressions:
             raise BadExpression(_rendered(source, errors[0]) if errors else f"`{text}` is no expression")
         if found.type == NULL:
             raise BadExpression("`null` alone has no type that could be computed")
-        return _question(text, found)
+        return _question(text, found, self._loader)
 
     def _checked(
         self, source: SourceFile, bag: DiagnosticBag, names: Names, expected: Type | None
@@ -149,11 +161,11 @@ class Expressions:
         """The question that an expression of the node itself is."""
         found = self._of_node.get(expression.index)
         if found is None:
-            found = self._of_node[expression.index] = _question("", expression)
+            found = self._of_node[expression.index] = _question("", expression, self._loader)
         return found
 
 
-def _question(text: str, expression: ir.Expression) -> Question:
+def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
     """A function with what the expression mentions as its inputs."""
     given: dict[Key, ir.Ref] = {}
 
@@ -182,7 +194,7 @@ def _question(text: str, expression: ir.Expression) -> Question:
     written = encode_and_hash(node)
     if written is None:
         raise BadExpression("the expression is too large")
-    return Question(text, body.type, tuple(given), Compiled(source, node, (), *written))
+    return Question(text, body.type, tuple(given), Compiled(source, node, (), *written), loader)
 
 
 Parameter = Callable[[Key, Type, ir.Place], ir.Expression]

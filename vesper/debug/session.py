@@ -25,8 +25,8 @@ from vesper.debug.breakpoints import (
     parse_breakpoint,
     parse_watch,
 )
-from vesper.debug.expressions import Expressions, Question, narrowed
-from vesper.debug.side import Loader, Side
+from vesper.debug.expressions import Expressions, Loader, Question, narrowed
+from vesper.debug.side import Side
 from vesper.debug.walk import END, LOST, Stop, guarded_by
 from vesper.engines.compare import first_difference, same_outcome, same_requests
 from vesper.engines.engine import Engine, Limits, Request
@@ -91,10 +91,11 @@ class Session:
         self.book = book
         self.prefix = prefix
         """Of a called node: the path of the call, with `/` behind it."""
-        self.expressions = Expressions(compiled)
+        self._loader = loader or Loader()
+        self.expressions = Expressions(compiled, self._loader)
         self.breakpoints: list[Breakpoint] = []
         self._limits = limits
-        self._loader = loader or Loader()
+        self._compared: tuple[object, Divergence | None] | None = None
         self.sides = tuple(
             Side(compiled, engine, self.expressions, inputs, now, self._called, self._loader, limits)
             for engine in engines
@@ -303,6 +304,13 @@ class Session:
         """The first place where two engines part, as far as both are recorded."""
         if len(self.sides) < 2:
             return None
+        # What is recorded only grows, and is compared once: a `continue` asks at every stop.
+        recorded = tuple((len(side.marks), len(side.requests), side.is_over) for side in self.sides)
+        if self._compared is None or self._compared[0] != recorded:
+            self._compared = (recorded, self._first_difference())
+        return self._compared[1]
+
+    def _first_difference(self) -> Divergence | None:
         left, right = self.sides[0], self.sides[1]
         faulty = next((side for side in self.sides if isinstance(side.outcome, EngineFault)), None)
         mark = first_difference(tuple(left.marks), tuple(right.marks))

@@ -6,24 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from vesper.compiler import Compiled
-from vesper.debug.expressions import Expressions
+from vesper.debug.expressions import Expressions, Loader
 from vesper.debug.walk import Answered, Asked, Ended, Event, Marked, OnCall, Stop, Walk
-from vesper.engines.engine import Blocked, Completion, Engine, Limits, Program, Request
+from vesper.engines.engine import Blocked, Completion, Engine, Limits, Request
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.spec.values import Value
-
-
-class Loader:
-    """Programs, each loaded once: a called node is looked into often."""
-
-    def __init__(self) -> None:
-        self._programs: dict[tuple[str, str], Program] = {}
-
-    def load(self, engine: Engine, compiled: Compiled) -> Program:
-        key = (engine.name, compiled.semantic_hash)
-        if key not in self._programs:
-            self._programs[key] = engine.load(compiled)
-        return self._programs[key]
 
 
 class Side:
