@@ -162,7 +162,7 @@ def _problem(session, divergence) -> str | None:  # type: ignore[no-untyped-def]
     is_inside = any(index in (mark[1] for mark in session.stop_of(side, divergence.position).marks) for side in (left, right))
     if owner is not None and owner != at.step and at.operation not in ("validation", "return", "raise"):
         return f"it is at {at.path}, and the mark belongs to {owner}"
-    if not is_inside:
+    if not is_inside and len(told) == 2:
         return f"the mark of expression {index} is at no side of {at.path}"
     if divergence.what == "a value" and not all(same(a, b[1]) for a, b in zip(divergence.values, told, strict=True)):
         return f"it shows {divergence.values}, and the marks are {told}"

@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
 import click
 
+from vesper.cli.debug_traces import find_trace
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_node, nodes_option
 from vesper.cli.run import read_inputs, read_start
 from vesper.compiler import Compiled
-from vesper.debug.answers import Book, CaseAnswers, Defaults, Live, Recorded, Said
+from vesper.debug.answers import Live, Said
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
 from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Session
+from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.verify.responses import NOON
 
 _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 
@@ -105,23 +105,19 @@ def command(
         raise click.UsageError("--comparative runs both engines: leave --engine away")
     chosen = [ENGINES[name] for name in (ENGINES if comparative else [engine or REFERENCE])]
     if trace_id is not None:
-        compiled, inputs, now, recorded = _from_trace(trace_id, config)
         if node is not None or pairs or json_file is not None or case_name is not None or live:
             raise click.UsageError("--trace has a node, inputs and answers of its own: leave the others away")
+        subject = subject_of_trace(find_trace(trace_id, config), chosen)
     else:
         assert node is not None
         compiled = compile_or_exit(find_node(node, root))
-        inputs, now, recorded = _asked_for(compiled, pairs, json_file, start, case_name)
-    said = _said(compiled, answers, failures)
+        subject = _asked_for(compiled, chosen, pairs, json_file, start, case_name)
+    _say(subject.said, answers, failures)
     with ExitStack() as stack:
-        if live:
-            world = stack.enter_context(_live(compiled, chosen, inputs, now, config))
-            book = Book(said, world)
-        else:
-            world = None
-            book = Book(said, *recorded, Defaults(now))
-        session = _session(compiled, chosen, inputs, now, book)
-        commands = Commands(session, said, lambda: width or shutil.get_terminal_size((80, 24)).columns, _style())
+        world = stack.enter_context(_live(subject, config)) if live else None
+        session = _session(subject, world)
+        columns = lambda: width or shutil.get_terminal_size((80, 24)).columns  # noqa: E731  # asked at each stop
+        commands = Commands(session, subject.said, columns, _style())
         try:
             for text in break_on:
                 session.add_breakpoint(text)
@@ -139,18 +135,18 @@ def command(
 
 
 def _asked_for(
-    compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None, start: str | None, case_name: str | None
-) -> tuple[dict[str, object], datetime, list[CaseAnswers]]:
+    compiled: Compiled,
+    engines: list[Engine],
+    pairs: tuple[str, ...],
+    json_file: TextIO | None,
+    start: str | None,
+    case_name: str | None,
+) -> Subject:
     """Inputs, start and answers: of a case, of the command line, or of the first case with some inputs changed."""
-    case = None
-    if case_name is not None:
-        case = next((each for each in compiled.cases if each.name == case_name), None)
-        if case is None:
-            names = [each.name for each in compiled.cases]
-            hint = did_you_mean(case_name, names) or (f"the cases are {', '.join(names)}" if names else "it has none")
-            raise click.UsageError(f"{compiled.node.node_id} has no case `{case_name}`; {hint}")
-    elif compiled.cases and json_file is None:
-        case = compiled.cases[0]
+    try:
+        case = case_of(compiled, case_name) if case_name is not None or json_file is None else None
+    except NoSuchCase as problem:
+        raise click.UsageError(str(problem)) from None
     given, unread = read_inputs(compiled, pairs, json_file)
     if unread:
         told = ", ".join(f"{name}: {kind.value}" for name, kind in unread.items())
@@ -159,24 +155,10 @@ def _asked_for(
     if unknown:
         hint = did_you_mean(unknown[0], [each.name for each in compiled.node.inputs])
         raise click.UsageError(f"{compiled.node.node_id} has no input `{unknown[0]}`" + (f"; {hint}" if hint else ""))
-    inputs = {**(case.inputs if case is not None else {}), **given}
-    usual = case.now if case is not None and isinstance(case.now, datetime) else NOON
-    now = usual if start is None else read_start(start)
-    return inputs, now, [] if case is None else [CaseAnswers(case)]
+    return subject_of_case(compiled, engines, case, given, None if start is None else read_start(start))
 
 
-def _from_trace(wanted: str, config: Path | None) -> tuple[Compiled, dict[str, object], datetime, list[Recorded]]:
-    from vesper.cli.debug_traces import find_trace
-    from vesper.engines.engine import Completion
-    from vesper.host.host import compiled_from
-
-    trace = find_trace(wanted, config)
-    exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
-    return compiled_from(trace.definition), dict(trace.inputs), trace.now or NOON, [Recorded(exchanges)]
-
-
-def _said(compiled: Compiled, answers: tuple[str, ...], failures: tuple[str, ...]) -> Said:
-    said = Said(compiled)
+def _say(said: Said, answers: tuple[str, ...], failures: tuple[str, ...]) -> None:
     for option, listed, say in (("--answer", answers, said.say), ("--fail", failures, said.fail)):
         for text in listed:
             step, equals, value = text.partition("=")
@@ -186,20 +168,17 @@ def _said(compiled: Compiled, answers: tuple[str, ...], failures: tuple[str, ...
                 say(step, value)
             except ValueError as problem:
                 raise click.UsageError(f"{option} {text}: {problem}") from None
-    return said
 
 
 @contextmanager
-def _live(
-    compiled: Compiled, engines: list[Engine], inputs: Mapping[str, object], now: datetime, config: Path | None
-) -> Iterator[Live]:
+def _live(subject: Subject, config: Path | None) -> Iterator[Live]:
     """The real world for the length of a session; what is not finished then is given up, and the journal says so."""
     from vesper.cli.run_hosted import host_or_exit
     from vesper.effects.settings import ConfigError
 
     with host_or_exit(config) as host:
         try:
-            world = Live(host, compiled, engines[0].name, inputs, now)
+            world = Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now)
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from None
         try:
@@ -210,11 +189,9 @@ def _live(
                 click.echo(f"execution {ran.execution}: {ran.outcome.kind.replace('_', ' ')}")
 
 
-def _session(
-    compiled: Compiled, engines: list[Engine], inputs: Mapping[str, object], now: datetime, book: Book
-) -> Session:
+def _session(subject: Subject, world: Live | None) -> Session:
     try:
-        return Session(compiled, engines, inputs, now, book)
+        return subject.session(world)
     except EngineUnavailable as problem:
         raise click.UsageError(str(problem)) from None
 

@@ -24,9 +24,13 @@ COMMANDS = {
     "migrate": "Move nodes to the direct engine, and simulate what that takes.",
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
+    "profile": "Say where a node spends its time, on each engine.",
+    "replay": "Replay an execution from its trace, change it, and make a fix of it.",
     "run": "Run a node on one engine or on both.",
     "stubs": "Write type stubs, so that type checkers know the nodes.",
     "test": "Run the cases of nodes, and try their contracts on generated inputs.",
+    "trace": "Make a test of a trace.",
+    "traces": "See what executions did, step by step.",
     "verify": "Show that the engines agree on a node.",
 }
 

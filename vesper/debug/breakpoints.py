@@ -16,7 +16,7 @@ from pathlib import PurePath
 
 from vesper.compiler import Compiled
 from vesper.debug.expressions import Expressions, Key, Name, Names, Question
-from vesper.debug.walk import guarded_by, label, line_of
+from vesper.debug.stops import guarded_by, label, line_of
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
 from vesper.ir.nodes import item_types

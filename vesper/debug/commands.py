@@ -10,8 +10,8 @@ from vesper.debug.breakpoints import HELP, BadBreakpoint, Kind
 from vesper.debug.columns import Style, lay_out, plain_style
 from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Moved, Session, Why
+from vesper.debug.stops import END
 from vesper.debug.view import divergence_lines, outcome_rows, rows
-from vesper.debug.walk import END
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.outcome import Returned
 from vesper.spec.values import show

@@ -228,15 +228,15 @@ def _with_leaves(expression: ir.Expression, parameter: Parameter, bound: frozens
             assert found is not None
             return replace(expression, value=inner(value), body=found)
         case ir.For():
-            value = maybe(expression.value, expression.locals)
-            assert value is not None
+            each = maybe(expression.value, expression.locals)
+            assert each is not None
             return replace(
                 expression,
                 over=inner(expression.over),
                 with_=maybe(expression.with_, ()),
                 where=maybe(expression.where, expression.locals),
                 key=maybe(expression.key, expression.locals),
-                value=value,
+                value=each,
             )
         case ir.Array(items):
             return replace(expression, items=tuple(map(inner, items)))

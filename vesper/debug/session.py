@@ -27,13 +27,14 @@ from vesper.debug.breakpoints import (
 )
 from vesper.debug.expressions import Expressions, Loader, Question, narrowed
 from vesper.debug.side import Side
-from vesper.debug.walk import END, LOST, Stop, guarded_by
+from vesper.debug.stops import END, LOST, Stop, guarded_by
 from vesper.engines.compare import first_difference, same_outcome, same_requests
 from vesper.engines.engine import Engine, Limits, Request
-from vesper.engines.outcome import ContractBroken, EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir import nodes as ir
-from vesper.spec.values import Value, show
+from vesper.spec.values import Value, same, show
 
+VALUE = "a value"
 LOOKED_AT_MOST = 1_000_000
 """Stops that one `continue` goes over: a session must not run for ever."""
 
@@ -69,7 +70,12 @@ class Divergence:
     values: tuple[str | Value, ...]
     """Of each side, in their order."""
     index: int | None = None
-    """The expression, where it is a value."""
+    """The expression that was computed."""
+
+    @property
+    def is_value(self) -> bool:
+        """True where both computed the expression; otherwise `values` say what each did."""
+        return self.what == VALUE
 
 
 class Session:
@@ -323,19 +329,28 @@ class Session:
         if left.outcome is None or right.outcome is None or not same_outcome(left.outcome, right.outcome):
             if any(isinstance(each.outcome, LimitHit) and each.outcome.limit == "time" for each in self.sides):
                 return None
-            place = Position(min(len(left.stops), len(right.stops)) - 1)
-            return Divergence(place, "the outcome", (_kind(left.outcome), _kind(right.outcome)))
+            told = tuple(_told_apart(one, other) for one, other in ((left, right), (right, left)))
+            return Divergence(self._leaving(left, right), "the outcome", told)
         return None
+
+    def _leaving(self, left: Side, right: Side) -> Position:
+        """Where both left the body, if that is at one statement: what it returns or raises has no mark of its own."""
+        stops = [[n for n, stop in enumerate(side.stops) if stop.statement is not None] for side in (left, right)]
+        if all(stops) and stops[0][-1] == stops[1][-1] and isinstance(left.outcome, Returned | DeclaredError):
+            return Position(stops[0][-1], True)
+        return Position(min(len(left.stops), len(right.stops)) - 1)
 
     def _parted_at(self, mark: int, left: Side, right: Side) -> Divergence:
         owners = [owner for owner in (left.owner(mark), right.owner(mark)) if owner is not None]
-        stop = min(owners) if owners else min(len(left.stops), len(right.stops)) - 1
+        # One that has ended without this mark failed at its last statement.
+        owners += [len(side.stops) - 2 for side in (left, right) if mark >= len(side.marks) and side.is_over]
+        stop = max(0, min(owners)) if owners else min(len(left.stops), len(right.stops)) - 1
         told = [side.marks[mark] if mark < len(side.marks) else None for side in (left, right)]
         indexes = {each[0] for each in told if each is not None}
         # Where each tells of another expression, or one of none, what is told is where it is.
         if len(indexes) == 1 and all(told):
             values = tuple(each[1] for each in told if each is not None)
-            return Divergence(Position(stop, True), "a value", values, indexes.pop())
+            return Divergence(Position(stop, True), VALUE, values, indexes.pop())
         said = tuple(self._told(each, side) for each, side in zip(told, (left, right), strict=True))
         index = next((each[0] for each in told if each is not None), None)
         return Divergence(Position(stop, True), "the way through the node", said, index)
@@ -458,6 +473,17 @@ def transition_of(stop: Stop) -> tuple[str, str] | None:
     if request is None or completion is None or request.effect != "state_transition" or completion.failure is not None:
         return None
     return str(completion.result), request.fixed["to"]
+
+
+def _told_apart(side: Side, other: Side) -> str:
+    """How a side ended; of two that ended alike the outputs that differ."""
+    match side.outcome, other.outcome:
+        case (Returned(own), Returned(others)) | (DeclaredError(own), DeclaredError(others)):
+            return ", ".join(
+                f"{name}: {show(value)}" for name, value in own.items() if not same(value, others.get(name))
+            )
+        case _:
+            return _kind(side.outcome)
 
 
 def _kind(outcome: Outcome | None) -> str:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from vesper.compiler import Compiled
 from vesper.debug.expressions import Expressions, Loader
-from vesper.debug.walk import Answered, Asked, Ended, Event, Marked, OnCall, Stop, Walk
+from vesper.debug.stops import Answered, Asked, Ended, Event, Marked, Stop
+from vesper.debug.walk import OnCall, Walk
 from vesper.engines.engine import Blocked, Completion, Engine, Limits, Request
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.spec.values import Value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vesper.debug.session import Position, Session, called_by, transition_of
 from vesper.debug.side import Side
-from vesper.debug.walk import Clause, Stop
+from vesper.debug.stops import Clause, Stop
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -169,5 +169,5 @@ def divergence_lines(session: Session) -> list[str]:
     lines = [f"the engines part at {stop.path}{place}: {found.what} differs"]
     width = max(len(side.name) for side in session.sides)
     for side, value in zip(session.sides, found.values, strict=True):
-        lines.append(f"  {side.name:<{width}}  {show(value) if found.index is not None and found.what == 'a value' else value!s}")
+        lines.append(f"  {side.name:<{width}}  {show(value) if found.is_value else value!s}")
     return lines

@@ -13,13 +13,29 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.debug.expressions import NOW, Expressions, Name, Names
-from vesper.engines.engine import Completion, Engine, Request
+from vesper.debug.expressions import NOW, Expressions, Name
+from vesper.debug.stops import (
+    BEGINNING,
+    END,
+    LOST,
+    PROMISES,
+    Answered,
+    Asked,
+    Clause,
+    Ended,
+    Event,
+    Marked,
+    Stop,
+    guarded_by,
+    label,
+    line_of,
+    operation,
+)
+from vesper.engines.engine import Engine
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.ir import nodes as ir
 from vesper.ir.failures import becomes_declared
@@ -29,81 +45,6 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.types import TIMESTAMP, ArrayOf, MapOf, SetOf, Type
 from vesper.spec.values import Value, in_order, plain
-
-BEGINNING, PROMISES, END, LOST = "preconditions", "postconditions", "end", "lost"
-"""Stops that are no statement: what is asked of callers, what is promised to them, how it ended; and where the engine
-is where the node does not lead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    index: int
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    request: Request
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    completion: Completion
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    outcome: Outcome
-
-
-Event: TypeAlias = Marked | Asked | Answered | Ended
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A clause of a contract that was evaluated, and what it came to."""
-
-    phase: str
-    index: int
-    text: str
-    holds: bool
-    values: Mapping[str, Value]
-    """What it mentions."""
-
-
-@dataclass(slots=True)
-class Stop:
-    """One statement that was reached, or one phase around them. Filled while the engine goes on."""
-
-    path: str
-    operation: str
-    line: int
-    depth: int
-    names: Names
-    statement: ir.Statement | None = None
-    marks: list[tuple[int, int, Value]] = field(default_factory=list)
-    """Position among all marks, index and value."""
-    request: Request | None = None
-    """What it asks for."""
-    completion: Completion | None = None
-    inside: list[tuple[Request, Completion | None]] = field(default_factory=list)
-    """What a called node asks for."""
-    given: Mapping[str, Value] | None = None
-    """What a called node is given."""
-    clauses: list[Clause] = field(default_factory=list)
-    gives: Name | None = None
-    """The value of the statement, once there is one."""
-    fails: str | None = None
-    """The code with which it failed, whatever became of that."""
-    is_skipped: bool = False
-    """True where its `when:` is false."""
-    outcome: Outcome | None = None
-    """Of the last stop."""
-
-    @property
-    def step(self) -> str:
-        """The path without iterations: `pay/charge[2]` is `pay/charge`."""
-        return "/".join(part.partition("[")[0] for part in self.path.split("/"))
 
 
 class _Failure(Exception):
@@ -376,7 +317,7 @@ class Walk:
         result: dict[str, Value] = {each.name: state[each.local] for each in loop.state}
         if loop.collect is not None:
             result["collected"] = collected
-        return result  # type: ignore[return-value]  # a record in its Python form
+        return result
 
     def _locals(
         self, loop: ir.Loop, item: Value | tuple[Value, Value] | None, state: Mapping[int, Value]
@@ -427,8 +368,8 @@ class Walk:
         match outcome:
             case Failed(code):
                 raise _Failure(str(code))
-            case DeclaredError(value):
-                raise _Failure(str(value["error_code"]))
+            case DeclaredError(error):
+                raise _Failure(str(error["error_code"]))
             case ContractBroken():
                 raise _Failure("contract_broken")
             case _:
@@ -478,8 +419,8 @@ class Walk:
     def _read_off(self, expression: ir.Expression) -> Name | None:
         """What is a name or a literal, or made of such, needs no engine; None where it does."""
         match expression:
-            case ir.Literal(type_, value):
-                return Name("", type_, plain(value))
+            case ir.Literal(type_, literal):
+                return Name("", type_, plain(literal))
             case ir.Ref(kind, name):
                 return self._names.get((kind, name))
             case ir.Local(number):
@@ -488,15 +429,14 @@ class Walk:
                 return self._read_off(inner)
             case ir.Field(of, name, type_):
                 found = self._read_off(of)
-                if found is None or not isinstance(found.value, dict):
-                    return None
-                return Name("", type_, found.value[name])
+                record: Any = None if found is None else found.value
+                return Name("", type_, record[name]) if isinstance(record, dict) else None
             case ir.RecordValue(fields):
                 parts = [(name, self._read_off(value)) for name, value in fields]
                 if any(part is None for _, part in parts):
                     return None
-                record: Any = {name: part.value for name, part in parts if part is not None}
-                return Name("", expression.type, record)
+                made: Any = {name: part.value for name, part in parts if part is not None}
+                return Name("", expression.type, made)
             case _:
                 return None
 
@@ -542,55 +482,6 @@ class Walk:
         return event
 
 
-def guarded_by(statement: ir.Statement) -> ir.Statement | None:
-    """The one statement that a `when:` stands before; a validation that raises is one, too."""
-    if not isinstance(statement, ir.Branch) or not statement.name.startswith("_"):
-        return None
-    has_one = len(statement.arms) == 1 and len(statement.arms[0].body) == 1 and not statement.otherwise
-    return statement.arms[0].body[0] if has_one else None
-
-
-def label(statement: ir.Statement) -> str:
-    """What people call it: its name, or what it does and where."""
-    guarded = guarded_by(statement)
-    name = "" if isinstance(statement, ir.Return | ir.Raise | ir.Require) else statement.name
-    if guarded is not None and not isinstance(guarded, ir.Return | ir.Raise | ir.Require):
-        name = guarded.name
-    is_named = bool(name) and not name.startswith("_")
-    return name if is_named else f"{operation(statement)}:{line_of(statement)}"
-
-
-def operation(statement: ir.Statement) -> str:
-    guarded = guarded_by(statement)
-    match statement:
-        case ir.Branch(name=name) if name.startswith("_validation"):
-            return "validation"
-        case _ if guarded is not None:
-            return operation(guarded)
-        case ir.Step():
-            return "compute"
-        case ir.Request(effect=effect):
-            return effect
-        case ir.CallNode(node=node):
-            return f"call_node {node}"
-        case ir.Branch():
-            return "conditional"
-        case ir.Require():
-            return "validation"
-        case _:
-            return type(statement).__name__.lower()
-
-
-def line_of(statement: ir.Statement) -> int:
-    match statement:
-        case ir.Return(values) | ir.Raise(values):
-            return values[0][1].place.line if values else 1
-        case ir.Require(clause):
-            return clause.holds.place.line
-        case _:
-            return statement.place.line
-
-
 def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:
     """The handler that takes a failure: the code itself, its class, any HTTP code, any code."""
     wanted = [code]
@@ -610,6 +501,7 @@ def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
         case SetOf(element), set() | frozenset():
             return in_order(element, value)
         case MapOf(key), dict():
-            return [(each, value[each]) for each in in_order(key, value)]
+            entries: dict[Any, Value] = dict(value)
+            return [(each, entries[each]) for each in in_order(key, entries)]
         case _:
             raise _Lost

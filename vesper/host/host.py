@@ -292,7 +292,7 @@ class Host:
         on_begun: Callable[[Running], None] | None = None,
     ) -> Outcome:
         policy = prepared.compiled.node.grants.policy
-        running = Running(run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy)
+        running = self._new_running(prepared, run)
         auditing = Auditing(prepared.compiled.node, run)
         running.on_effect = auditing.effect if auditing.level == "detailed" else None
         if on_begun is not None:
@@ -328,6 +328,11 @@ class Host:
             with self._lock:
                 self._running.pop(run.execution, None)
                 _OURS.pop(run.execution, None)
+
+    def _new_running(self, prepared: Prepared, run: Run) -> Running:
+        """Who drives a run; a kind of Host that answers some requests itself has its own."""
+        policy = prepared.compiled.node.grants.policy
+        return Running(run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy)
 
     # -- recovery ---------------------------------------------------------------------------------
 

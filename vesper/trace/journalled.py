@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from vesper.engines.engine import EngineUnavailable, Limits, Request
+from vesper.engines.engine import Limits, Request
 from vesper.engines.outcome import Denied, EngineFault, LimitHit, Outcome
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.host.host import compiled_from
 from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.host.running import says_not_done
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Journal, Recorded
 from vesper.journal.typed_json import encode
-from vesper.trace.model import Decision, Exchange, Trace, TraceError
+from vesper.trace.model import REPLAY_KEY, Decision, Exchange, Trace, TraceError
+from vesper.trace.programs import compiled_of, program_of
 from vesper.trace.recorder import Unanswered, traced_run
 
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
@@ -52,13 +52,11 @@ def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None =
     inputs, now = start.body.get("inputs"), start.body.get("now")
     if start.kind is not Kind.START or not isinstance(inputs, Mapping) or not isinstance(now, datetime):
         raise TraceError(f"execution {name} does not begin with its inputs: no trace can be made of it")
-    compiled = compiled_from(journal.definition(summary.semantic_hash))
+    compiled = compiled_of(journal.definition(summary.semantic_hash))
     engines = _engines(start, entries)
     chosen = engine or next((each for each in engines if each in ENGINES), REFERENCE)
-    if chosen not in ENGINES:
-        raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
     following = _Following(_by_path(recorded.entries))
-    trace = traced_run(compiled, ENGINES[chosen].load(compiled), chosen, name, inputs, now, following.answer, Limits())
+    trace = traced_run(compiled, program_of(compiled, chosen), chosen, name, inputs, now, following.answer, Limits())
     end = entries[-1] if entries[-1].kind is Kind.END else None
     first = None if end is None else recorded_outcome(end.body)
     took = None if end is None else end.body.get("duration_us")
@@ -96,20 +94,23 @@ class _Following:
             request.effect_class,
             dict(request.fixed),
             dict(request.arguments),
-            settled.key if known.asked is None else known.asked.key,
+            request.key,
             settled.body.get("value"),
             None if code is None else str(code),
             str(told),
             known.decisions,
             known.asked_us,
             settled.at_us,
+            settled.body.get("may_have_happened") is True,
         )
 
 
 def is_same_request(request: Request, entry: Entry) -> bool:
-    """True where an execution asks for what an entry has. The key is not looked at: a re-execution that was performed
-    has another one, so that nobody takes it for a repetition."""
+    """True where an execution asks for what an entry has. A re-execution that was performed has another key than the
+    node asks with, so that nobody takes it for a repetition."""
     if (request.effect, request.effect_class) != (entry.effect, entry.effect_class):
+        return False
+    if request.key != entry.key and not (entry.key or "").startswith(REPLAY_KEY):
         return False
     fixed, arguments = entry.body.get("fixed"), entry.body.get("arguments")
     if not isinstance(fixed, Mapping) or not isinstance(arguments, Mapping):

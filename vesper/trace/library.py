@@ -9,7 +9,6 @@ from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import suggestions
-from vesper.host.host import compiled_from
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
@@ -17,6 +16,7 @@ from vesper.spec.types import BOOLEAN
 from vesper.trace.expressions import AskedWrongly, Question, input_values, inputs_question
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
+from vesper.trace.programs import compiled_of
 from vesper.trace.store import TraceStore, TraceSummary
 
 _MOST_SHOWN = 10
@@ -143,9 +143,9 @@ class Traces:
     def compiled(self, summary: TraceSummary) -> Compiled:
         """The node of a trace, as it was."""
         if summary.is_stored:
-            return compiled_from(self.store.read(summary.trace_id).definition)
+            return compiled_of(self.store.read(summary.trace_id).definition)
         assert self.journal is not None
-        return compiled_from(self.journal.definition(summary.semantic_hash))
+        return compiled_of(self.journal.definition(summary.semantic_hash))
 
 
 class _Looking:

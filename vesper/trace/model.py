@@ -26,6 +26,8 @@ from vesper.spec.vesper_error import VesperError
 FORMAT = 1
 MAX_BYTES = 64 << 20
 """Of one trace: more is refused before it is read."""
+REPLAY_KEY = "replay "
+"""What the idempotency key of a request begins with that a re-execution performed: it is no repetition of the first."""
 _KIND = "vesper trace"
 
 
@@ -71,6 +73,8 @@ class Exchange:
     decisions: tuple[Decision, ...] = ()
     asked_us: int | None = None
     answered_us: int | None = None
+    may_have_happened: bool = False
+    """Of one that failed: nobody knows whether it was performed all the same."""
     origin: str = "recorded"
     """Where the answer comes from: `recorded`, or in a re-execution `changed`, `prompt`, `file` or `live`."""
 
@@ -254,6 +258,7 @@ def _exchange_json(exchange: Exchange) -> dict[str, object]:
         "decisions": [[each.attempt, dict(each.said), each.at_us] for each in exchange.decisions],
         "asked_us": exchange.asked_us,
         "answered_us": exchange.answered_us,
+        "may_have_happened": exchange.may_have_happened,
         "origin": exchange.origin,
     }
 
@@ -324,5 +329,6 @@ def _exchange(found: Any) -> Exchange:
         decisions,
         found["asked_us"],
         found["answered_us"],
+        found["may_have_happened"],
         found["origin"],
     )

@@ -1,14 +1,10 @@
-"""Makes traces: of an execution that is run now, and of one that the journal has.
-
-A trace of a journalled execution is made by running the node once more on what it was answered; nothing is performed.
-What it then asks for and comes to must be what the journal says: where it is not, the trace says so as a divergence.
-"""
+"""Makes the trace of an execution that is run now. Whoever runs it says what each request is answered with."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -20,6 +16,7 @@ from vesper.host.plans import plans_of
 from vesper.spec.values import Value
 from vesper.trace.model import ContractResult, Exchange, Marked, MarkKind, Origin, Trace, TraceError, Transition
 from vesper.trace.places import MarkPlace, mark_places
+from vesper.trace.programs import Kept
 
 Respond: TypeAlias = Callable[[Request, Sequence[Exchange]], Exchange]
 """What a request is answered with, given the exchanges before it. What it raises ends the execution."""
@@ -36,12 +33,29 @@ def no_effects(request: Request, _: Sequence[Exchange]) -> Exchange:
     raise TraceError(f"`{request.path}` asks for {request.effect}, and there is nobody to perform it")
 
 
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What every trace of a node needs to know of it."""
+
+    places: dict[int, MarkPlace]
+    is_sensitive: bool
+
+
+_known: Kept[_About] = Kept()
+
+
+def _about(compiled: Compiled) -> _About:
+    def made() -> _About:
+        return _About(mark_places(compiled.node), plans_of(compiled).is_sensitive)
+
+    return _known.get(compiled.semantic_hash, made)
+
+
 class Watching:
     """Gathers the marks of one execution with what they belong to."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self._places = mark_places(compiled.node)
-        self._clauses = dict(compiled.node.phases())
+        self._places = _about(compiled).places
         self.exchanges: list[Exchange] = []
         self.marks: list[Marked] = []
         self.contracts: list[ContractResult] = []
@@ -93,8 +107,8 @@ def traced_run(
 ) -> Trace:
     """Runs a node to its end on one engine and gives the trace of it. Every answer comes from `respond`."""
     watching = Watching(compiled)
+    execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form, which counts for nothing
     started_us, began = time.time_ns() // 1000, time.monotonic_ns()
-    execution = program.start(inputs, now, limits, watching.observe)
     outcome: Outcome | None = None
     step = execution.advance(())
     try:
@@ -125,7 +139,7 @@ def traced_run(
         outcome,
         None,
         origin,
-        plans_of(compiled).is_sensitive,
+        _about(compiled).is_sensitive,
     )
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vesper.engines.outcome import ContractBroken, Failed
-from vesper.host.host import compiled_from
 from vesper.host.stub_answers import plain_step
 from vesper.ir import nodes as ir
 from vesper.ir.statements import all_statements, handlers_of
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.places import steps_by_expression
+from vesper.trace.programs import Kept, compiled_of
 
 Status = Literal["ok", "failed", "skipped"]
 
@@ -53,10 +53,13 @@ class _Role:
     kind: Literal["value", "call", "skipped", "branch", "none"]
 
 
+_known_roles: Kept[dict[int, _Role]] = Kept()
+
+
 def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
     """The steps of a trace, in the order in which they ended."""
-    node = compiled_from(trace.definition).node
-    roles = _roles(node)
+    node = compiled_of(trace.definition).node
+    roles = _known_roles.get(trace.semantic_hash, lambda: _roles(node))
     found: list[TimelineStep] = []
 
     def add(path: str, title: str, status: Status, marks: int, **more: object) -> None:
