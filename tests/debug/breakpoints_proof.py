@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PROOF = ROOT / "docs" / "proofs" / "breakpoints.json"
@@ -62,15 +63,14 @@ def _campaign(wanted: int | None) -> int:
 
     begun = time.monotonic()
     subjects = list(_subjects())
-    for _, compiled, case in subjects:
-        found = _look(compiled, case)
-        assert found is None, f"without any fault the engines differ on {compiled.node.node_id}: {found}"
+    for subject in subjects:
+        assert not _differs(subject), f"without any fault the engines differ on {subject.compiled.node.node_id}"
     names = [name for name, _ in _direct.faults()]
     caught: dict[str, Found] = {}
     for name in names:
         _direct.select_fault(name)
-        for _, compiled, case in subjects:
-            found = _look(compiled, case)
+        for subject in subjects:
+            found = _look(subject) if _differs(subject) else None
             if found is not None:
                 caught[name] = found
                 wrong = "" if found.problem is None else f"  WRONG: {found.problem}"
@@ -97,38 +97,60 @@ def _campaign(wanted: int | None) -> int:
     return 1 if wrong or len(caught) < min(20, wanted or 20) else 0
 
 
-def _subjects() -> Iterator[tuple[Path, object, object]]:
+@dataclass(frozen=True)
+class Subject:
+    """A case of a node, and what the python engine does with it: no fault changes that."""
+
+    compiled: Any
+    case: Any
+    reference: Any
+
+
+def _subjects() -> Iterator[Subject]:
     from vesper.compiler import compile_file
+    from vesper.engines.registry import ENGINES
+    from vesper.verify.responses import run_case
 
     for path in sorted((ROOT / "nodes").rglob("*.vsp")):
         compiled, _ = compile_file(path)
         assert compiled is not None
+        program = ENGINES["python"].load(compiled)
         for case in compiled.cases:
-            yield path, compiled, case
+            yield Subject(compiled, case, run_case(program, case))
 
 
-_LOADER = None
+def _differs(subject: Subject) -> bool:
+    """Quickly, without the debugger: is there anything to find?"""
+    from vesper.engines.compare import Disagree, compare
+    from vesper.engines.registry import ENGINES
+    from vesper.verify.responses import UnexpectedRequest, run_case
+
+    try:
+        # Loaded anew: a fault may be in loading.
+        done = run_case(ENGINES["interp"].load(subject.compiled), subject.case)
+    except UnexpectedRequest:
+        return True
+    except Exception:  # noqa: BLE001  # a fault that breaks the engine is one that shows
+        return True
+    return isinstance(compare(subject.reference, done), Disagree)
 
 
-def _look(compiled, case) -> Found | None:  # type: ignore[no-untyped-def]  # vesper is imported inside alone
-    """What the debugger finds on a case, and what is wrong with that; None where the engines agree."""
-    global _LOADER
+def _look(subject: Subject) -> Found | None:
+    """What the debugger finds on a case, and what is wrong with that; None where the engines agree for it."""
     from vesper.debug.answers import Book, CaseAnswers, Defaults
     from vesper.debug.session import Session
-    from vesper.debug.expressions import Loader
     from vesper.engines.registry import ENGINES
     from vesper.verify.responses import NOON
 
-    _LOADER = _LOADER or Loader()
+    compiled, case = subject.compiled, subject.case
     now = case.now if isinstance(case.now, datetime) else NOON
     book = Book(CaseAnswers(case), Defaults(now))
-    # The direct side is loaded anew: a fault may be in loading.
-    session = Session(compiled, list(ENGINES.values()), case.inputs, now, book, loader=_Fresh(_LOADER))
+    session = Session(compiled, list(ENGINES.values()), case.inputs, now, book)
     session.add_breakpoint("divergence")
     session.resume(from_start=True)
     divergence = session.divergence()
     if divergence is None:
-        return None
+        return Found(compiled.node.node_id, case.name, "", "", "the engines differ, and the debugger did not stop")
     stops = [session.stop_of(side) for side in session.sides]
     problem = _problem(session, divergence)
     if session.position != divergence.position:
@@ -136,15 +158,7 @@ def _look(compiled, case) -> Found | None:  # type: ignore[no-untyped-def]  # ve
     return Found(compiled.node.node_id, case.name, stops[0].path, divergence.what, problem)
 
 
-class _Fresh:
-    def __init__(self, loader) -> None:  # type: ignore[no-untyped-def]  # as above
-        self._loader = loader
-
-    def load(self, engine, compiled):  # type: ignore[no-untyped-def]  # as above
-        return engine.load(compiled) if engine.name == "interp" else self._loader.load(engine, compiled)
-
-
-def _problem(session, divergence) -> str | None:  # type: ignore[no-untyped-def]  # as above
+def _problem(session: Any, divergence: Any) -> str | None:
     """What is wrong with where it stopped, by the marks alone."""
     from vesper.engines.compare import first_difference
     from vesper.spec.values import same
@@ -159,7 +173,9 @@ def _problem(session, divergence) -> str | None:  # type: ignore[no-untyped-def]
     steps = _steps_by_expression(session.compiled.node)
     at = session.stop_of(left, divergence.position)
     owner = steps.get(index)
-    is_inside = any(index in (mark[1] for mark in session.stop_of(side, divergence.position).marks) for side in (left, right))
+    is_inside = any(
+        index in (mark[1] for mark in session.stop_of(side, divergence.position).marks) for side in (left, right)
+    )
     if owner is not None and owner != at.step and at.operation not in ("validation", "return", "raise"):
         return f"it is at {at.path}, and the mark belongs to {owner}"
     if not is_inside and len(told) == 2:

@@ -95,9 +95,11 @@ class Commands:
         if word is None:
             hint = did_you_mean(name, self._words) or "`help` lists the commands"
             return [f"`{name}` is no command; {hint}"]
-        self._last = text if name in ("step", "next", "back", "list") else ""
+        self._last = ""
         try:
-            return word.run(rest.strip())
+            told = word.run(rest.strip())
+            self._last = text if name in ("step", "next", "back", "list") else ""
+            return told
         except (BadBreakpoint, BadExpression, Unanswered, ValueError) as problem:
             return str(problem).splitlines()
 

@@ -56,10 +56,10 @@ class Loader:
     """Programs, each loaded once: a called node is looked into often."""
 
     def __init__(self) -> None:
-        self._programs: dict[tuple[str, str], Program] = {}
+        self._programs: dict[tuple[Engine, str], Program] = {}
 
     def load(self, engine: Engine, compiled: Compiled) -> Program:
-        key = (engine.name, compiled.semantic_hash)
+        key = (engine, compiled.semantic_hash)
         if key not in self._programs:
             self._programs[key] = engine.load(compiled)
         return self._programs[key]

@@ -14,7 +14,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from vesper.compiler import Compiled
-from vesper.debug.answers import Book, Stopped
+from vesper.debug.answers import Book, Stopped, Unanswered
 from vesper.debug.breakpoints import (
     AFTER,
     Breakpoint,
@@ -369,8 +369,8 @@ class Session:
             min(len(left), len(right)),
         )
         told = tuple(
-            f"asks for {asked[number].path}" if number < len(asked) else "asks for nothing more"
-            for asked in (left, right)
+            f"asks for {side.requests[number].path}" if number < len(side.requests) else self._told(None, side)
+            for side in self.sides[:2]
         )
         stops = [
             index
@@ -421,15 +421,16 @@ class Session:
         inside, prefix = self.book.inside(path), f"{self.prefix}{path}/"
         return Session(callee, engines, given, self.now, inside, self._limits, prefix, self._loader)
 
-    def _called(self, stop: Stop) -> Outcome:
-        """What a call came to, on the first engine."""
+    def _called(self, stop: Stop, engine: Engine) -> Outcome | None:
+        """What a call came to on one engine; None where it asks for what nobody was ever asked."""
         call = called_by(stop)
         assert call is not None
-        session = self._session_of(stop, call, self.engines[:1])
-        session.resume()
-        outcome = session.leader.outcome
-        assert outcome is not None, "what it asked for was answered before"
-        return outcome
+        session = self._session_of(stop, call, (engine,))
+        try:
+            session.resume()
+        except Unanswered:
+            return None
+        return session.leader.outcome
 
 
 def called_by(stop: Stop) -> ir.CallNode | None:
@@ -452,7 +453,7 @@ def _asks(stop: Stop, request: Request | None) -> bool:
 def _is_at(point: Breakpoint, stop: Stop) -> bool:
     match point.kind:
         case Kind.STEP:
-            return fnmatchcase(stop.step, point.pattern)
+            return ":" not in stop.step and fnmatchcase(stop.step, point.pattern)
         case Kind.EFFECT:
             asked = [stop.request, *(request for request, _ in stop.inside)]
             return any(each is not None and matches_effect(point.pattern, each.effect) for each in asked)

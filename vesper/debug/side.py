@@ -9,7 +9,7 @@ from vesper.compiler import Compiled
 from vesper.debug.expressions import Expressions, Loader
 from vesper.debug.stops import Answered, Asked, Ended, Event, Marked, Stop
 from vesper.debug.walk import OnCall, Walk
-from vesper.engines.engine import Blocked, Completion, Engine, Limits, Request
+from vesper.engines.engine import Blocked, Completion, Engine, EngineUnavailable, Execution, Limits, Request
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.spec.values import Value
 
@@ -35,9 +35,15 @@ class Side:
         self.outcome: Outcome | None = None
         self._walk = Walk(compiled, engine, expressions, inputs, now, on_call)
         self._events: list[Event] = []
-        program = loader.load(engine, compiled)
-        self._execution = program.start(inputs, now, limits, self._observe)
-        self._advance(())
+        self._execution: Execution | None = None
+        try:
+            self._execution = loader.load(engine, compiled).start(inputs, now, limits, self._observe)
+        except EngineUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # an engine that breaks is what a debugger is there to show
+            self._end(EngineFault(f"{type(error).__name__}: {error}"))
+        else:
+            self._advance(())
 
     @property
     def stops(self) -> list[Stop]:
@@ -68,6 +74,7 @@ class Side:
         self._events.append(Marked(index, value))
 
     def _advance(self, completions: tuple[Completion, ...]) -> None:
+        assert self._execution is not None
         try:
             step = self._execution.advance(completions)
         except Exception as error:  # noqa: BLE001  # an engine that breaks is what a debugger is there to show

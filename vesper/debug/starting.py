@@ -73,9 +73,9 @@ def subject_of_case(
     return Subject(compiled, tuple(engines), inputs, now or start_of(case), Said(compiled), case=case)
 
 
-def subject_of_trace(trace: Trace, engines: Sequence[Engine]) -> Subject:
+def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | None = None) -> Subject:
     """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you."""
     compiled = compiled_from(trace.definition)
     exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
     subject = subject_of_case(compiled, engines, None, dict(trace.inputs), trace.now)
-    return replace(subject, sources=(Recorded(exchanges),))
+    return replace(subject, sources=(Recorded(exchanges),), loader=loader or Loader())

@@ -102,7 +102,8 @@ def location(stop: Stop) -> str:
 
 def variables(stop: Stop) -> dict[str, str]:
     """Inputs, steps, names of loops and outputs, without constants; of a record each field."""
-    shown = {name.name: name.value for (kind, _), name in stop.names.items() if kind not in ("constant", "now")}
+    hidden = ("constant", "now") if stop.outcome is None else ("constant", "now", "output")  # the outcome has them
+    shown = {name.name: name.value for (kind, _), name in stop.names.items() if kind not in hidden}
     return dict(flattened(shown))
 
 

@@ -69,8 +69,9 @@ class _Lost(Exception):
 
 Walking: TypeAlias = Generator[None, None, None]
 Computing: TypeAlias = Generator[None, None, Value]
-OnCall: TypeAlias = Callable[[Stop], Outcome]
-"""What a call came to that failed: runs the called node once more on what it was given and answered."""
+OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
+"""What a call came to that failed: runs the called node once more on what it was given and answered. None where it
+asks for something else then."""
 
 
 class Walk:
@@ -209,6 +210,9 @@ class Walk:
             found = self._names.get((reference.kind, reference.name))
             if found is not None:
                 shown[found.name] = found.value
+        event = self._waiting[0] if self._waiting else None
+        if holds is not True and isinstance(event, Ended) and isinstance(event.outcome, ContractBroken):
+            shown |= event.outcome.values  # outputs are seen nowhere else, where they do not come out
         self.stops[-1].clauses.append(Clause(phase, index, clause.text, holds is True, shown))
         if holds is not True:
             raise _Over
@@ -364,7 +368,7 @@ class Walk:
                 stop.inside[-1] = (stop.inside[-1][0], event.completion)
         if isinstance(event, Marked) and event.index == call.result.index:
             return (yield from self._marked(call.result))
-        outcome = self._on_call(stop)
+        outcome = self._on_call(stop, self._engine)
         match outcome:
             case Failed(code):
                 raise _Failure(str(code))
@@ -372,6 +376,8 @@ class Walk:
                 raise _Failure(str(error["error_code"]))
             case ContractBroken():
                 raise _Failure("contract_broken")
+            case None:
+                raise _Lost
             case _:
                 raise _Over
 
