@@ -130,10 +130,9 @@ def test_commands_from_stdin_from_a_file_and_from_options_are_the_same(tmp_path:
 
 
 def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
-    done = debug(
-        str(ROOT / PAYMENT), "--engine", "interp", "-i", "amount=7", "--answer", 'call_stripe_api={"id": "ch_9", "status": "pending"}',
-        "--break-on", "step:record", "-x", "print call_stripe_api.id", "-x", "continue",
-    )  # fmt: skip
+    answer = 'call_stripe_api={"id": "ch_9", "status": "pending"}'
+    given = ["-i", "amount=7", "--answer", answer, "--break-on", "step:record"]
+    done = debug(str(ROOT / PAYMENT), "--engine", "interp", *given, "-x", "print call_stripe_api.id", "-x", "continue")
     assert done.exit_code == 0, done.output
     assert '"ch_9"' in done.output
     assert "DIRECT RUNTIME" in done.output

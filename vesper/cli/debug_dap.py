@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,15 +34,15 @@ _KNOWN = {
 def serve(node: str | None, root: Path, port: int | None) -> int:
     """Until the client goes. One client, one session: an editor starts another server for the next."""
     if port is None:
-        return _converse(Adapter(_launcher(node, root)), sys.stdin.buffer, sys.stdout.buffer)
+        return converse(Adapter(launcher(node, root)), sys.stdin.buffer, sys.stdout.buffer)
     with socket.create_server(("127.0.0.1", port)) as server:
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
         connection, _ = server.accept()
         with connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
-            return _converse(Adapter(_launcher(node, root)), reading, writing)
+            return converse(Adapter(launcher(node, root)), reading, writing)
 
 
-def _converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
+def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
     try:
         while not adapter.is_over:
             message = read_message(reading)
@@ -59,7 +59,7 @@ def _converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
     return FINE
 
 
-def _launcher(node: str | None, root: Path) -> Any:
+def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subject]:
     """What makes a subject of the arguments of a launch request; the command line gives what they leave out."""
 
     def launch(arguments: Mapping[str, Any]) -> Subject:

@@ -127,11 +127,15 @@ class Adapter:
         return dict(_CAPABILITIES)
 
     def _on_launch(self, arguments: Message) -> None:
-        self._subject = self._launch(arguments)
+        subject = self._launch(arguments)
+        session = subject.session()
+        points = [str(each) for each in arguments.get("breakOn", [])]
+        for text in points:
+            session.add_breakpoint(text)
+        # Only what is right as a whole is begun.
+        self._subject, self._sessions = subject, [session]
+        self._points["launch"] = points
         self._stops_on_entry = arguments.get("stopOnEntry", True) is not False
-        self._points["launch"] = [str(each) for each in arguments.get("breakOn", [])]
-        self._sessions = [self._subject.session()]
-        self._set_points()
         self._event("initialized")
 
     def _on_attach(self, arguments: Message) -> None:
@@ -330,6 +334,7 @@ class Adapter:
 
     def _on_stack_trace(self, arguments: Message) -> Message:
         thread = int(arguments["threadId"])
+        self._side(thread, self._session)
         frames = []
         for level, session in enumerate(reversed(self._sessions)):
             stop = session.stop_of(self._side(thread, session))

@@ -79,10 +79,15 @@ class Question:
         """True where everything that it mentions has a value here."""
         return all(key in names or key == NOW for key in self.mentions)
 
+    def load(self, engine: Engine) -> Program:
+        """Loads it, if that was not done: a step that asks it for the first time should not wait."""
+        return self.loader.load(engine, self.compiled)
+
     def ask(self, engine: Engine, names: Names) -> Outcome:
         """What the engine computes from these values; the value is the output `value`."""
-        program = self.loader.load(engine, self.compiled)
-        return program.call({_parameter(number): names[key].value for number, key in enumerate(self.mentions)})
+        return self.load(engine).call(
+            {_parameter(number): names[key].value for number, key in enumerate(self.mentions)}
+        )
 
 
 def _parameter(number: int) -> str:

@@ -239,12 +239,15 @@ class Session:
 
     def add_breakpoint(self, text: str) -> Breakpoint:
         """Raises `BadBreakpoint` or `BadExpression`; then nothing has changed."""
-        found = parse_breakpoint(text, self.compiled, self.expressions)
-        self.breakpoints.append(found)
-        return found
+        return self._added(parse_breakpoint(text, self.compiled, self.expressions))
 
     def add_watch(self, text: str) -> Breakpoint:
-        found = parse_watch(text, self.compiled, self.expressions)
+        return self._added(parse_watch(text, self.compiled, self.expressions))
+
+    def _added(self, found: Breakpoint) -> Breakpoint:
+        if found.question is not None:
+            for engine in self.engines:
+                found.question.load(engine)
         self.breakpoints.append(found)
         return found
 
@@ -453,12 +456,12 @@ def _asks(stop: Stop, request: Request | None) -> bool:
 def _is_at(point: Breakpoint, stop: Stop) -> bool:
     match point.kind:
         case Kind.STEP:
-            return ":" not in stop.step and fnmatchcase(stop.step, point.pattern)
+            return not stop.is_resumed and ":" not in stop.step and fnmatchcase(stop.step, point.pattern)
         case Kind.EFFECT:
             asked = [stop.request, *(request for request, _ in stop.inside)]
             return any(each is not None and matches_effect(point.pattern, each.effect) for each in asked)
         case Kind.LINE:
-            return stop.statement is not None and stop.line == point.line
+            return stop.statement is not None and not stop.is_resumed and stop.line == point.line
         case Kind.CONTRACT:
             return any(not clause.holds for clause in stop.clauses)
         case Kind.TRANSITION:

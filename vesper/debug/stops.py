@@ -77,6 +77,8 @@ class Stop:
     """The value of the statement, once there is one."""
     fails: str | None = None
     """The code with which it failed, whatever became of that."""
+    is_resumed: bool = False
+    """True where a block inside the statement has ended, and the statement goes on: a round of a loop, an arm."""
     is_skipped: bool = False
     """True where its `when:` is false."""
     outcome: Outcome | None = None

@@ -238,6 +238,7 @@ class Walk:
             yield from self._block(handler.body, depth + 1)
             if handler.value is None:
                 raise
+            self._resume(stop, handler.value)
             value = yield from self._marked(handler.value)
         self._names = outside
         type_ = value_type(statement)
@@ -264,7 +265,7 @@ class Walk:
             case ir.Branch():
                 return (yield from self._branch(statement, stop, depth))
             case ir.Loop():
-                return (yield from self._loop(statement, depth))
+                return (yield from self._loop(statement, stop, depth))
             case ir.Request():
                 return (yield from self._request(statement, stop))
             case ir.CallNode():
@@ -280,12 +281,17 @@ class Walk:
                 yield from self._statement(guarded, depth, stop)
                 return None if arm.value is None else (yield from self._marked(arm.value))
             if holds is True:
-                yield from self._block(arm.body, depth + 1)
-                return None if arm.value is None else (yield from self._marked(arm.value))
-        yield from self._block(branch.otherwise, depth + 1)
-        return None if branch.otherwise_value is None else (yield from self._marked(branch.otherwise_value))
+                return (yield from self._arm(arm.body, arm.value, stop, depth))
+        return (yield from self._arm(branch.otherwise, branch.otherwise_value, stop, depth))
 
-    def _loop(self, loop: ir.Loop, depth: int) -> Computing:
+    def _arm(self, body: ir.Block, value: ir.Expression | None, stop: Stop, depth: int) -> Computing:
+        yield from self._block(body, depth + 1)
+        if value is None:
+            return None
+        self._resume(stop, value)
+        return (yield from self._marked(value))
+
+    def _loop(self, loop: ir.Loop, stop: Stop, depth: int) -> Computing:
         items: Sequence[Value | tuple[Value, Value]] | None = None
         if loop.over is not None:
             yield from self._unmarked(loop.over)
@@ -308,6 +314,8 @@ class Walk:
             self._iterations = f"{iterations}[{count}]"
             count += 1
             yield from self._block(loop.body, depth + 1)
+            last = (loop.collect, *(value for _, value in loop.next), loop.stop_when)
+            self._resume(stop, next((each for each in last if each is not None), None))
             if loop.collect is not None:
                 collected.append((yield from self._marked(loop.collect)))
             changed: dict[int, Value] = {}
@@ -469,6 +477,13 @@ class Walk:
         stop = self._stop(f"{label(statement)}{self._iterations}", operation(statement), line_of(statement), depth)
         stop.statement = statement
         return stop
+
+    def _resume(self, stop: Stop, at: ir.Expression | None) -> None:
+        """The statement goes on after a block inside it: that is a stop of its own, unless the block had none."""
+        if at is not None and self.stops[-1] is not stop and stop.statement is not None:
+            path = f"{label(stop.statement)}{self._iterations}"
+            again = self._stop(path, stop.operation, at.place.line, stop.depth + 1)
+            again.statement, again.is_resumed = stop.statement, True
 
     def _stop(self, path: str, operation: str, line: int, depth: int = 0) -> Stop:
         stop = Stop(path, operation, line, depth, self._names)
