@@ -337,9 +337,10 @@ class Session:
         return None
 
     def _leaving(self, left: Side, right: Side) -> Position:
-        """Where both left the body, if that is at one statement: what it returns or raises has no mark of its own."""
+        """Where both left the body, if that is at one statement: what it returns or raises, and how it fails, has no
+        mark of its own."""
         stops = [[n for n, stop in enumerate(side.stops) if stop.statement is not None] for side in (left, right)]
-        if all(stops) and stops[0][-1] == stops[1][-1] and isinstance(left.outcome, Returned | DeclaredError):
+        if all(stops) and stops[0][-1] == stops[1][-1] and isinstance(left.outcome, Returned | DeclaredError | Failed):
             return Position(stops[0][-1], True)
         return Position(min(len(left.stops), len(right.stops)) - 1)
 
