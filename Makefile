@@ -24,7 +24,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -153,6 +153,9 @@ proof-threads: build ## eight threads with a million calls each, asyncio, forks:
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+
+proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
+	$(BIN)/python -m tests.debug.breakpoints_proof
 
 proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
 	@$(call need_cargo)

@@ -17,6 +17,7 @@ COMMANDS = {
     "audit": "See what the audit log says, and show that nobody changed it.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
+    "debug": "Step through a node on both engines, forwards and backwards.",
     "divergences": "See where the engines differ on live traffic, and make the smallest case of it.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
