@@ -72,6 +72,7 @@ class Migration:
 
     def _after_fork(self) -> None:
         started = self._thread is not None
+        self._spool.forked()
         self._begin_process()
         for live in self._nodes.values():
             live.after_fork(self.process)
