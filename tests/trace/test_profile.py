@@ -25,6 +25,12 @@ flow:
 """
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rounds find a step that takes a hundred times as long."""
+    monkeypatch.setattr("vesper.trace.profile._ROUNDS", 4)
+
+
 def test_the_dear_step_is_found_on_every_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("uneven_v1.vsp").write_text(NODE, encoding="utf-8")
