@@ -111,8 +111,8 @@ def command(
             raise click.UsageError("--case runs on answers that the node has already: leave --trace away")
         programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
         sys.exit(_run_case(compiled, programs, case_name, style, limits))
-    inputs, unread = _inputs(compiled, pairs, json_file)
-    now = _start(start)
+    inputs, unread = read_inputs(compiled, pairs, json_file)
+    now = read_start(start)
     if unread:
         sys.exit(_print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
@@ -139,7 +139,7 @@ def command(
     sys.exit(_exit_code(outcomes))
 
 
-def _start(text: str | None) -> datetime:
+def read_start(text: str | None) -> datetime:
     if text is None:
         return datetime.now(UTC)
     try:
@@ -251,7 +251,7 @@ def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
 # -- inputs ---------------------------------------------------------------------------------------
 
 
-def _inputs(
+def read_inputs(
     compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
 ) -> tuple[dict[str, object], dict[str, ProblemKind]]:
     """What the command line gives, and why the text of some `--input` is no value of its type.
