@@ -29,6 +29,7 @@ flow:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rounds find a step that takes a hundred times as long."""
     monkeypatch.setattr("vesper.trace.profile._ROUNDS", 10)
+    monkeypatch.setattr("vesper.trace.profile._REPEATS", 50)
 
 
 def test_the_dear_step_is_found_on_every_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
