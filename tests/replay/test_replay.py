@@ -247,3 +247,19 @@ def test_a_sensitive_trace_is_replayed_and_its_values_stay_hidden(
         assert ORDER not in said
         assert "user_123" in invoke("replay", execution, "--reveal", answer="show 3\n").stdout
         assert len(shop.stripe.got) == 1
+
+
+def test_steps_of_called_nodes_and_of_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    golden = Path(__file__).parents[1] / "trace" / "goldens" / "format_1_effects.json"
+    lines = ["modify paid/call_stripe_api timeout 9s", "modify paid/call_stripe_api fails http_402"]
+    answers = ['"processing"', "[]", "0"]
+    done = invoke("replay", str(golden), "--reveal", answer="\n".join([*lines, *answers, "goto total", ""]))
+    assert done.exit_code == 0, done.output
+    steps = [line for line in done.stdout.splitlines() if line.startswith("Step ")]
+    assert "Step 4: reservation[0]/stock ✓" in steps
+    assert "Step 10: paid/call_stripe_api ✓" in steps
+    assert "is a step of a node that `paid` calls: its text is not that of checkout_v1" in done.stdout
+    assert "`paid/mark_declined` asks for state_transition" in done.stdout
+    assert "Outcome: error {" in done.stdout
+    assert "Step 2: total ✓\n  value: 28.60\n" in done.stdout

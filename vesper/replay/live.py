@@ -36,6 +36,7 @@ class LiveHost(Host):
         super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)))
         self._answered: Answered = lambda _: None
         self._replayed = ""
+        self._last: _LiveRunning | None = None
         self.statuses: dict[str, int] = {}
         """The status of the last answer to each request that was performed over HTTP, by path."""
 
@@ -73,16 +74,14 @@ class LiveHost(Host):
     def _note(self, ask: Ask, status: int) -> None:
         self.statuses[ask.path] = status
 
-    _last: _LiveRunning | None = None
-
     def _new_running(self, prepared: Prepared, run: Run) -> Running:
         policy = prepared.compiled.node.grants.policy
-        self._last = _LiveRunning(
+        running = _LiveRunning(
             run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy
         )
-        self._last.answered = self._answered
-        self._last.replayed = self._replayed
-        return self._last
+        running.answered, running.replayed, running.performed = self._answered, self._replayed, set()
+        self._last = running
+        return running
 
 
 class _LiveRunning(Running):
@@ -91,10 +90,8 @@ class _LiveRunning(Running):
     answered: Answered
     replayed: str
     """The trace that it is made from."""
-
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # the same as of a `Running`
-        self.performed: set[str] = set()
+    performed: set[str]
+    """The paths of what was not answered by anybody, and went out."""
 
     def _complete(self, request: Request) -> Completion:
         known = self.answered(request)

@@ -47,10 +47,15 @@ class Session:
     """Of requests that the last re-execution performed over HTTP, by path."""
 
     @staticmethod
-    def open(trace: Trace, engine: str | None = None, **more: object) -> Session:
+    def open(
+        trace: Trace,
+        engine: str | None = None,
+        traces: Traces | None = None,
+        open_host: Callable[[], LiveHost] | None = None,
+    ) -> Session:
         """Replays the trace just as it was, first of all. Raises `Unrecorded`."""
         chosen = engine_of(trace, engine)
-        return Session(trace, chosen, replay(trace, chosen), **more)  # type: ignore[arg-type]  # the fields above
+        return Session(trace, chosen, replay(trace, chosen), traces, open_host)
 
     @property
     def compiled(self) -> Compiled:

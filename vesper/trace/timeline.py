@@ -7,7 +7,7 @@ the list, so that the author finds the flow of the node again. The order is that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from vesper.engines.outcome import ContractBroken, Failed
@@ -62,10 +62,16 @@ def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
     roles = _known_roles.get(trace.semantic_hash, lambda: _roles(node))
     found: list[TimelineStep] = []
 
-    def add(path: str, title: str, status: Status, marks: int, **more: object) -> None:
-        code, exchange, value = more.get("code"), more.get("exchange"), more.get("value")
-        assert code is None or isinstance(code, str)
-        assert exchange is None or isinstance(exchange, int)
+    def add(
+        path: str,
+        title: str,
+        status: Status,
+        marks: int,
+        *,
+        code: str | None = None,
+        exchange: int | None = None,
+        value: object = None,
+    ) -> None:
         found.append(TimelineStep(len(found) + 1, path, title, status, code, exchange, value, marks))
 
     position = 0
@@ -86,10 +92,7 @@ def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
                 add(role.name, role.name, "skipped" if skipped else "ok", position, value=mark.value)
             elif found and found[-1].exchange == number - 1:
                 # The mark of what a request was answered belongs to the request.
-                last = found[-1]
-                found[-1] = TimelineStep(
-                    last.number, last.path, last.title, last.status, last.code, last.exchange, last.value, position
-                )
+                found[-1] = replace(found[-1], marks=position)
     failed = _failed_step(trace, node)
     if failed is not None and not (found and found[-1].status == "failed" and found[-1].path == failed[0]):
         add(failed[0], failed[0], "failed", len(trace.marks), code=failed[1])
