@@ -150,7 +150,7 @@ class Lying:
         self._change = change
 
     def load(self, compiled: Compiled) -> Program:
-        return _LyingProgram(ENGINES["interp"].load(compiled), self._index, self._change)  # type: ignore[return-value]
+        return _LyingProgram(ENGINES["interp"].load(compiled), self._index, self._change)
 
 
 class _LyingProgram:
