@@ -24,7 +24,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-policies proof-controller proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -105,18 +105,27 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 	$(BIN)/python tests/kills/campaign.py --kills 8
+	$(BIN)/python tests/migration/kill_store.py --kills 12
 	$(BIN)/python -m tests.migration.proof --sample
+	$(BIN)/python tests/migration/service/run.py --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
 	$(BIN)/python tests/kills/campaign.py
 
+proof-migration-kills: build ## five hundred processes killed while they write migration state, on SQLite, Redis and Postgres; resumable, minutes
+	$(BIN)/python tests/migration/kill_store.py
+
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.migration.proof
+
+proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; ten minutes on a quiet machine
+	$(BIN)/python tests/migration/service/run.py
 
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
@@ -130,6 +139,10 @@ proof-mutated-documents: build ## 100,000 damaged documents through the front en
 proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
+
+.PHONY: proof-replay
+proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
+	$(BIN)/python -m tests.trace.proof
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py

@@ -85,6 +85,12 @@ class Execution:
     def marks_from(self, start: int = 0, /) -> _RawMarks:
         """What was observed so far, from this place in the list of all marks on; nothing when it has ended."""
 
+    def path(self) -> bytes:
+        """The points that were passed so far; raises `ValueError` where it was not started with a path."""
+
+    def fingerprint(self) -> int:
+        """Of what was read so far and what came back; raises as `path` does."""
+
 @final
 class Entry:
     """A node without effects, as it is called many times. Safe to call from any thread."""
@@ -101,6 +107,9 @@ class Entry:
         `refuse` raises them."""
 
     def outcome(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _Outcome: ...
+    def pathed(
+        self, inputs: dict[str, Any], key: bytes, /, now: datetime | None = None
+    ) -> tuple[_Outcome, bytes, int]: ...
     def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]: ...
     def json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
 
@@ -141,6 +150,29 @@ class Program:
         /,
         now: datetime | None = None,
         is_traced: bool = True,
+        fuel: int | None = None,
+        seconds: float | None = None,
+    ) -> Execution: ...
+    def points(self) -> list[tuple[Literal["condition", "loop", "handler"], int, str]]:
+        """What a run may pass, by its number in a path: kind, expression (of a handler, its number), outcome."""
+
+    def call_pathed(
+        self,
+        inputs: dict[str, Any],
+        key: bytes,
+        /,
+        now: datetime | None = None,
+        fuel: int | None = None,
+        seconds: float | None = None,
+    ) -> tuple[_RawOutcome, bytes, int]:
+        """As `call`, with the path and the fingerprint under this key of 16 bytes."""
+
+    def start_pathed(
+        self,
+        inputs: dict[str, Any],
+        key: bytes,
+        /,
+        now: datetime | None = None,
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> Execution: ...

@@ -17,11 +17,11 @@ from tests.support.journalled import Place, a_place, compiled_node, invoke, node
 from tests.support.servers import Postgres, free_port
 from vesper.cli.journal import _with_progress
 from vesper.engines.registry import ENGINES
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
 from vesper.journal.schema import PLACES
+from vesper.migration.following import follow
 
 RESULT = '{"id": "ch_7", "fee": 0.50}'
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.journalled import Place, a_place, invoke, node_text
 from tests.support.nodes import ROOT
+from tests.support.servers import Postgres
+from vesper.cli.traces_open import traces_of
 from vesper.trace.model import Trace
 
 NODES = str(ROOT / "nodes")
@@ -98,6 +101,33 @@ def test_filters(place: Place) -> None:
     ):
         assert listed(*arguments) == expected, arguments
     assert "--limit shows more" in invoke("traces", "list", "--limit", "1").stdout
+
+
+def test_traces_on_which_engines_did_not_agree(place: Place) -> None:
+    run_traced("50")
+    with traces_of(place.config) as traces:
+        parted = replace(traces.find(listed()[0]), trace_id="01parted", divergence="interp parts from python, at risk")
+        traces.store.add(parted)
+    assert listed("--diverged") == ["01parted"]
+    assert "divergence  interp parts from python, at risk" in invoke("traces", "show", "01parted").stdout
+    assert "Recorded divergence: interp parts" in invoke("replay", "01parted", answer="").stdout
+
+
+def test_the_settings_of_traces(place: Place) -> None:
+    settings = (place.folder / "vesper.toml").read_text("utf-8")
+    for text, message in (
+        ("[traces]\nmax_traces = 0\n", "a number from 1 to"),
+        ('[traces]\nretention = "soon"\n', "a duration such as"),
+        ('[traces]\nmax_size = "1 KiB"\n', "1 MiB at least"),
+        ('[traces]\nptah = "x"\n', "did you mean `path`"),
+    ):
+        (place.folder / "vesper.toml").write_text(f"{settings}\n{text}", encoding="utf-8")
+        refused = invoke("traces", "list")
+        assert refused.exit_code == 1
+        assert message in refused.stderr
+    (place.folder / "vesper.toml").write_text(f'{settings}\n[traces]\npath = "kept/t.db"\n', encoding="utf-8")
+    run_traced("50")
+    assert (place.folder / "kept" / "t.db").exists()
 
 
 def test_an_expression_that_is_wrong_has_a_caret(place: Place) -> None:
@@ -194,7 +224,20 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert agreed.endswith("  engines: agree\n")
     assert invoke("trace", "to-test", execution, "--as", "pytest").exit_code == 2
     secret = place.run(node_text(sensitive=True), "ann")
-    assert "ann" not in invoke("trace", "to-test", secret).stdout
+    assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
     assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
     assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
     assert place.charged == ["ann", "ann"]
+
+
+def test_a_journal_in_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: Postgres) -> None:
+    monkeypatch.chdir(tmp_path)
+    with a_place(tmp_path, postgres.new_database()) as place:
+        execution = place.run(node_text(), "ann", "20000.00")
+        small = run_traced("50")
+        assert listed() == [small, execution]
+        assert listed("--where", "input.amount > 10000") == [execution]
+        done = invoke("replay", execution, "--engine", "interp", answer="")
+        assert done.exit_code == 0
+        assert "Step 2: charge ✓" in done.stdout
+        assert place.charged == ["ann"]

@@ -14,10 +14,10 @@ import pytest
 from tests.host.small import entries, host_in, kinds, message_of, node_from
 from tests.support.web import Got, Script, Web, Wire, hangs, message, says
 from vesper.engines.registry import ENGINES
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.journal.journal import JournalError, Status
+from vesper.migration.following import follow
 
 NODE = """
 node_id: bounded_v1

@@ -18,9 +18,9 @@ from tests.support.servers import Postgres
 from tests.support.web import FakeStripe, closes, hangs, message
 from vesper.engines.registry import ENGINES
 from vesper.host.config import config_from
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
+from vesper.migration.following import follow
 
 ROOT = Path(__file__).parents[2]
 TABLE = """CREATE TABLE transactions (

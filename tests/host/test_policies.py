@@ -18,9 +18,9 @@ from tests.host.world import answers, status
 from tests.support.servers import Redis
 from tests.support.web import Got, Web, Wire, closes, hangs, says
 from vesper.engines.registry import ENGINES
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
+from vesper.migration.following import follow
 
 NODE = """
 node_id: asks_v1

@@ -26,9 +26,9 @@ from vesper.effects.performer import Ask
 from vesper.effects.secret_forms import forms_of
 from vesper.engines.registry import ENGINES
 from vesper.host.config import read_config
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
+from vesper.migration.following import follow
 
 NODE = """
 node_id: courier_v1

@@ -13,11 +13,11 @@ from tests.host.custom_world import Died, World, acting, dies, host_of, settings
 from vesper.effects.performer import Ask
 from vesper.engines.outcome import Denied, Returned
 from vesper.engines.registry import ENGINES
-from vesper.host.following import follow
 from vesper.host.host import Host
 from vesper.host.running import Running
 from vesper.journal.entry import Kind
 from vesper.journal.journal import NotTaken, Status
+from vesper.migration.following import follow
 
 DETAILED = "  audit_level: detailed\n"
 

@@ -143,7 +143,7 @@ def test_what_was_closed_opens_again(journal: Journal) -> None:
 
 
 def test_a_child_of_a_parent_that_could_not_let_go_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.journal.sqlite_store._FORK_SECONDS", 0.05)
+    monkeypatch.setattr("vesper.journal.sqlite_file._FORK_SECONDS", 0.05)
     journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
     begun(journal, "run-a")
 

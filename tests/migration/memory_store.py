@@ -29,6 +29,7 @@ class _Node:
     found: dict[str, str] = field(default_factory=dict)
     """Divergences, the newest last."""
     notes: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, str] = field(default_factory=dict)
 
 
 class _Transaction:
@@ -83,6 +84,12 @@ class _Transaction:
     def put_path(self, path: str, text: str) -> None:
         self._node.notes[path] = text
 
+    def document(self, name: str) -> str | None:
+        return self._node.documents.get(name)
+
+    def put_document(self, name: str, text: str) -> None:
+        self._node.documents[name] = text
+
 
 class MemoryStore:
     """`vesper.migration.store.Store` in a dict. Threads may share it, processes cannot."""
@@ -117,6 +124,12 @@ class MemoryStore:
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         return dict(self._node(key).notes)
+
+    def document(self, key: NodeKey, name: str) -> str | None:
+        return self._node(key).documents.get(name)
+
+    def warnings(self) -> Sequence[str]:
+        return ()
 
     def secret(self) -> bytes:
         return b"memory 16 bytes."

@@ -5,6 +5,7 @@
 - A path with 3·10⁻⁵ of the traffic that is always wrong never answers, either way.
 - A fault of 1 % that appears in direct_only is found after about 10,000 requests, with about 99 wrong answers.
 - A million copies of one input never leave shadow.
+- Eight processes that share a store all fall back within two seconds after one of them found a fault.
 - Clean runs cross at 206, 10,814 and 108,231.
 
 `--sample` takes a fiftieth of the seeds. It prints a table and ends with 1 where a line of it fails.
@@ -21,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+from tests.migration.fleet import fall_back
 from vesper.migration.evidence import Evidence
 from vesper.migration.modes import Mode
 from vesper.migration.simulate import Scenario, simulate, simulate_all
@@ -28,6 +30,7 @@ from vesper.migration.simulate import Scenario, simulate, simulate_all
 REQUESTS = 1_000_000
 SEEDS = 10_000
 MOST_PROMOTED = 3
+STORES = ("sqlite", "redis", "postgres")
 _CHUNK = 50
 
 
@@ -116,6 +119,11 @@ def crossings() -> Line:
     return Line("clean runs cross at 206, 10,814 and 108,231", str(found), found == [206, 10_814, 108_231])
 
 
+def fleet(store: str, processes: int) -> Line:
+    seconds = fall_back(store, processes)
+    return Line(f"{processes} processes over {store} fall back within 2 s", f"{seconds:.3f} s", seconds < 2)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description="what the migration controller must show")
     options.add_argument("--sample", action="store_true", help="a fiftieth of the seeds")
@@ -130,6 +138,7 @@ def main() -> None:
         partial(late_fault, fewer, given.jobs),
         partial(false_promotions, seeds, given.jobs, None),
         partial(false_promotions, seeds, given.jobs, 0),
+        *(partial(fleet, store, 3 if given.sample else 8) for store in (("sqlite",) if given.sample else STORES)),
     ]
     fails = 0
     for make in lines:

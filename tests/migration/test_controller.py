@@ -13,6 +13,7 @@ from vesper.migration.controller import Missing, is_proven, missing, runs_until_
 from vesper.migration.evidence import Evidence
 from vesper.migration.modes import LADDER, Mode, Reason
 from vesper.migration.state import (
+    MAX_NOISE,
     MAX_PIN_US,
     Agreed,
     Close,
@@ -25,6 +26,8 @@ from vesper.migration.state import (
     Generated,
     Kill,
     Latched,
+    NoiseFound,
+    Noisy,
     PathDemoted,
     PathProven,
     PinEnded,
@@ -95,11 +98,12 @@ def test_a_divergence_ends_completeness_and_an_open_one_keeps_it_from_coming_bac
     "blocking, lifting",
     [
         ([Diverged("rare", "f")], [Close("f", *WHO)]),
+        ([Noisy("f", "outputs.fee"), Noisy("f", "outputs.fee")], [Close("f", *WHO)]),
         ([Unknown(1)], [Agreed(MAIN, 0, 1_000)]),
         ([PinTo(SHADOW, FAR, *WHO)], [Unpin(*WHO)]),
         ([Timed(100, 300)] * latency.ROUND, [Timed(100, 100)] * latency.ROUND),
     ],
-    ids=["open", "unknown", "pin", "latency"],
+    ids=["open", "noise", "unknown", "pin", "latency"],
 )
 def test_what_blocks_a_promotion(blocking: Sequence[Event], lifting: Sequence[Event]) -> None:
     state, decisions = told(node(), [*blocking, Agreed(MAIN, 400, 400), Tick()])
@@ -109,6 +113,28 @@ def test_what_blocks_a_promotion(blocking: Sequence[Event], lifting: Sequence[Ev
     state, decisions = told(state, lifting)
     assert state.mode is CANARY
     assert [each.reason for each in changes(decisions)] == [Reason.EVIDENCE]
+
+
+@pytest.mark.parametrize("mode", LADDER, ids=lambda mode: mode.value)
+def test_noise_leaves_a_node_where_it_is(mode: Mode) -> None:
+    before = at(mode)
+    state, decisions = told(before, [Noisy("f", "outputs.fee"), Noisy("f", "outputs.fee"), Noisy("g", "outputs.tax")])
+    assert decisions == [NoiseFound("f", "outputs.fee"), NoiseFound("g", "outputs.tax")]
+    assert (state.mode, state.clean, state.divergences, state.open) == (mode, before.clean, 0, {})
+    state, decisions = told(state, [Close("f", *WHO)])
+    assert decisions == [Closed("f", "", *WHO)]
+    assert state.noise == {"g": "outputs.tax"}
+
+
+def test_noise_outlives_evidence_and_is_bounded() -> None:
+    state, _ = told(at(DUAL), [Noisy(f"f{number}", "outputs") for number in range(MAX_NOISE + 5)])
+    assert len(state.noise) == MAX_NOISE
+    state, _ = told(state, [Kill(*WHO), Resume(*WHO), Agreed(MAIN, 400, 400)])
+    assert state.mode is SHADOW
+    assert Missing("places to be closed in which an engine differs from itself", MAX_NOISE) in missing(state)
+    _, (refused,) = step(state, Promote(*WHO), 0)
+    assert isinstance(refused, Refused)
+    assert "differs from itself" in refused.why
 
 
 def test_a_path_needs_its_own_evidence() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from vesper.engines.outcome import Returned
 from vesper.host.migrating import MigrationSettings, NodeMigration
 from vesper.journal.owner import this_owner
 from vesper.migration import ledger
+from vesper.migration import spool as spool_module
 from vesper.migration.divergence import Divergence, fingerprint_of
 from vesper.migration.live import Live
 from vesper.migration.modes import Mode
@@ -26,9 +28,10 @@ from vesper.migration.reports import Agreement, Difference, Disagreement, Fault,
 from vesper.migration.routes import happened_of
 from vesper.migration.spool import Spool
 from vesper.migration.state import Diverged, Kill, Settings, State
-from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, StoreAway
+from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, StoreAway, Transaction
 from vesper.migration.transcript import Transcript
 
+T = TypeVar("T")
 KEY = NodeKey("payment_decision_v1", "one")
 MAIN = PathNote(b"\x01" * 8, (), "returned", ("0a",))
 OTHER = PathNote(b"\x02" * 8, (), "returned")
@@ -40,11 +43,11 @@ class Shaky(MemoryStore):
 
     is_away = False
 
-    def versions(self):  # type: ignore[no-untyped-def]
+    def versions(self) -> Mapping[NodeKey, int]:
         self._here()
         return super().versions()
 
-    def transact(self, key, work):  # type: ignore[no-untyped-def]
+    def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
         self._here()
         return super().transact(key, work)
 
@@ -137,6 +140,21 @@ def test_a_divergence_takes_trust_away_before_the_store_knows(live: Live, migrat
     store.is_away = False
     eventually(lambda: state_of(store).divergences == 1)
     assert [Divergence.from_text(text).count for text in store.divergences(KEY)] == [1]
+
+
+def test_a_divergence_beside_agreements_is_not_taken_for_one_that_was_sent_before(
+    live: Live, migration: Migration, store: Shaky
+) -> None:
+    store.is_away = True
+    for number in range(3):
+        agree(live, 10, OTHER, 10 * number)
+        live.report(differs(fingerprint=100 + number))
+        migration.tend(is_all=True)
+    store.is_away = False
+    migration.tend(is_all=True)
+    migration.tend(is_all=True)
+    found = state_of(store)
+    assert (found.divergences, found.clean) == (3, 30)
 
 
 @pytest.mark.parametrize("report", [differs(is_effect=True), Fault("it panicked")], ids=["effects differ", "fault"])
@@ -233,7 +251,7 @@ def test_a_child_counts_for_itself(live: Live, migration: Migration, store: Shak
     before = migration.process
     child = os.fork()
     if child == 0:
-        is_its_own = migration.process != before and live.gathered(is_regular=False) is None
+        is_its_own = migration.process != before and not live.due(is_all=True)
         os._exit(0 if is_its_own else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
@@ -287,7 +305,78 @@ def test_a_spool_that_was_cut_off_or_damaged_gives_what_is_whole(
     migration.tend()
     assert state_of(store).divergences == 1
     assert "line 2 cannot be read" in caplog.text
-    assert "line 3 cannot be read" in caplog.text
+    assert "line 3 was cut off" in caplog.text
+    (kept,) = (tmp_path / "spool" / "aside").iterdir()  # nothing is deleted that nobody could read
+    assert kept.read_bytes().splitlines()[1] == lines[1].rstrip()
+
+
+def test_a_spool_that_is_too_large_to_be_read_is_kept(
+    migration: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "spool"
+    folder.mkdir(exist_ok=True)
+    dead = folder / f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead.spool"
+    dead.write_bytes(b"x" * 100)
+    monkeypatch.setattr(spool_module, "_LARGEST", 10)
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert not dead.exists()
+    assert (folder / "aside" / dead.name).read_bytes() == b"x" * 100
+
+
+def test_what_was_spooled_before_the_machine_was_started_again_is_told(
+    migration: Migration, store: Shaky, tmp_path: Path
+) -> None:
+    """Of such a process nobody can say whether it lives, but by the lock on its file."""
+    process = f"{this_owner()[:-1]}!+other"
+    spool = Spool(tmp_path / "spool", process)
+    spool.write(KEY, batch_of(process, 1))
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 0  # it lives
+    spool.close()
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 1
+    spool.write(KEY, batch_of(process, 2))  # one that was closed may be written to again
+    spool.close()
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 2
+
+
+def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead"
+    spool = Spool(tmp_path, process)
+    spool.write(KEY, batch_of(process, 1))
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda file, data: write(file, data[:40]))
+        with pytest.raises(OSError, match="a part of it"):
+            spool.write(KEY, batch_of(process, 2))
+    spool.write(KEY, batch_of(process, 3))
+    spool.close()
+    ((_, read),) = Spool(tmp_path, "other+1").left_by_others()
+    assert [batch.number for _, batch in read] == [1, 3]
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at_is_nobodys_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+{name}"
+        spool = Spool(tmp_path, process)
+        spool.write(KEY, batch_of(process, 1))
+        spool.close()
+    read = spool_module._read
+
+    def quicker(path: Path) -> list[tuple[NodeKey, Batch]]:
+        if "+a" in path.name:
+            path.unlink()
+        return read(path)
+
+    monkeypatch.setattr(spool_module, "_read", quicker)
+    assert [path.name.partition("+")[2] for path, _ in Spool(tmp_path, "other+1").left_by_others()] == ["b.spool"]
 
 
 def test_the_spool_is_cleared_only_when_the_store_has_all_of_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from vesper.migration.state import (
     Event,
     Generated,
     Kill,
+    Noisy,
     PinTo,
     Promote,
     Resume,
@@ -147,11 +148,12 @@ def random_event(draw: random.Random) -> Event:
         lambda: Enumerated(amount),
         lambda: Diverged(path, draw.choice("abc")),
         lambda: Diverged(path, draw.choice("abc"), is_effect=draw.random() < 0.2, was_clean=True),
+        lambda: Noisy(draw.choice("de"), "outputs"),
         lambda: Unknown(draw.choice([1, amount])),
         lambda: RunLost(draw.choice("xyz")),
         lambda: EngineFaulted("panicked"),
         lambda: Timed(100, draw.choice([100, 300])),
-        lambda: Close(draw.choice("abc"), *who),
+        lambda: Close(draw.choice("abcde"), *who),
         lambda: Promote(*who),
         lambda: Demote(draw.choice(LADDER), *who),
         lambda: PinTo(draw.choice(LADDER), draw.randint(0, 2_000), *who),
@@ -160,7 +162,7 @@ def random_event(draw: random.Random) -> Event:
         lambda: Resume(*who),
         Tick,
     ]
-    return draw.choices(choices, [12, 2, 2, 1, 2, 1, 1, 1, 1, 2, 6, 3, 1, 1, 2, 1, 4, 2])[0]()
+    return draw.choices(choices, [12, 2, 2, 1, 2, 1, 1, 1, 1, 1, 2, 6, 3, 1, 1, 2, 1, 4, 2])[0]()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -183,6 +185,7 @@ def test_whatever_happens_the_rules_hold(seed: int) -> None:
         assert sum(each.after.level > each.before.level for each in changes(decisions)) <= 1
         assert state.mode is PYTHON or not state.latches
         assert state.mode.level <= before.mode.level or not state.open or before.mode is PYTHON
+        assert state.mode.level <= before.mode.level or not state.noise or before.mode is PYTHON
         assert state.pin is None or state.mode.level <= state.pin.mode.level
         assert state.mode is not PYTHON or state.latches or state.pin
         assert sum(path.open for path in state.paths.values()) == len(state.open)

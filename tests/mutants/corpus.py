@@ -26,12 +26,15 @@ from tests.unit.engines import test_entry as entry
 from tests.unit.engines import test_fuel as fuel
 from tests.unit.engines import test_inputs as inputs_of_one_kind
 from tests.unit.engines import test_inputs_of_other_types as inputs_of_other_kinds
+from tests.unit.engines.path_tables import PASSED, READ, Passed, Read
+from tests.unit.engines.path_tables import node as node_of_paths
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, compare, same_outcome
 from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.engine import Completion, Done, Limits, Program
 from vesper.engines.outcome import Outcome
+from vesper.engines.path import points_of
 from vesper.engines.python_engine import PythonEngine
 from vesper.ir.type_json import type_from_json
 from vesper.spec.operations import OPERATIONS
@@ -68,6 +71,7 @@ def questions() -> list[Question]:
         *_edges(),
         *_regressions(),
         *_bad_responses(),
+        *_paths(),
     ]
     names = [each.name for each in found]
     assert len(names) == len(set(names)), "two questions have one name"
@@ -244,3 +248,50 @@ def _by_json(text: bytes, reference: Callable[[], str]) -> Callable[[Program], A
 
 def _by_objects(text: str) -> str:
     return entry.by_objects(PythonEngine().load(entry.RICH), text)
+
+
+# -- paths ----------------------------------------------------------------------------------------
+
+_KEY = bytes(16)
+
+
+def _paths() -> Iterator[Question]:
+    """Only the Rust engine says its path; what it must be, the tables say."""
+    for number, passed in enumerate(PASSED):
+        yield Question(f"path {number}", node_of_paths(passed.node), _passing(passed), passed)
+    for number, read in enumerate(READ):
+        yield Question(f"path reads {number}", node_of_paths(read.node), _reading(read), read)
+    yield Question("path responses", node_of_paths("asks"), _told_apart, None)
+
+
+def _passing(case: Passed) -> Callable[[Program], Answer]:
+    def ask(program: Program) -> Answer:
+        if not isinstance(program, DirectProgram):
+            return case.points
+        path = program.call_pathed(case.inputs, _KEY).path
+        return " ".join(each.outcome for each in points_of(path, program.points()))
+
+    return ask
+
+
+def _reading(case: Read) -> Callable[[Program], Answer]:
+    def ask(program: Program) -> Answer:
+        if not isinstance(program, DirectProgram):
+            return f"same: {case.is_same}"
+        one, other = (program.call_pathed({**case.one, **changed}, _KEY) for changed in ({}, case.changed))
+        return f"same: {one.fingerprint == other.fingerprint}"
+
+    return ask
+
+
+def _told_apart(program: Program) -> Answer:
+    """Whether two answers of the outside have two fingerprints."""
+    if not isinstance(program, DirectProgram):
+        return "two"
+    found = set()
+    for text in ("one", "two"):
+        execution = program.start_pathed({}, _KEY, NOON)
+        execution.advance(())
+        execution.advance((Completion(0, text),))
+        found.add(execution.fingerprint())
+    return "two" if len(found) == 2 else "one"

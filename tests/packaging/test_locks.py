@@ -15,22 +15,25 @@ from tests.versions.run import SUPPORTED
 ROOT = Path(__file__).parents[2]
 
 
-def locked(name: str) -> dict[str, Requirement]:
-    """The packages of a lock by name, each with the marker that it is installed under."""
+def locked(name: str) -> dict[str, list[Requirement]]:
+    """The packages of a lock by name, each with the markers that it is installed under: a version for some Pythons may
+    stand beside one for others."""
     text = (ROOT / name).read_text(encoding="utf-8")
     lines = re.findall(r"^[a-z].*?(?= \\$)", text, flags=re.MULTILINE)
-    found = [Requirement(line) for line in lines]
-    return {canonicalize_name(each.name): each for each in found}
+    found: dict[str, list[Requirement]] = {}
+    for each in map(Requirement, lines):
+        found.setdefault(canonicalize_name(each.name), []).append(each)
+    return found
 
 
 def missing(
-    packages: dict[str, Requirement], asked: dict[str, list[Requirement]], environment: dict[str, str]
+    packages: dict[str, list[Requirement]], asked: dict[str, list[Requirement]], environment: dict[str, str]
 ) -> list[str]:
     """What a package that is installed there asks for and the lock would not install there."""
 
     def is_installed(name: str) -> bool:
-        package = packages.get(canonicalize_name(name))
-        return package is not None and (package.marker is None or package.marker.evaluate(environment))
+        versions = packages.get(canonicalize_name(name), [])
+        return any(each.marker is None or each.marker.evaluate(environment) for each in versions)
 
     return [
         f"{name} asks for {each}"
@@ -41,7 +44,7 @@ def missing(
     ]
 
 
-def needs(packages: dict[str, Requirement]) -> dict[str, list[Requirement]]:
+def needs(packages: dict[str, list[Requirement]]) -> dict[str, list[Requirement]]:
     """What each package asks for, by the metadata of those that are installed beside this."""
     found: dict[str, list[Requirement]] = {}
     for name in packages:

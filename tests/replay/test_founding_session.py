@@ -3,6 +3,7 @@ loopback, and applied as a fix. Its transcript is a golden."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.goldens import Golden
+from tests.support.journalled import invoke
 from tests.support.payments import ORDER, Shop
 from vesper.cli.traces_open import traces_of
 from vesper.cli.writing import replace_text
 from vesper.engines.outcome import Failed
+from vesper.engines.registry import ENGINES
+from vesper.replay.rerun import replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell
 
@@ -92,3 +96,26 @@ def test_nothing_is_performed_without_consent_and_nothing_is_written_without_yes
     assert "Success! Apply fix? [y/N] n" in said
     assert "not applied" in said
     assert shop.node.read_bytes() == text
+
+
+def test_live_from_the_command_line(shop: Shop) -> None:
+    shop.stripe.drop_answers = 3  # the charge is made, and nobody hears of it: the connection just ends
+    ran = shop.pay()
+    assert isinstance(ran.outcome, Failed)
+    asked = len(shop.stripe.got)
+    refused = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", answer="n\n")
+    assert (refused.exit_code, len(shop.stripe.got)) == (1, asked)
+    done = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", "--yes", "--format", "json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)["again"]
+    assert [each["origin"] for each in said["exchanges"]] == ["recorded", "recorded", "live", "live", "live"]
+    assert len(shop.stripe.got) == asked + 1
+    # It is an execution of its own: the journal has it, says what it was made from, and it replays like any other.
+    kept = json.loads(invoke("traces", "show", said["trace_id"], "--format", "json").stdout)
+    assert kept["origin"]["trace_id"] == ran.execution
+    assert kept["divergence"] is None
+    with traces_of(shop.config) as traces:
+        found = traces.find(said["trace_id"])
+        assert all(replay(found, engine).difference is None for engine in ENGINES)
+    assert len(shop.stripe.got) == asked + 1
+    assert invoke("journal", "verify").exit_code == 0

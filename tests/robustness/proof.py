@@ -29,6 +29,21 @@ def whole_hash() -> str:
     return _hash_of([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")])
 
 
+STORES = {
+    "journal": ["postgres_server", "sqlite_errors", "sqlite_file", "store"],
+    "migration": [
+        *("codec", "controller", "divergence", "ledger", "postgres_store", "redis_store", "redis_values", "routing"),
+        *("sql_store", "sql_tables", "sqlite_store", "state", "store", "store_rules", "traffic"),
+    ],
+}
+"""What decides how migration state is kept."""
+
+
+def store_hash() -> str:
+    """Changes with every change of the stores of migration state, and of what is done in them."""
+    return _hash_of([ROOT / "vesper" / package / f"{name}.py" for package, names in STORES.items() for name in names])
+
+
 def engine_hash() -> str:
     """Changes with every change of the Rust engine, of its fuzz targets, and of `nodes/`."""
     runtime = ROOT / "direct_runtime"

@@ -84,18 +84,20 @@ def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] 
         done = subprocess.run(
             run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
         )
-        printed = [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")]
-        pattern = "\n".join(_pattern(line) for line in command.expected)
-        pattern = pattern.replace("\n" + _ANY_LINES, "(?:\n.*)*").replace(_ANY_LINES + "\n", "(?:.*\n)*")
-        if command.expected:
-            assert re.fullmatch(pattern, "\n".join(printed)), (
-                f"line {command.line}: `{command.text}` printed\n{done.stdout}\ninstead of\n"
-                + "\n".join(command.expected)
-            )
-        wanted = command.exit_code if command.exit_code is not None else 0
-        assert done.returncode == wanted, (
-            f"line {command.line}: `{command.text}` ended with {done.returncode}\n{done.stdout}"
+        check_printed(command, done.stdout, done.returncode)
+
+
+def check_printed(command: Command, text: str, code: int) -> None:
+    """That a command printed what the session says, and ended as it says."""
+    printed = [line.rstrip() for line in text.rstrip("\n").split("\n")]
+    pattern = "\n".join(_pattern(line) for line in command.expected)
+    pattern = pattern.replace("\n" + _ANY_LINES, "(?:\n.*)*").replace(_ANY_LINES + "\n", "(?:.*\n)*")
+    if command.expected:
+        assert re.fullmatch(pattern, "\n".join(printed)), (
+            f"line {command.line}: `{command.text}` printed\n{text}\ninstead of\n" + "\n".join(command.expected)
         )
+    wanted = command.exit_code if command.exit_code is not None else 0
+    assert code == wanted, f"line {command.line}: `{command.text}` ended with {code}\n{text}"
 
 
 _ANY_LINES = "(?:any lines)"

@@ -130,13 +130,14 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """A Redis server on a port of loopback, with nothing on disk."""
+    """A Redis server on a port of loopback, with nothing on disk. `durable` syncs every command instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, durable: bool = False) -> None:
         self.port = free_port()
         folder = Path(tempfile.mkdtemp(prefix="vesper-redis-"))
         command = [_program("redis-server", "redis-server"), "--port", str(self.port), "--bind", "127.0.0.1"]
-        super().__init__(folder, [*command, "--save", "", "--appendonly", "no", "--dir", str(folder)], self._answers)
+        kept = ["--appendonly", "yes", "--appendfsync", "always"] if durable else ["--appendonly", "no"]
+        super().__init__(folder, [*command, "--save", "", *kept, "--dir", str(folder)], self._answers)
 
     @property
     def url(self) -> str:

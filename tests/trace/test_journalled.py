@@ -63,7 +63,7 @@ def test_decisions_of_policies_are_in_it(place: Place) -> None:
 
 def test_an_execution_in_doubt_has_a_trace_without_an_end(place: Place) -> None:
     trace = found(place, place.in_doubt(node_text()))
-    assert trace.outcome is None
+    assert (trace.outcome, trace.waits_at) == (None, "charge")
     assert [each.path for each in trace.exchanges] == ["known"]
     assert replay(trace).difference is None
     assert place.charged == []

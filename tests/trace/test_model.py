@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import ROOT, compiled
+from vesper.cli.run_traced import parted
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, Returned
 from vesper.engines.registry import ENGINES
@@ -133,3 +134,30 @@ def test_a_trace_with_a_right_hash_and_a_wrong_shape_is_refused() -> None:
     data = f'{{"format":1,"kind":"vesper trace","sha256":"{digest}","trace":{body.decode()}}}'.encode()
     with pytest.raises(TraceError, match="is malformed"):
         Trace.from_bytes(data)
+
+
+def test_where_two_engines_part_is_said() -> None:
+    trace = case_trace(compiled(DECISION), 0)
+    assert parted(trace, replace(trace, engines=("interp",))) is None
+    marks = tuple(replace(each, value=7) if each.step == "risk" else each for each in trace.marks)
+    told = parted(trace, replace(trace, engines=("interp",), marks=marks))
+    assert told == "interp parts from python in an intermediate value, at risk"
+
+
+@pytest.mark.parametrize(
+    "before, after, message",
+    [
+        (b'"risk"', b'"rusk"', "somebody changed it"),
+        (b'"name":"risk"', b'"name":"a;b"', "cannot be read"),
+        (b'"ir_version":2', b'"ir_version":7', "cannot be read"),
+        (b"{", b"[", "cannot be read"),
+    ],
+    ids=["meaning", "name", "version", "form"],
+)
+def test_a_node_that_somebody_changed_is_not_run(before: bytes, after: bytes, message: str) -> None:
+    trace = case_trace(compiled(DECISION), 0)
+    assert before in trace.definition.ir
+    definition = replace(trace.definition, ir=trace.definition.ir.replace(before, after))
+    carried = Trace.from_bytes(replace(trace, definition=definition).to_bytes())  # with a hash that fits
+    with pytest.raises(TraceError, match=message):
+        replay(carried)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vesper.api.load import compiled_node
-from vesper.engines.outcome import Returned
 from vesper.migration.adopting import FunctionCall, answers_of, check_adoptable, function_name
 
 if TYPE_CHECKING:
@@ -32,13 +31,12 @@ class Adopted(Generic[P, R]):
     def __call__(self, *arguments: P.args, **inputs: P.kwargs) -> R:
         given = self._given(arguments, inputs)
         call = FunctionCall(self._function, self._answers)
-        outcome = self._program.call_beside(call, given, None, None)
-        if call.was_called:  # its own object is what its callers have always had, also where the node says the same
-            if call.error is not None:
-                raise call.error
-            return call.result  # type: ignore[no-any-return]
-        assert isinstance(outcome, Returned), "what is no outputs comes from the function"
-        return dict(outcome.value)  # type: ignore[return-value]
+        answer = self._program.call(call, given)
+        if answer is not None:
+            return dict(answer.value)  # type: ignore[return-value]
+        if call.error is not None:
+            raise call.error
+        return call.result  # type: ignore[no-any-return]
 
     def _given(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by position under the names of the function's own parameters."""

@@ -11,6 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from vesper.cli.migrate_history import history_command
+from vesper.cli.migrate_orders import ORDERS
+from vesper.cli.migrate_plot import plot_command
 from vesper.cli.show import json_text
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.simulate import Result, Run, Scenario, Tally, simulate_all
@@ -23,7 +26,17 @@ _MODES = [mode.value for mode in LADDER[1:]]
 
 @click.group("migrate")
 def command() -> None:
-    """Move nodes from one engine to the other, and see what that would take."""
+    """Move nodes from one engine to the other, and see what that would take.
+
+    A node rises on its own, on evidence. NODE is an id such as payment_decision_v1, or a name without its version. See
+    docs/how-to/move-a-node-over.md.
+
+    Exit codes: 0 fine, 1 refused, broken or cannot be read, 2 usage, 3 a bug in Vesper.
+    """
+
+
+for each in (*ORDERS, history_command, plot_command):
+    command.add_command(each)
 
 
 @command.command("simulate")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TextIO
@@ -161,7 +161,7 @@ def _json(session: Session, reveal: bool) -> dict[str, object]:
     return found
 
 
-@contextmanager
+@contextlib.contextmanager
 def _clean_errors() -> Iterator[None]:
     try:
         with clean_trace_errors():
@@ -173,6 +173,8 @@ def _clean_errors() -> Iterator[None]:
 def _read(prompt: str) -> str | None:
     """A line of standard input; one that no terminal echoes is printed, so that a transcript has it."""
     if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  # lines can be edited, and come again
         try:
             return input(prompt)
         except EOFError:

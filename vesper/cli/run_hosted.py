@@ -13,11 +13,11 @@ from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome
 from vesper.host.config import default_config, find_config, read_config
-from vesper.host.following import Followed, follow
 from vesper.host.host import Host
 from vesper.host.recording import NotRecorded, Recorder
 from vesper.host.running import InDoubt
 from vesper.journal.journal import JournalError
+from vesper.migration.following import Followed, follow
 
 
 class Hosted:

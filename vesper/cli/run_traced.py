@@ -40,13 +40,13 @@ def run_traced(
             for engine, program in programs.items()
         }
         leader, *followers = traces.values()
-        parted = next((told for each in followers if (told := _parted(leader, each))), None)
-        store.add(replace(leader, engines=tuple(traces), divergence=parted))
+        where = next((told for each in followers if (told := parted(leader, each))), None)
+        store.add(replace(leader, engines=tuple(traces), divergence=where))
     outcomes = {engine: each.outcome for engine, each in traces.items()}
     return {engine: outcome for engine, outcome in outcomes.items() if outcome is not None}, name
 
 
-def _parted(left: Trace, right: Trace) -> str | None:
+def parted(left: Trace, right: Trace) -> str | None:
     """Where two engines part; None where they agree."""
     assert left.outcome is not None
     assert right.outcome is not None

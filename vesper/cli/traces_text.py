@@ -91,10 +91,12 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
         "inputs": SENSITIVE if hides else ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
         "contracts": _contracts(trace),
     }  # fmt: skip
+    if trace.waits_at is not None and trace.outcome is None:
+        rows["waits at"] = trace.waits_at
     if trace.divergence is not None:
         rows["divergence"] = trace.divergence
     if trace.origin is not None:
-        rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'nothing changed'}"
+        rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'replayed'}"
     if hides:
         rows["sensitive"] = "what it holds is hidden; --reveal shows it"
     name_width = max(map(len, rows))
@@ -175,6 +177,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
         "now": None if trace.now is None else typed(trace.now),
         "inputs": held(dict(trace.inputs)),
         "outcome": typed(outcome),
+        "waits_at": trace.waits_at,
         "divergence": trace.divergence,
         "origin": None
         if trace.origin is None

@@ -29,7 +29,7 @@ from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.verify.against import BadAnswer, CannotImport, Function, import_function
 from vesper.verify.differential import Report, Verifier
 from vesper.verify.programs_run import INPUTS_EACH, ProgramsReport, verify_programs
-from vesper.verify.regressions import save_program, save_regression
+from vesper.verify.regressions import FOLDER, save_program, save_regression
 
 _MAX_EXAMPLES = 10_000
 
@@ -82,7 +82,7 @@ _MAX_EXAMPLES = 10_000
     "--save-to",
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("tests/conformance/regressions"),
+    default=FOLDER,
     show_default=True,
     help="Where a disagreement is kept as a conformance case.",
 )

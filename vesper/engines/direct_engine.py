@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from vesper import _direct
-from vesper.compiler import Compiled
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -19,19 +21,26 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.engines.path import Pathed, Point
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
+    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
 
 
 class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in all_callees(compiled)]))
+        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)])
+
+
+def load_documents(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
+    """A node from its document and those of all nodes that it calls: for a process that has nothing else of it."""
+    return DirectProgram(_direct.Program.load(ir, callees))
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
@@ -53,6 +62,7 @@ class DirectProgram:
         self._program = program
         entry = _direct.Entry(program, Returned, _outcome, _refuse)
         self._outcome = entry.outcome
+        self._pathed = entry.pathed
         self.entry = entry.outputs
         """The outputs of a node without effects. Other outcomes are raised: the exceptions of `vesper.kernels.raised`,
         and `RuntimeError` for a limit or a fault of the engine."""
@@ -80,6 +90,35 @@ class DirectProgram:
         begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
+    def points(self) -> tuple[Point, ...]:
+        """What an execution may pass, by its number in a path."""
+        return tuple(Point(*each) for each in self._program.points())
+
+    def call_pathed(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None = None,
+        limits: Limits | None = None,
+    ) -> Pathed:
+        """As `call`, with the path and the fingerprint under this key of 16 bytes."""
+        if limits is None:
+            return Pathed(*self._pathed(inputs, key, now))  # type: ignore[arg-type]  # as above
+        fuel, seconds = limits.fuel, limits.seconds
+        raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
+        return Pathed(_outcome(raw), path, fingerprint)
+
+    def start_pathed(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None = None,
+        limits: Limits | None = None,
+    ) -> DirectExecution:
+        """As `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
+        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        return DirectExecution(self._program.start_pathed(inputs, key, now, fuel, seconds))  # type: ignore[arg-type]  # as above
+
 
 class DirectExecution:
     """One run on the Rust engine, which holds its state; only the forms of the protocol are put together here."""
@@ -103,6 +142,14 @@ class DirectExecution:
         if self._observe is not None:
             self._tell(self._observe, step[2][self._observed :])
         return Done(_outcome(step[1]), tuple(step[2]))
+
+    def path(self) -> bytes:
+        """The points that were passed so far. Raises `ValueError` for one that `start_pathed` did not begin."""
+        return self._execution.path()
+
+    def fingerprint(self) -> int:
+        """Of what was read so far, and of what came back. Raises as `path` does."""
+        return self._execution.fingerprint()
 
     def _tell(self, observe: Observer, marks: _RawMarks) -> None:
         for index, value in marks:
@@ -173,3 +220,9 @@ _CODES = frozenset(code.value for code in ErrorCode)
 def decimal_access() -> str:
     """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
     return _direct.decimal_access()
+
+
+@lru_cache(maxsize=1)
+def build() -> str:
+    """Which build of the engine this is: two builds of one version may differ."""
+    return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from vesper.compiler import Compiled
 from vesper.engines.outcome import Outcome
 from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.record import record
 from vesper.spec.values import Value
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
 
 Marks: TypeAlias = tuple[tuple[int, Value], ...]
 """`(index, value)` of every observed expression, in the order in which they were evaluated."""

@@ -39,7 +39,7 @@ from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
-from vesper.journal.entry import Definition
+from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
     Beginning,
@@ -47,10 +47,12 @@ from vesper.journal.journal import (
     Journal,
     JournalError,
     NotTaken,
+    Recorded,
     Run,
     Summary,
     UnknownExecution,
 )
+from vesper.journal.owner import is_dead
 from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
@@ -74,7 +76,7 @@ class Prepared:
     definition: Definition
 
 
-class Routed(Protocol):
+class Routes(Protocol):
     """The method `routed` of a program that decides for each request anew which engine runs it."""
 
     def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
@@ -125,6 +127,8 @@ class Host:
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._deferred = Deferred()
         self._is_closed = False
+        self.on_lost: list[Callable[[Summary], None]] = []
+        """Told of each run that began under the direct engine, and whose process is gone."""
         self._warned = False
         self._last_prune = 0
         self._begin_process()
@@ -172,6 +176,9 @@ class Host:
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+            hosted_by: Callable[[Host], None] | None = getattr(program, "hosted_by", None)
+            if hosted_by is not None:
+                hosted_by(self)
         return found
 
     def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
@@ -216,9 +223,9 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
-        routed: Routed | None = getattr(prepared.program, "routed", None)
-        if routed is not None:
-            prepared = routed(prepared, inputs, execution)
+        routes: Routes | None = getattr(prepared.program, "routed", None)
+        if routes is not None:
+            prepared = routes(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,
@@ -378,10 +385,13 @@ class Host:
             self._leave()
 
     def _resume(self, execution: str, engine: str | None) -> Recovered:
-        summary = self.journal.read(execution).summary
+        recorded = self.journal.read(execution)
+        summary = recorded.summary
         if self._is_ours(summary):
             raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
-        chosen = engine or summary.engine
+        # A process that died under the direct engine may have died of it: the reference finishes what it left.
+        is_lost = _engine_of(recorded) == "interp" and is_dead(summary.owner)
+        chosen = engine or ("python" if is_lost else _engine_of(recorded))
         # What can go wrong with the node goes wrong before the run is ours.
         compiled = compiled_from(self.journal.definition(summary.semantic_hash))
         prepared = self._prepared.get((compiled.semantic_hash, chosen))
@@ -390,6 +400,9 @@ class Host:
                 raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
             prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
         run = self.journal.take_over(summary.execution, chosen)
+        if is_lost:
+            for tell in self.on_lost:
+                tell(summary)
         body = run.recorded[0].body
         inputs, now = body["inputs"], body["now"]
         assert isinstance(inputs, Mapping)
@@ -449,6 +462,10 @@ class Host:
                 if self._journal is None:
                     self._journal = self._performers.open_journal()
         return self._journal
+
+    def redact(self, text: str) -> str:
+        """The text without any secret that was read here."""
+        return self._performers.secrets.redact(text)
 
     def key_ring(self) -> KeyRing:
         """The keys that sensitive executions are sealed with."""
@@ -525,6 +542,12 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _engine_of(recorded: Recorded) -> str:
+    """The engine that a run was on last: one that it was taken from is not asked again, unless somebody says so."""
+    handoffs = [each.entry.body for each in recorded.entries if each.entry.kind is Kind.HANDOFF]
+    return str(handoffs[-1].get("engine", recorded.summary.engine)) if handoffs else recorded.summary.engine
 
 
 def _told(recovered: Recovered) -> str:

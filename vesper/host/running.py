@@ -19,6 +19,7 @@ from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
 from vesper.engines.engine import Blocked, Completion, Execution, Request
 from vesper.engines.outcome import ContractBroken, Denied, EngineFault, Failed, LimitHit, Outcome
 from vesper.host.outcomes import outcome_record
+from vesper.host.routed import Parted, Routed
 from vesper.host.sizes import size_of
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import JournalError, Run, Status
@@ -114,24 +115,62 @@ class Running:
     def go(self, execution: Execution, inputs: Mapping[str, object]) -> Outcome:
         """Runs to the end. Raises `InDoubt` where it cannot, and `JournalError` where the journal cannot be written;
         the run is then for recovery."""
+        routed = execution if isinstance(execution, Routed) else None
+        if routed is not None:
+            routed.begin(self._run.execution)
         try:
-            if not self._has_changed:
-                # Before anything is done: half of a flow is worse than none of it. A run that was taken over after it
-                # has changed something goes on, and is denied at the first step that lacks its grant, if it has one.
-                for capability, why in self._refused.items():
-                    raise _Stopped(Denied(capability, why))
-            if self._room is not None:
-                self._take_room(inputs)
-            step = execution.advance(())
-            while isinstance(step, Blocked):
-                (request,) = step.requests
-                step = execution.advance((self._complete(request),))
+            outcome = self._driven(execution, routed, inputs)
         except _Stopped as stopped:
+            if routed is not None:
+                routed.stop(stopped.outcome)
             return stopped.outcome
-        outcome = step.outcome
+        except Parted as parted:
+            if routed is not None:
+                self._note_handoff(routed)  # whoever goes on after a person's word is the other engine
+            self._part(parted)
+        except BaseException:
+            if routed is not None:
+                routed.stop(None)
+            raise
         if isinstance(outcome, Failed) and outcome.code == ErrorCode.TIMEOUT and self._is_late():
             return LimitHit("timeout_seconds")
         return outcome
+
+    def _driven(self, execution: Execution, routed: Routed | None, inputs: Mapping[str, object]) -> Outcome:
+        if not self._has_changed:
+            # Before anything is done: half of a flow is worse than none of it. A run that was taken over after it
+            # has changed something goes on, and is denied at the first step that lacks its grant, if it has one.
+            for capability, why in self._refused.items():
+                raise _Stopped(Denied(capability, why))
+        if self._room is not None:
+            self._take_room(inputs)
+        step = execution.advance(())
+        while isinstance(step, Blocked):
+            if routed is not None:
+                self._note_handoff(routed)
+            (request,) = step.requests
+            step = execution.advance((self._complete(request),))
+        if routed is not None:
+            self._note_handoff(routed)
+        return step.outcome
+
+    def _note_handoff(self, routed: Routed) -> None:
+        """Durable with the next commit: before anything is changed for the engine that goes on."""
+        body = routed.handed_over()
+        if body is not None:
+            self._run.append(Entry(Kind.HANDOFF, body=body, at_us=now_us()))
+
+    def _part(self, parted: Parted) -> NoReturn:
+        """One engine did what the other one would not have done: nobody can go on without a person's word."""
+        performed, asked = parted.performed, parted.asked
+        told: dict[str, object] = {
+            "asked": "" if asked is None else self._digest(asked),
+            "recorded": self._digest(performed),
+            "effect": performed.effect,
+        }
+        self._run.append(Entry(Kind.DIVERGENCE, performed.path, performed.effect, body=told, at_us=now_us()))
+        instead = "ends without it" if asked is None else f"asks for `{asked.path}` in another form or before it"
+        self._doubt(performed, f"it was performed, and the engine that should go on {instead}")
 
     def end(self, outcome: Outcome, audit: Callable[[Outcome], None]) -> Outcome:
         """Writes how it ended, with what the audit says of it; durable when this returns. An outcome that the journal

@@ -7,38 +7,19 @@ Runs that write nothing use connections that do not wait for the disk, as `synch
 
 from __future__ import annotations
 
-import os
-import select
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
 from vesper.journal import schema
 from vesper.journal.batch import Batch
 from vesper.journal.errors import JournalError
+from vesper.journal.postgres_server import NOW, Connection, Connections, PostgresServer
 from vesper.journal.schema import PLACES
-from vesper.journal.store import Row, Transaction, check_version, fenced, migrate, write_audit, write_batch
+from vesper.journal.store import Transaction, check_version, fenced, migrate, write_audit, write_batch
 
-if TYPE_CHECKING:
-    import psycopg
-
-    _Connection = psycopg.Connection[tuple[Any, ...]]
-
-_CONNECTIONS = 16
-"""At most so many for each way of syncing."""
-_CONNECT_SECONDS = 10
-_STATEMENT_SECONDS = 30
-_MIGRATION_LOCK = 0x76657370  # any number that other programs will hardly use
-
-_NOW = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
 _LINES = f"""
     WITH ours AS (
         UPDATE vesper_executions
         SET lease_until_us =
-                CASE WHEN COALESCE(%(status)s::text, 'running') = 'running' THEN {_NOW} + %(lease)s::bigint ELSE 0 END,
-            updated_us = {_NOW},
+                CASE WHEN COALESCE(%(status)s::text, 'running') = 'running' THEN {NOW} + %(lease)s::bigint ELSE 0 END,
+            updated_us = {NOW},
             head_seq = %(seq)s::bigint,
             head_hash = %(hash)s::bytea,
             status = COALESCE(%(status)s::text, status),
@@ -59,8 +40,8 @@ _BEGIN = f"""
         SELECT
             %(execution)s::text, %(node)s::text, %(definition)s::text, %(status)s::text, %(outcome)s::text,
             %(owner)s::text, %(fence)s::bigint,
-            CASE WHEN %(status)s::text = 'running' THEN {_NOW} + %(lease)s::bigint ELSE 0 END,
-            %(started)s::bigint, {_NOW}, %(engine)s::text, %(joined)s::bigint, %(sensitive)s::bigint,
+            CASE WHEN %(status)s::text = 'running' THEN {NOW} + %(lease)s::bigint ELSE 0 END,
+            %(started)s::bigint, {NOW}, %(engine)s::text, %(joined)s::bigint, %(sensitive)s::bigint,
             %(synced)s::bigint, %(seq)s::bigint, %(hash)s::bytea
         WHERE EXISTS (SELECT 1 FROM vesper_definitions WHERE semantic_hash = %(definition)s::text)
         ON CONFLICT (execution) DO NOTHING
@@ -73,44 +54,21 @@ _BEGIN = f"""
 """  # noqa: S608
 
 
-class _Connections:
-    """What belongs to one process."""
-
+class _Connections(Connections):
     def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.lock = threading.Lock()
-        self.idle: dict[bool, list[_Connection]] = {True: [], False: []}
-        self.free = {True: threading.Semaphore(_CONNECTIONS), False: threading.Semaphore(_CONNECTIONS)}
-        self.is_ready = False
+        super().__init__()
         self.definitions: set[str] = set()
         """Hashes of those that were seen in the store; they may have been pruned since."""
 
 
-class PostgresStore:
+class PostgresStore(PostgresServer):
     """A journal in the database that `dsn` names."""
 
-    def __init__(self, dsn: str) -> None:
-        try:
-            import psycopg
-        except ImportError:
-            raise JournalError(
-                "a journal in PostgreSQL needs the package psycopg: pip install 'vesper[postgres]'"
-            ) from None
-        try:
-            parts = psycopg.conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError:  # its message may hold the whole DSN, and so a password
-            raise JournalError(
-                "the DSN of the journal cannot be read: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` is expected, "
-                "with special signs escaped as in a URL"
-            ) from None
-        self._dsn = dsn
-        self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
-        self.audit_key: bytes | None = None
-        self._connections = _Connections()
+    what = "journal"
 
-    @property
-    def name(self) -> str:
-        return self._name
+    def __init__(self, dsn: str) -> None:
+        super().__init__(dsn)
+        self.audit_key: bytes | None = None
 
     @property
     def volatile_reason(self) -> str | None:
@@ -178,22 +136,6 @@ class PostgresStore:
         if batch.birth is not None and batch.error is None:
             self._here().definitions.add(batch.birth.definition.semantic_hash)
 
-    @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        with self._transaction(is_synced=True) as transaction:
-            yield transaction
-
-    @contextmanager
-    def _transaction(self, is_synced: bool) -> Iterator[Transaction]:
-        with self._connection(is_synced) as connection, connection.transaction():
-            yield _PostgresTransaction(connection, " FOR UPDATE")
-
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        with self._connection(is_synced=True) as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield _PostgresTransaction(connection, "")
-
     def scrub(self) -> None:
         """Deleted rows are gone from the table when it was vacuumed; the server's log is its administrator's."""
         with self._connection(is_synced=True) as connection:
@@ -206,138 +148,25 @@ class PostgresStore:
             "IN SHARE ROW EXCLUSIVE MODE"
         )
 
-    def close(self) -> None:
-        here = self._here()
-        with here.lock:
-            idle = [connection for each in here.idle.values() for connection in each]
-            here.idle = {True: [], False: []}
-        for connection in idle:
-            connection.close()
+    # -- the server -------------------------------------------------------------------------------
 
-    # -- connections ------------------------------------------------------------------------------
+    def _new_connections(self) -> _Connections:
+        return _Connections()
 
     def _here(self) -> _Connections:
-        here = self._connections
-        if here.pid != os.getpid():
-            _INHERITED.append(here)  # the sockets are the parent's: closing them here would end its sessions
-            here = self._connections = _Connections()
+        here = super()._here()
+        assert isinstance(here, _Connections)
         return here
 
-    @contextmanager
-    def _connection(self, is_synced: bool) -> Iterator[_Connection]:
-        """A connection that nobody else uses meanwhile. What the driver reports is a `JournalError`; a connection that
-        met an error of the server's or the network's is not used again."""
-        import psycopg
+    def _error(self, text: str) -> JournalError:
+        return JournalError(text)
 
-        here = self._here()
-        if not here.free[is_synced].acquire(timeout=_STATEMENT_SECONDS):
-            raise JournalError(
-                f"{self._name}: all {_CONNECTIONS} connections have been in use for {_STATEMENT_SECONDS} s"
-            )
-        connection = None
-        try:
-            connection = self._idle(here, is_synced) or self._connect(here, is_synced)
-            yield connection
-        except psycopg.Error as error:
-            raise self._error(error) from error
-        finally:
-            if connection is not None:
-                if connection.closed or connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                    connection.close()
-                else:
-                    with here.lock:
-                        here.idle[is_synced].append(connection)
-            here.free[is_synced].release()
-
-    def _idle(self, here: _Connections, is_synced: bool) -> _Connection | None:
-        while True:
-            with here.lock:
-                connection = here.idle[is_synced].pop() if here.idle[is_synced] else None
-            if connection is None:
-                return None
-            # Nothing comes unasked but the end: the server was restarted, or ended the session.
-            if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
-                return connection
-            connection.close()
-
-    def _connect(self, here: _Connections, is_synced: bool) -> _Connection:
-        import psycopg
-
-        connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-        try:
-            connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
-            # Statements that are used again and again look rows up by their key: planning them anew takes longer.
-            connection.execute("SET plan_cache_mode = force_generic_plan")
-            if not is_synced:
-                connection.execute("SET synchronous_commit = off")
-            else:
-                # Where the administrator asks for more than `on`, that stays.
-                connection.execute(
-                    "SELECT set_config('synchronous_commit', 'on', false) "
-                    "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
-                )
-            if not here.is_ready:
-                self._migrate(connection)
-                here.is_ready = True
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _migrate(self, connection: _Connection) -> None:
+    def _make_tables(self, connection: Connection) -> None:
         if connection.execute("SELECT to_regclass('vesper_migrations')").fetchone() != (None,):
             found = connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_migrations").fetchone()
             version = int(found[0]) if found else 0
             check_version(version, self._name)
             if version == schema.VERSION:
                 return
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
-            migrate(_PostgresTransaction(connection, ""), self._name, schema.POSTGRES)
-
-    def _error(self, error: psycopg.Error) -> JournalError:
-        import psycopg
-
-        said = " ".join(str(error).split())[:300]
-        match error:
-            case psycopg.errors.DiskFull():
-                text = "the disk of the server is full; nothing was written. Make room"
-            case psycopg.errors.ReadOnlySqlTransaction():
-                text = "the server only reads: it is a standby, or the database is read-only; nothing was written"
-            case psycopg.errors.InsufficientPrivilege():
-                text = "this user may not use the tables of the journal"
-            case psycopg.errors.QueryCanceled() | psycopg.errors.LockNotAvailable():
-                text = f"the server did not answer within {_STATEMENT_SECONDS} s; somebody may hold a lock"
-            case psycopg.OperationalError():
-                text = "the server of the journal cannot be reached, or ended the connection"
-            case _:
-                text = "the journal cannot be used"
-        return JournalError(f"{self._name}: {text} (PostgreSQL: {said})")
-
-
-class _PostgresTransaction:
-    __slots__ = ("_connection", "locking")
-
-    def __init__(self, connection: _Connection, locking: str) -> None:
-        self._connection = connection
-        self.locking = locking
-
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        return self._connection.execute(_translated(sql), parameters).fetchall()
-
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        return self._connection.execute(_translated(sql), parameters).rowcount
-
-    def now_us(self) -> int:
-        found = self._connection.execute(f"SELECT {_NOW}").fetchone()
-        assert found is not None
-        return int(found[0])
-
-
-@lru_cache(maxsize=256)
-def _translated(sql: str) -> bytes:
-    """Our SQL is written with `?`; none of it holds one, or a `%`, in a literal."""
-    return sql.replace("?", "%s").encode()
-
-
-_INHERITED: list[_Connections] = []
+        with self._migrating(connection) as transaction:
+            migrate(transaction, self._name, schema.POSTGRES)

@@ -6,33 +6,31 @@ import os
 import sqlite3
 from pathlib import Path
 
-from vesper.journal.errors import JournalError
 
-
-def journal_error(error: sqlite3.Error, path: Path, busy_seconds: float) -> JournalError:
-    """The error for people; it names the file. What SQLite said stands at the end."""
+def said_by_sqlite(error: sqlite3.Error, path: Path, what: str, busy_seconds: float) -> str:
+    """The error for people; it names the file, and what it is. What SQLite said stands at the end."""
     said = f"(SQLite: {error})"
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            text = f"{_holder(path)} has had the journal locked for more than {busy_seconds:g} s; nothing was written"
+            text = f"{_holder(path)} has had the {what} locked for more than {busy_seconds:g} s; nothing was written"
         case sqlite3.SQLITE_FULL:
-            text = "the disk is full, or the journal has reached its largest size; nothing was written. Make room"
+            text = f"the disk is full, or the {what} has reached its largest size; nothing was written. Make room"
         case sqlite3.SQLITE_NOTADB:
-            text = "this is no journal: the file is not a SQLite database. Name another file, or move this one away"
+            text = f"this is no {what}: the file is not a SQLite database. Name another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
             text = (
-                "the journal is damaged. Nothing more is written to it. Keep the file and the two beside it "
+                f"the {what} is damaged. Nothing more is written to it. Keep the file and the two beside it "
                 "(-wal, -shm), and take the last backup, or what `sqlite3 FILE .recover` finds"
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            text = "the journal cannot be written: the file or its folder is read-only for this user"
+            text = f"the {what} cannot be written: the file or its folder is read-only for this user"
         case sqlite3.SQLITE_CANTOPEN:
-            text = "the journal cannot be opened: the file or its folder is missing, or not for this user"
+            text = f"the {what} cannot be opened: the file or its folder is missing, or not for this user"
         case sqlite3.SQLITE_IOERR:
-            text = "the disk failed while the journal was read or written; what was not reported as written may be lost"
+            text = f"the disk failed while the {what} was read or written; what was not reported as written may be lost"
         case _:
-            text = "the journal cannot be used"
-    return JournalError(f"{path}: {text} {said}")
+            text = f"the {what} cannot be used"
+    return f"{path}: {text} {said}"
 
 
 def _holder(path: Path) -> str:

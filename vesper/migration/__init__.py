@@ -5,4 +5,8 @@ must agree before a node is promoted, `confidence` puts them together. `evidence
 merges over processes. `cusum` and `latency` watch for trouble. `state` holds the values that go in and come out, and
 `controller` is the one `step(state, event, now)` machine for a node and its epoch. `routing` draws the sticky shares.
 `simulate` runs the real controller under simulated traffic. docs/spec/migration.md says what all of it promises.
+
+`comparator` (with `tolerances`) says whether two executions did the same, `noise` whether one engine does the same
+twice. `diverged` makes of a report what a store keeps of a `divergence`; `shrinking` (with `again` and `simpler`) makes
+the smallest case of it.
 """

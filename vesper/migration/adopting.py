@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Limits, Program
+from vesper.engines.engine import Done, Limits, Program
 from vesper.engines.outcome import Failed, Outcome, Returned
+from vesper.host.sizes import size_of
 from vesper.migration.comparator import Comparator, Same, Verdict
-from vesper.migration.reports import Difference
+from vesper.migration.direct_side import DirectSide, PathedProgram
+from vesper.migration.follower import follow_transcript
+from vesper.migration.followers import Followers, Following
+from vesper.migration.live import Live
+from vesper.migration.modes import Mode
+from vesper.migration.noise import checked
+from vesper.migration.paths import path_name
+from vesper.migration.recorded import transcript_of
+from vesper.migration.reports import Agreement, Difference, Lost, Report
+from vesper.migration.router import Chooser, Keyed, Rules
+from vesper.migration.transcript import Transcript
 from vesper.spec.vesper_error import VesperError
 from vesper.verify.against import identity_of
 
@@ -57,10 +69,8 @@ class FunctionCall:
         self._answers = answers
         self.result: Any = None
         self.error: BaseException | None = None
-        self.was_called = False
 
-    def __call__(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Outcome:
-        self.was_called = True
+    def __call__(self, inputs: Mapping[str, object]) -> Outcome:
         try:
             self.result = self._function(**inputs)
         except Exception as error:  # noqa: BLE001  # whatever it is goes to who called
@@ -91,3 +101,81 @@ def _said(outcome: Outcome) -> str:
 def answers_of(compiled: Compiled) -> Program:
     """Reads what a function gives back as outputs of the node."""
     return identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
+
+
+class AdoptedProgram:
+    """A node behind a function. The function is called beside, as its callers call it."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        direct: PathedProgram,
+        live: Live,
+        comparator: FunctionComparator,
+        followers: Followers,
+        keyed: Keyed,
+        rules: Rules,
+    ) -> None:
+        self._compiled = compiled
+        self._direct = direct
+        self.live = live
+        self._comparator = comparator
+        self._followers = followers
+        self._keyed = keyed
+        self._rules = rules
+        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+
+    def call(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """What the node answers in the place of the function; None where the function was called, and its answer
+        stands."""
+        mode = self.live.local.mode
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
+            return self._alone(function, inputs)
+        is_followed = mode is not Mode.PYTHON_ONLY and self.chooser.admits()
+        given = transcript_of(inputs, None, (), Returned({})) if is_followed else None
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        outcome = function(inputs)
+        took_us = (time.perf_counter_ns() - begun) // 1000
+        if isinstance(given, Lost):
+            self.live.report(given)
+        elif given is not None:
+            transcript = replace(given, outcome=outcome)
+            size = size_of(transcript.inputs)
+            self._followers.put(Following(lambda: self._follow(transcript, took_us), self.live.report, size))
+        return None
+
+    def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """The outputs of the node, where their path is trusted. Anything else is for the function, and compared."""
+        mode = self.live.local.mode
+        given = transcript_of(inputs, None, (), Returned({}))
+        side = DirectSide(
+            self._direct, self._keyed.key, inputs, None, Limits(seconds=self._rules.deadline),
+            is_sensitive=self._rules.is_sensitive,
+        )  # fmt: skip
+        step = side.call()
+        outcome = step.outcome if isinstance(step, Done) else None
+        if isinstance(outcome, Returned) and self.live.trusts(path_name(side.points, (), outcome)):
+            self.live.served(mode, "direct")
+            return outcome
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        answer = function(inputs)
+        took_us = (time.perf_counter_ns() - begun) // 1000
+        if isinstance(given, Lost):
+            self.live.report(given)
+            return None
+        report = self._follow(replace(given, outcome=answer), took_us)
+        if report is not None:
+            self.live.report(report)
+        return None
+
+    def _follow(self, transcript: Transcript, python_us: int) -> Report | None:
+        """The node alone is run twice now and then: the function may do things that must not happen again."""
+        report = checked(
+            lambda: follow_transcript(
+                self._direct, transcript, self._comparator, self._keyed.key, is_sensitive=self._rules.is_sensitive
+            ),
+            transcript,
+        )
+        return replace(report, python_us=python_us) if isinstance(report, Agreement) else report

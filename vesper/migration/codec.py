@@ -20,7 +20,7 @@ class BadState(ValueError):
 
 def state_text(state: State) -> str:
     """Canonical: equal states have equal texts."""
-    return json.dumps(_document(state), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_document(state), sort_keys=True, separators=(",", ":"))
 
 
 def state_from_text(text: str | bytes, settings: Settings) -> State:
@@ -34,9 +34,14 @@ def state_from_text(text: str | bytes, settings: Settings) -> State:
     if found.get("format") != FORMAT:
         raise BadState(f"it has the format {found.get('format')!r}, and this Vesper reads {FORMAT}")
     try:
-        return _state(found, settings)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        state = _state(found, settings)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadState(f"{type(error).__name__}: {error}") from None
+    written = _document(state)
+    if written != found:
+        names = sorted(name for name in {*written, *found} if written.get(name) != found.get(name))
+        raise BadState(f"this Vesper would have written it otherwise: {', '.join(map(repr, names))[:200]}")
+    return state
 
 
 def _document(state: State) -> dict[str, Any]:
@@ -55,6 +60,7 @@ def _document(state: State) -> dict[str, Any]:
             name: [each.clean, each.generated, each.attempt, each.open] for name, each in sorted(state.paths.items())
         },
         "open": dict(sorted(state.open.items())),
+        "noise": dict(sorted(state.noise.items())),
         "lost": list(state.lost),
         "latches": [[each.reason.value, each.who, each.why, each.at_us] for each in state.latches],
         "pin": None if (pin := state.pin) is None else [pin.mode.value, pin.until_us, pin.who, pin.why],
@@ -71,20 +77,31 @@ def _state(found: Mapping[str, Any], settings: Settings) -> State:
         _text(found["epoch"]),
         settings,
         Mode(found["mode"]),
-        _count(found["attempt"]),
+        _attempt(found["attempt"]),
         _count(found["clean"]),
         _count(found["divergences"]),
         _count(found["compared"]),
         _count(found["unknown"]),
         _flag(found["is_complete"]),
-        {_text(name): PathState(*map(_count, each)) for name, each in found["paths"].items()},
+        {_text(name): _path(*each) for name, each in found["paths"].items()},
         {_text(name): _text(path) for name, path in found["open"].items()},
         tuple(map(_text, found["lost"])),
         tuple(Latch(Reason(reason), _text(who), _text(why), _count(at)) for reason, who, why, at in found["latches"]),
         None if pin is None else Pin(Mode(pin[0]), _count(pin[1]), _text(pin[2]), _text(pin[3])),
-        cusum.State(int(_text(found["rate"]))),
+        cusum.State(_count(int(_text(found["rate"])))),
         latency.State(tuple(map(_count, python)), tuple(map(_count, direct)), _count(bad_rounds)),
+        {_text(name): _text(where) for name, where in found["noise"].items()},
     )
+
+
+def _path(clean: object, generated: object, attempt: object, opened: object) -> PathState:
+    return PathState(_count(clean), _count(generated), _attempt(attempt), _count(opened))
+
+
+def _attempt(value: object) -> int:
+    if not _count(value):
+        raise ValueError("attempts are counted from 1")
+    return _count(value)
 
 
 def _count(value: object) -> int:

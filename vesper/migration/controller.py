@@ -22,6 +22,7 @@ from vesper.migration.modes import DEFAULT, LADDER, LATCHING, PATH_THRESHOLD, TH
 from vesper.migration.state import (
     CONTROLLER,
     LOST_RUNS,
+    MAX_NOISE,
     MAX_OPEN,
     MAX_PIN_US,
     Agreed,
@@ -38,6 +39,8 @@ from vesper.migration.state import (
     Kill,
     Latch,
     Latched,
+    NoiseFound,
+    Noisy,
     PathDemoted,
     PathProven,
     PathState,
@@ -166,6 +169,8 @@ def _applied(state: State, event: Event, now_us: int) -> Stepped:
             return _latched(state, Latch(Reason.ENGINE_FAULT, CONTROLLER, what, now_us))
         case RunLost(execution):
             return _lost(state, execution, now_us)
+        case Noisy():
+            return _noisy(state, event)
         case Timed():
             return _timed(state, event, now_us)
         case Close():
@@ -297,7 +302,18 @@ def _timed(state: State, event: Timed, now_us: int) -> Stepped:
     return state, ()  # Python answers here, so nobody waits; it blocks the way up until a round is good
 
 
+def _noisy(state: State, event: Noisy) -> Stepped:
+    """Whoever differs from itself shows nothing by agreeing with another: the node stays where it is."""
+    if event.fingerprint in state.noise or len(state.noise) >= MAX_NOISE:
+        return state, ()
+    after = replace(state, noise={**state.noise, event.fingerprint: event.where})
+    return after, (NoiseFound(event.fingerprint, event.where),)
+
+
 def _closed(state: State, event: Close) -> Stepped:
+    if event.fingerprint in state.noise:
+        noise = {name: where for name, where in state.noise.items() if name != event.fingerprint}
+        return replace(state, noise=noise), (Closed(event.fingerprint, "", event.who, event.why),)
     path = state.open.get(event.fingerprint)
     if path is None:
         return state, (Refused(event, f"there is no open divergence {event.fingerprint!r}"),)
@@ -435,6 +451,8 @@ def _blocks(state: State) -> tuple[Missing, ...]:
         found.append(Missing("the end of its pin"))
     if state.open:
         found.append(Missing("open divergences to be closed", len(state.open)))
+    if state.noise:
+        found.append(Missing("places to be closed in which an engine differs from itself", len(state.noise)))
     if is_too_unknown(state.compared, state.unknown):
         found.append(_TOO_UNKNOWN)
     if state.latency.bad_rounds:

@@ -16,9 +16,9 @@ MAX_EXEMPLARS = 5
 _TEXT = 2000
 _FORMAT = 1
 
-Kind = Literal["outcome", "value", "request", "path", "fault"]
+Kind = Literal["outcome", "value", "request", "path", "fault", "noise"]
 """How two executions differ: in what they gave back, in a value on the way, in what they asked for, in the path that
-they took, or in that one of them broke."""
+they took, or in that one of them broke. `noise` is one engine that differs from itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Exemplar:
     leader: str
     """What each of the two came to, in words for people."""
     follower: str
+    left_out: int = 0
+    """Bytes of inputs and records that were too many to keep; then both are None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Divergence:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True, ensure_ascii=False)
+        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
 
     @staticmethod
     def from_text(text: str) -> Divergence:
@@ -93,7 +95,8 @@ class Divergence:
 def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str) -> str:
     """What kind of divergence it is. `leader` and `follower` are kinds of outcomes with their codes, never values."""
     text = f"{node}\x00{kind}\x00{where}\x00{leader}\x00{follower}"
-    return hashlib.blake2b(text.encode(), digest_size=8, person=b"vesper.diverge.1").hexdigest()
+    data = text.encode("utf-8", "surrogatepass")  # a key of a map may be half of a surrogate pair
+    return hashlib.blake2b(data, digest_size=8, person=b"vesper.diverge.1").hexdigest()
 
 
 def shortened(text: str) -> str:

@@ -23,7 +23,8 @@ _log = logging.getLogger("vesper.migration")
 class Following:
     """One execution to be followed."""
 
-    follow: Callable[[], Report]
+    follow: Callable[[], Report | None]
+    """None where there is nothing to report."""
     report: Callable[[Report], None]
     size: int
 
@@ -72,12 +73,14 @@ class Followers:
                 following = self._queue.popleft()
                 self._is_busy = True
             begun = time.thread_time()
+            report: Report | None
             try:
                 report = following.follow()
             except Exception as error:  # noqa: BLE001  # whatever breaks in comparing is no agreement
                 _log.exception("a comparison broke")
                 report = Lost(f"the comparison broke: {type(error).__name__}")
-            following.report(report)
+            if report is not None:
+                following.report(report)
             self.admission.followed(time.thread_time() - begun, following.size)
 
     def drain(self, timeout: float) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 from vesper.migration import codec, traffic
 from vesper.migration.controller import step
 from vesper.migration.divergence import Divergence
+from vesper.migration.evidence import MAX_PATHS
 from vesper.migration.fingerprints import LIMIT
 from vesper.migration.paths import PathNote
 from vesper.migration.state import (
@@ -37,6 +38,7 @@ from vesper.migration.state import (
     Refused,
     Settings,
     State,
+    Tick,
 )
 from vesper.migration.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
@@ -82,13 +84,15 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
     for path, text in batch.paths.items():
-        _note_path(transaction, path, text)
+        if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
+            _note_path(transaction, path, text)
     for each in batch.happened:
         ledger.happen(each)
     for path, seen in batch.agreed.items():
         ledger.agree(path, seen)
     for path, fingerprints in batch.generated.items():
         ledger.generate(path, fingerprints)
+    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
     traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()
 
@@ -129,8 +133,10 @@ class _Ledger:
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
         self._step(Agreed(path, len(for_node), compared, len(for_path)))
-        # What made the node begin afresh (it cannot) would have begun new sets as well.
-        if is_counted and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
+        # What made the node begin afresh (it cannot) would have begun new sets as well. Of a path that is not kept
+        # (there are too many) nothing was counted, and its inputs are not kept either.
+        is_kept = path in self.state.paths
+        if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
             self._transaction.add(node_scope, for_node)
             self._transaction.add(path_scope, for_path)
 
@@ -143,7 +149,8 @@ class _Ledger:
         new = self._within(scope, new)
         if new and self.state.mode.level > 0:
             self._step(Generated(path, len(new)))
-            self._transaction.add(scope, new)
+            if path in self.state.paths:
+                self._transaction.add(scope, new)
 
     def happen(self, happened: Happened) -> None:
         event = happened.event
@@ -197,7 +204,7 @@ class _Ledger:
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", [input_])
+        self._transaction.add("d", self._within("d", {input_}))
         return replace(event, was_clean=was_clean)
 
     def _close(self, event: Close) -> bool:
@@ -208,7 +215,7 @@ class _Ledger:
             return False
         known = Divergence.from_text(text)
         is_fault = known.kind == "fault" and known.status == "open"
-        if event.fingerprint in self.state.open or is_fault:
+        if event.fingerprint in self.state.open or event.fingerprint in self.state.noise or is_fault:
             closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
             self._transaction.put_divergence(event.fingerprint, closed.to_text())
         if is_fault and event.fingerprint not in self.state.open:
@@ -283,13 +290,18 @@ def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now
 
 
 def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
-    return _line(count, previous, key, {"kind": _kind(decision), **_record(decision)}, now_us)
+    return _line(count, previous, key, record_of(decision), now_us)
+
+
+def record_of(decision: Decision) -> dict[str, Any]:
+    """A decision as the history has it."""
+    return {"kind": _kind(decision), **_record(decision)}
 
 
 def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
     """The line after so many, of which the last has this hash."""
     record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return Line(count + 1, text, line_hash(count + 1, previous, text))
 
 

@@ -19,7 +19,7 @@ from vesper.migration.controller import is_proven
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.state import Diverged, EngineFaulted, RunLost, State, Timed, Unknown
+from vesper.migration.state import Diverged, EngineFaulted, Enumerated, RunLost, State, Timed, Unknown
 from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
 
 _log = logging.getLogger("vesper.migration")
@@ -85,6 +85,7 @@ class Live:
         self._times: list[Timed] = []
         self._notes: dict[str, PathNote] = {}
         self._urgent: list[Batch] = []
+        self._pending_batch: Batch | None = None
         self._served: dict[str, int] = {}
 
     def after_fork(self, process: str) -> None:
@@ -131,6 +132,17 @@ class Live:
     def lost_run(self, execution: str) -> None:
         """A run under the direct engine never ended."""
         self._urge(Happened(RunLost(execution)), {})
+
+    def enumerated(self, event: Enumerated) -> None:
+        """All inputs were run, and both engines agreed on each."""
+        self._urge(Happened(event), {})
+
+    def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
+        """Executions of the last definition that agreed under this one, by their paths here."""
+        with self._lock:
+            for name, fingerprints in agreed.items():
+                self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
+            self._unknown += lost
 
     def _agree(self, report: Agreement) -> None:
         name = report.note.name
@@ -182,32 +194,40 @@ class Live:
     def has_urgent(self) -> bool:
         return bool(self._urgent)
 
-    def urgent(self) -> list[Batch]:
-        """Those that the store must have before anything else, in order."""
+    def due(self, is_all: bool) -> list[Batch]:
+        """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
+        store has would count as sent before. Each is given again until it was `told`."""
         with self._lock:
-            return list(self._urgent)
+            if self._pending_batch is None and is_all:
+                self._pending_batch = self._gathered()
+            waiting = [*self._urgent, *([] if self._pending_batch is None else [self._pending_batch])]
+            return sorted(waiting, key=lambda each: each.number)
 
     def told(self, batch: Batch) -> None:
+        """The store has it."""
         with self._lock:
             self._urgent = [each for each in self._urgent if each.number != batch.number]
+            if self._pending_batch is not None and self._pending_batch.number == batch.number:
+                self._pending_batch = None
 
-    def gathered(self, is_regular: bool) -> Batch | None:
+    def _gathered(self) -> Batch | None:
         """What was gathered since the last time, as the next batch; None where that is nothing."""
-        with self._lock:
-            if not (self._compared or self._unknown or self._times or self._served or is_regular):
-                return None
-            happened: list[Happened] = [Happened(each) for each in self._times]
-            if self._unknown:
-                happened.append(Happened(Unknown(self._unknown)))
-            agreed = {
-                path: SeenOnPath(frozenset(self._agreed[path]), max(count, len(self._agreed[path])))
-                for path, count in self._compared.items()
-            }
-            paths = {name: note.to_text() for name, note in islice(self._notes.items(), 10_000)}
-            batch = self._next(tuple(happened), agreed, paths, dict(self._served))
-            self._agreed, self._compared, self._pending = {}, {}, 0
-            self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
-            return batch
+        pin = self._state.pin
+        is_over = pin is not None and pin.until_us <= now_us()
+        if not (self._compared or self._unknown or self._times or self._served or is_over):
+            return None
+        happened: list[Happened] = [Happened(each) for each in self._times]
+        if self._unknown:
+            happened.append(Happened(Unknown(self._unknown)))
+        agreed = {
+            path: SeenOnPath(frozenset(self._agreed[path]), max(count, len(self._agreed[path])))
+            for path, count in self._compared.items()
+        }
+        paths = {name: note.to_text() for name, note in islice(self._notes.items(), 10_000)}
+        batch = self._next(tuple(happened), agreed, paths, dict(self._served))
+        self._agreed, self._compared, self._pending = {}, {}, 0
+        self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
+        return batch
 
     def _next(
         self,

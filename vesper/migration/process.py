@@ -48,6 +48,7 @@ class Migration:
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
         self._is_killed = False
+        self._has_warned = False
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
@@ -64,7 +65,6 @@ class Migration:
         self._wakes = threading.Event()
         self._is_closing = False
         self._thread: threading.Thread | None = None
-        self._pending: dict[NodeKey, Batch] = {}
         self._last_seen = time.monotonic()
         self._last_flush = 0.0
         self._last_look_around = 0.0
@@ -72,6 +72,7 @@ class Migration:
 
     def _after_fork(self) -> None:
         started = self._thread is not None
+        self._spool.forked()
         self._begin_process()
         for live in self._nodes.values():
             live.after_fork(self.process)
@@ -125,9 +126,9 @@ class Migration:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing of the
         store's: what it means is decided here."""
         with self._telling:
-            for chore in self.chores:
-                chore()
             try:
+                for chore in self.chores:
+                    chore()
                 self._tell(is_all)
                 self._ask()
             except (StoreError, BadState) as error:
@@ -139,15 +140,11 @@ class Migration:
         now = time.monotonic()
         is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
         written = self._spool.written
-        for key, live in list(self._nodes.items()):
-            pending = self._pending.pop(key, None)
-            if pending is None and is_due:
-                pending = live.gathered(is_regular=False)
-            if pending is not None:
-                self._apply(live, pending)
-            for batch in live.urgent():
-                self._apply(live, batch, keep=False)
-                live.told(batch)
+        for live in list(self._nodes.values()):
+            for batch in live.due(is_due):
+                applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
+                live.told(batch)  # and not before: it may have come through, and is sent again as it is
+                self._alerts.decided(live.key, applied.decisions)
         if not any(live.has_urgent for live in self._nodes.values()):
             self._spool.clear(written)
         if is_due:
@@ -155,15 +152,6 @@ class Migration:
         if now - self._last_look_around >= _LEFT_BEHIND:
             self._last_look_around = now
             self._take_what_is_left()
-
-    def _apply(self, live: Live, batch: Batch, keep: bool = True) -> None:
-        try:
-            applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-        except (StoreError, BadState):
-            if keep:
-                self._pending[live.key] = batch  # under the number that it has: it may have come through
-            raise
-        self._alerts.decided(live.key, applied.decisions)
 
     def _take_what_is_left(self) -> None:
         """What killed processes had spooled."""
@@ -175,6 +163,10 @@ class Migration:
 
     def _ask(self) -> None:
         self._learn_key()
+        if not self._has_warned:
+            self._has_warned = True
+            for text in self.store.warnings():
+                _log.warning("the store of migration state, %s: %s", self.store.name, text)
         versions = self.store.versions()
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
             self._is_killed = ledger.killed(self.store) is not None

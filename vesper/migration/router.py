@@ -10,44 +10,38 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Execution, Limits, Observer, Program
-from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
-from vesper.engines.path import Pathed
-from vesper.host.host import Prepared
+from vesper.engines.engine import Execution, Limits, Observer
+from vesper.engines.outcome import Outcome
+from vesper.engines.python_engine import PythonProgram
+from vesper.host.host import Host, Prepared
 from vesper.host.sizes import size_of
+from vesper.journal.errors import JournalError
+from vesper.journal.journal import Summary
 from vesper.journal.typed_json import encode
-from vesper.migration.comparator import Comparator, Incomparable, Same
-from vesper.migration.executions import GuardedProgram, PairedProgram, RecordedProgram, follow_transcript
+from vesper.migration.comparator import Comparator
+from vesper.migration.direct_side import PathedProgram
+from vesper.migration.executions import GuardedProgram, PairedProgram
+from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
-from vesper.migration.live import Live, Local
+from vesper.migration.live import Live
 from vesper.migration.modes import Mode
-from vesper.migration.paths import PathNote, ending_of
-from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.noise import checked
+from vesper.migration.recorded import RecordedProgram
+from vesper.migration.reports import Agreement, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
+from vesper.spec.base_types import is_a
 
 _SHORT_US = 50
 """A pure node that takes less is followed at once: handing it over would cost more."""
 
 
-class Direct(Protocol):
-    """The direct engine, in this process or in one of its own."""
-
-    def call_pathed(
-        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
-    ) -> Pathed: ...
-
-    def start_pathed(
-        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
-    ) -> Any: ...
-
-
-Call: TypeAlias = Callable[[Mapping[str, object], datetime | None, Limits | None], Outcome]
+Agreed: TypeAlias = Callable[[Agreement, Transcript], None]
 
 
 class Keyed(Protocol):
@@ -57,43 +51,74 @@ class Keyed(Protocol):
     def key(self) -> bytes: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How requests of one node are routed."""
+
+    shares: Shares
+    routing_key: tuple[str, ...]
+    deadline: float
+    is_sensitive: bool
+
+
+class Chooser:
+    """Draws for each request whether it is in the canary, in the sample, and followed."""
+
+    def __init__(self, node: str, rules: Rules, keyed: Keyed, followers: Followers) -> None:
+        self._node = node
+        self._rules = rules
+        self._keyed = keyed
+        self._sample = rules.shares.sample / 10_000
+        self.draw = random.Random().random
+        """For executions without a name: they have no journal."""
+        self.admits = followers.admission.admits
+
+    def is_in_canary(self, inputs: Mapping[str, object]) -> bool:
+        named = self._rules.routing_key
+        chosen = {name: inputs.get(name) for name in named} if named else dict(inputs)
+        try:
+            text = encode(chosen)
+        except JournalError:  # what cannot be written down is no input: Python says so to the caller
+            return False
+        return is_in_canary(self._node, text, self._keyed.key, self._rules.shares)
+
+    def is_sampled(self, execution: str | None = None) -> bool:
+        if execution is None:
+            return self.draw() < self._sample
+        return is_sampled(self._node, execution.encode(), self._keyed.key, self._rules.shares)
+
+
 class RoutedProgram:
     """A node on whichever engine its mode says."""
 
     def __init__(
         self,
         compiled: Compiled,
-        reference: Program,
-        direct: Direct,
+        python: PythonProgram,
+        direct: PathedProgram,
         live: Live,
         comparator: Comparator,
         followers: Followers,
         keyed: Keyed,
-        shares: Shares,
-        routing_key: tuple[str, ...],
-        deadline: float,
-        only_outputs: bool = False,
+        rules: Rules,
+        agreed: Agreed | None = None,
+        hosted_by: Callable[[Host], None] | None = None,
     ) -> None:
-        """`only_outputs`: what is no outputs always comes from the reference, whose exceptions its callers know."""
+        """`agreed` is told of each execution that was followed and agreed, with what was written down of it;
+        `hosted_by` of each Host that performs effects of the node."""
         self._compiled = compiled
-        self._reference = reference
+        self._agreed = agreed
+        self._hosted_by = hosted_by
+        self._python = python
         self._direct = direct
         self.live = live
         self._comparator = comparator
         self._followers = followers
-        self._admits = followers.admission.admits
         self._keyed = keyed
-        self._shares = shares
-        self._sample = shares.sample / 10_000
-        self._routing_key = routing_key
-        self._deadline = deadline
-        self._only_outputs = only_outputs
-        self._draw = random.Random().random
-        self._node = compiled.node.node_id
-
-    @property
-    def _key(self) -> bytes:
-        return self._keyed.key
+        self._rules = rules
+        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+        self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
+        self._recorded = RecordedProgram(python, self._done)
 
     @property
     def semantic_hash(self) -> str:
@@ -108,204 +133,96 @@ class RoutedProgram:
         is_traced: bool = True,
     ) -> Execution:
         """An execution that its caller answers is not routed: nobody records what it is told."""
-        return self._reference.start(inputs, now, limits, observe, is_traced)
-
-    # -- nodes without effects --------------------------------------------------------------------
+        return self._python.start(inputs, now, limits, observe, is_traced)
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        return self.call_beside(self._reference.call, inputs, now, limits)
-
-    def call_beside(
-        self,
-        reference: Call,
-        inputs: Mapping[str, object],
-        now: datetime | None = None,
-        limits: Limits | None = None,
-    ) -> Outcome:
-        """The same with another reference for this one call."""
-        live = self.live
-        local = live.local
-        mode = local.mode
-        if mode is Mode.DIRECT_ONLY and self._draw() >= self._sample:
-            return self._direct_alone(reference, local, inputs, now, limits)
-        if mode is Mode.CANARY_DIRECT and self._is_in_canary(inputs):
-            return self._compared_first(reference, mode, inputs, now, limits)
-        live.served(mode, "python")
-        if mode is Mode.PYTHON_ONLY or not self._admits():
-            return reference(inputs, now, limits)
-        return self._followed(reference, inputs, now, limits)
-
-    def _followed(
-        self, reference: Call, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
-    ) -> Outcome:
-        """Python's answer; the direct engine follows, at once where that is short."""
-        given = _copied(inputs)  # what the caller or the reference does with theirs is not what was given
-        begun = time.perf_counter_ns()
-        outcome = reference(inputs, now, limits)
-        took_us = (time.perf_counter_ns() - begun) // 1000
-        transcript = Transcript(given, now, (), _kept(outcome))
-        if took_us < _SHORT_US:
-            cpu = time.thread_time()
-            self.live.report(self._follow(transcript, limits, took_us))
-            self._followers.admission.followed(time.thread_time() - cpu)
-            return outcome
-        size = size_of(given)
-        self._followers.put(Following(lambda: self._follow(transcript, limits, took_us), self.live.report, size))
-        return outcome
-
-    def _follow(self, transcript: Transcript, limits: Limits | None, python_us: int) -> Report:
-        report = follow_transcript(self._direct, transcript, self._comparator, self._key, limits)
-        return replace(report, python_us=python_us) if isinstance(report, Agreement) else report
-
-    def _direct_alone(
-        self,
-        reference: Call,
-        local: Local,
-        inputs: Mapping[str, object],
-        now: datetime | None,
-        limits: Limits | None,
-    ) -> Outcome:
-        """The direct answer, where its path is trusted; compared with Python's first where it is not."""
-        begun = time.perf_counter_ns()
-        ran = self._ran(inputs, now, limits)
-        if isinstance(ran, str):
-            return self._taken_over(reference, ran, inputs, now, limits)
-        outcome = ran.outcome
-        if type(outcome) is Returned:
-            if ran.path in local.points:
-                self.live.served(local.mode, "direct")
-                return outcome
-        elif self._only_outputs:
-            return self._released(reference, local.mode, ran, begun, inputs, now, limits)
-        if not isinstance(outcome, LimitHit) and self.live.trusts(PathNote(ran.path, (), ending_of(outcome)).name):
-            self.live.served(local.mode, "direct")
-            return outcome
-        return self._released(reference, local.mode, ran, begun, inputs, now, limits)
-
-    def _compared_first(
-        self,
-        reference: Call,
-        mode: Mode,
-        inputs: Mapping[str, object],
-        now: datetime | None,
-        limits: Limits | None,
-    ) -> Outcome:
-        begun = time.perf_counter_ns()
-        ran = self._ran(inputs, now, limits)
-        if isinstance(ran, str):
-            return self._taken_over(reference, ran, inputs, now, limits)
-        return self._released(reference, mode, ran, begun, inputs, now, limits)
-
-    def _ran(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Pathed | str:
-        """What the direct engine did, or why it is at fault."""
-        within = limits or Limits(seconds=self._deadline)
-        try:
-            ran = self._direct.call_pathed(inputs, self._key, now, within)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the caller gets Python's answer
-            return f"{type(error).__name__}: {error}"
-        return ran.outcome.message if isinstance(ran.outcome, EngineFault) else ran
-
-    def _released(
-        self,
-        reference: Call,
-        mode: Mode,
-        ran: Pathed,
-        begun: int,
-        inputs: Mapping[str, object],
-        now: datetime | None,
-        limits: Limits | None,
-    ) -> Outcome:
-        """Python's answer, and the direct one only where it is the same."""
-        middle = time.perf_counter_ns()
-        given = _copied(inputs)
-        outcome = reference(inputs, now, limits)
-        ended = time.perf_counter_ns()
-        verdict = self._comparator.outcomes(outcome, ran.outcome)
-        if isinstance(verdict, Same):
-            note = PathNote(ran.path, (), ending_of(ran.outcome))
-            self.live.report(Agreement(note, ran.fingerprint, (ended - middle) // 1000, (middle - begun) // 1000))
-            if not self._only_outputs or type(outcome) is Returned:
-                self.live.served(mode, "direct")
-                return ran.outcome
-        elif isinstance(ran.outcome, LimitHit) and ran.outcome.limit == "time" and limits is None:
-            self.live.report(
-                Fault(f"no answer within {self._deadline:g} s", Transcript(given, now, (), _kept(outcome)))
-            )
-        elif isinstance(verdict, Incomparable):
-            self.live.report(Lost(verdict.why))
-        else:
-            transcript = Transcript(given, now, (), _kept(outcome))
-            note = PathNote(ran.path, (), ending_of(ran.outcome))
-            self.live.report(Disagreement(verdict, note, ran.fingerprint, transcript, ran.outcome))
+        """A node without effects."""
+        mode = self.live.local.mode
+        if not is_a(inputs, dict):
+            mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
+            self.live.served(mode, "direct")
+            return self._guarded().call(inputs, now, limits)
+        if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
+            self.live.served(mode, "direct")
+            return self._paired().call(inputs, now, limits)
         self.live.served(mode, "python")
-        return outcome
+        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+            return self._python.call(inputs, now, limits)
+        return self._recorded.call(inputs, now, limits)
 
-    def _taken_over(
-        self, reference: Call, what: str, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None
-    ) -> Outcome:
-        """Python's answer. What Python itself refuses (no dict, no time) is the caller's mistake and no fault."""
-        given = _copied(inputs)
-        outcome = reference(inputs, now, limits)
-        self.live.report(Fault(what, Transcript(given, now, (), _kept(outcome))))
-        self.live.served(self.live.local.mode, "python")
-        return outcome
+    def hosted_by(self, host: Host) -> None:
+        """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
+        them."""
+        host.on_lost.append(self._lost)
+        if self._hosted_by is not None:
+            self._hosted_by(host)
 
-    # -- nodes with effects -----------------------------------------------------------------------
+    def _lost(self, run: Summary) -> None:
+        if run.semantic_hash == self.semantic_hash:
+            self.live.lost_run(run.execution)
 
     def routed(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
-        """What a Host runs for one request: the same node on the engines that its mode says."""
-        local = self.live.local
-        mode = local.mode
-        if mode is Mode.DIRECT_ONLY and not is_sampled(self._node, execution.encode(), self._key, self._shares):
+        """What a Host runs for one request of a node with effects: the same node on the engines that its mode says."""
+        mode = self.live.local.mode
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
             self.live.served(mode, "direct")
-            guarded = GuardedProgram(
-                self._reference, self._direct, self._comparator, self._key, self.live, self._deadline, execution
-            )
-            return replace(prepared, program=guarded, engine="interp")
-        if mode is Mode.CANARY_DIRECT and self._is_in_canary(inputs):
+            return replace(prepared, program=self._guarded(), engine="interp")
+        if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
-            paired = PairedProgram(
-                self._reference, self._direct, self._comparator, self._key, self.live, self._deadline, execution
-            )
-            return replace(prepared, program=paired, engine="python")
+            return replace(prepared, program=self._paired(), engine="python")
         self.live.served(mode, "python")
-        if mode is Mode.PYTHON_ONLY or not self._admits():
-            return replace(prepared, program=self._reference, engine="python")
-        recorded = RecordedProgram(self._reference, self._done(execution))
-        return replace(prepared, program=recorded, engine="python")
+        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+            return replace(prepared, program=self._python, engine="python")
+        return replace(prepared, program=self._recorded, engine="python")
 
-    def _done(self, execution: str) -> Callable[[Transcript, int], None]:
-        def done(transcript: Transcript, took_us: int) -> None:
-            def follow() -> Report:
-                report = self._follow(transcript, None, took_us)
-                return replace(report, execution=execution) if isinstance(report, Disagreement | Fault) else report
+    def _guarded(self) -> GuardedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[1]
 
-            size = size_of(transcript.inputs) + sum(size_of(each.value) for each in transcript.exchanges)
-            self._followers.put(Following(follow, self.live.report, size))
+    def _paired(self) -> PairedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[2]
 
-        return done
+    def _made(self, key: bytes) -> tuple[bytes, GuardedProgram, PairedProgram]:
+        """They never change, and any number of requests may use them; but the key comes with the store."""
+        rules = self._rules
+        parts = (self._python, self._direct, self._comparator, key, self.live, rules.deadline)
+        guarded = GuardedProgram(*parts, is_sensitive=rules.is_sensitive)
+        return key, guarded, PairedProgram(*parts, is_sensitive=rules.is_sensitive)
 
-    # -- who is chosen ----------------------------------------------------------------------------
+    # -- following --------------------------------------------------------------------------------
 
-    def _is_in_canary(self, inputs: Mapping[str, object]) -> bool:
-        named = self._routing_key
-        chosen = {name: inputs.get(name) for name in named} if named else dict(inputs)
-        try:
-            text = encode(chosen)
-        except Exception:  # noqa: BLE001  # what cannot be written down is no input: Python says so to the caller
-            return False
-        return is_in_canary(self._node, text, self._key, self._shares)
+    def _done(self, found: Transcript | Lost, took_us: int, execution: str | None) -> None:
+        """An execution on Python has ended: the direct engine follows, at once where that is short."""
+        if isinstance(found, Lost):
+            self.live.report(found)
+        elif execution is None and took_us < _SHORT_US:
+            begun = time.thread_time()
+            report = self._follow(found, took_us, None)
+            self._followers.admission.followed(time.thread_time() - begun)
+            if report is not None:
+                self.live.report(report)
+        else:
+            size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
+            self._followers.put(Following(lambda: self._follow(found, took_us, execution), self.live.report, size))
 
+    def _follow(self, transcript: Transcript, python_us: int, execution: str | None) -> Report | None:
+        def follow() -> Report | None:
+            return follow_transcript(
+                self._direct,
+                transcript,
+                self._comparator,
+                self._keyed.key,
+                execution=execution,
+                is_sensitive=self._rules.is_sensitive,
+            )
 
-def _copied(value: Any) -> Any:
-    """The same values in containers of their own."""
-    if isinstance(value, dict):
-        return {name: _copied(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_copied(each) for each in value]
-    return value
-
-
-def _kept(outcome: Outcome) -> Outcome:
-    """An outcome that the caller cannot change any more."""
-    return Returned(_copied(outcome.value)) if isinstance(outcome, Returned) else outcome
+        report = checked(follow, transcript, execution)
+        if not isinstance(report, Agreement):
+            return report
+        if self._agreed is not None:
+            self._agreed(report, transcript)
+        return replace(report, python_us=python_us)

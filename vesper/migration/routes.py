@@ -8,30 +8,43 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.registry import ENGINES
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import REFERENCE
 from vesper.host.config import Config
+from vesper.host.host import Host
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
-from vesper.migration.adopting import FunctionComparator
-from vesper.migration.carry import epoch_of
+from vesper.migration.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.comparator import Comparator
+from vesper.migration.counted import Counting
+from vesper.migration.direct_side import PathedProgram
+from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
-from vesper.migration.divergences import divergence_of
+from vesper.migration.epoch import epoch_of
 from vesper.migration.followers import Followers
-from vesper.migration.live import now_us
+from vesper.migration.helper import Helper
+from vesper.migration.live import Live, now_us
+from vesper.migration.modes import Mode
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
-from vesper.migration.router import Direct, RoutedProgram
+from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
-from vesper.migration.state import Diverged, EngineFaulted
+from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
+from vesper.migration.tending import Tending
 
+if TYPE_CHECKING:
+    from vesper.migration.isolation import Workers
+
+_log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
 
 
@@ -39,85 +52,145 @@ class Routes:
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
         self.settings = config.migrating()
-        self.migration = Migration(self.settings, config.folder / ".vesper" / "migration", store)
+        self._folder = config.folder / ".vesper" / "migration"
+        self.migration = Migration(self.settings, self._folder, store)
+        self.helper = Helper()
+        self._hosts: WeakSet[Host] = WeakSet()
+        """Who performs effects of routed nodes, and so knows which texts are secret."""
+        self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.chores.append(self.followers.admission.adjust)
+        approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
+        self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
+        self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
+        self._workers: Workers | None = None
+        """The processes of the direct engine, where it has its own."""
         _ALL.add(self)
 
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
-        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances, _today)
-        return self._found(compiled, comparator, "")
-
-    def adopted(self, compiled: Compiled, function: str) -> RoutedProgram:
-        """A node behind a function, which is named; it is called beside each time."""
-        tolerances = self.settings.of(compiled.node.node_id).tolerances
-        return self._found(compiled, FunctionComparator(compiled, tolerances, _today), function)
-
-    def _found(self, compiled: Compiled, comparator: Comparator, function: str) -> RoutedProgram:
-        version = f"{comparator.version} {function}" if function else comparator.version
-        key = NodeKey(compiled.node.node_id, epoch_of(compiled, version))
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        for tolerance in comparator.expired():
+            _log.warning(
+                "%s: the tolerance of `%s` ended on %s and holds no more",
+                compiled.node.node_id,
+                tolerance.field,
+                tolerance.until,
+            )
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                found = self._programs[key] = self._made(key, compiled, comparator, bool(function))
+                found = self._programs[key] = self._made(key, compiled, comparator)
             return found
 
-    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator, is_adopted: bool) -> RoutedProgram:
-        node = self.settings.of(compiled.node.node_id)
-        is_sensitive = plans_of(compiled).is_sensitive
+    def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
+        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
+        comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
+        with self._lock:
+            return AdoptedProgram(
+                compiled,
+                self._counted(key, self._direct(compiled)),
+                self._live(key, compiled, function.partition("#")[0]),
+                comparator,
+                self.followers,
+                self.migration,
+                self._rules(compiled),
+            )
 
-        def happened(report: Disagreement | Fault) -> Happened:
-            return happened_of(report, divergence_of(report, compiled, is_sensitive, now_us()))
-
-        live = self.migration.node(key, compiled, happened)
-        canary = self.settings.canary if node.canary is None else node.canary
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        live, rules = self._live(key, compiled), self._rules(compiled)
+        tending = Tending(
+            compiled,
+            live,
+            self.migration.store,
+            self.helper,
+            lambda: self.migration.key,
+            self._folder,
+            rules.is_sensitive,
+            self.settings.of(key.node).tolerances,
+            redact=self._redact,
+        )
+        self._tended.append(tending)
+        self.migration.chores.append(tending.flush)
+        tending.begin()
         return RoutedProgram(
             compiled,
-            ENGINES["python"].load(compiled),
-            self._direct(compiled),
+            PythonEngine().load(compiled),
+            self._counted(key, self._direct(compiled)),
             live,
             comparator,
             self.followers,
             self.migration,
-            Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE)),
-            node.routing_key,
-            self.settings.deadline,
-            is_adopted,
+            rules,
+            tending.agreed,
+            self._hosts.add,
         )
 
-    def _direct(self, compiled: Compiled) -> Direct:
+    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
+        is_sensitive = plans_of(compiled).is_sensitive
+
+        def happened(report: Disagreement | Fault) -> Happened:
+            engines = (leader, DirectEngine.name)
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
+            return happened_of(report, kept)
+
+        return self.migration.node(key, compiled, happened)
+
+    def _rules(self, compiled: Compiled) -> Rules:
+        node = self.settings.of(compiled.node.node_id)
+        canary = self.settings.canary if node.canary is None else node.canary
+        shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
+
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """In processes of its own the engine can take nothing with it."""
+        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
-            from vesper.migration.isolation import IsolatedProgram
+            from vesper.migration.isolation import IsolatedProgram, Workers
 
-            return IsolatedProgram(compiled, self.settings.deadline)
-        from vesper.engines.direct_engine import DirectEngine
-
+            if self._workers is None:
+                self._workers = Workers(deadline=self.settings.deadline)
+            return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
+
+    def _redact(self, text: str) -> str:
+        for host in list(self._hosts):
+            text = host.redact(text)
+        return text
 
     def after_fork(self) -> None:
         self._lock = threading.RLock()
         self.followers.after_fork()
+        for tending in self._tended:
+            tending.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
         self.followers.close()
+        self.helper.close()
+        for tending in self._tended:
+            tending.close()
+        if self._workers is not None:
+            self._workers.close()
         self.migration.close()
+        self._counting.close()
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
     """What the controller is told of it."""
     if isinstance(report, Fault):
         return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 _ALL: WeakSet[Routes] = WeakSet()

@@ -13,6 +13,8 @@ CONTROLLER = "controller"
 """Who made a change that nobody asked for."""
 MAX_OPEN = 1000
 """So many different divergences may be open. An engine that is wrong in more ways is latched."""
+MAX_NOISE = 100
+"""So many places in which an engine differs from itself are listed. One is enough to keep a node where it is."""
 LOST_RUNS = 2
 """So many runs that began under the direct engine and never ended latch the node."""
 MAX_PIN_US = 366 * 24 * 3600 * 10**6
@@ -79,6 +81,8 @@ class State:
     pin: Pin | None = None
     rate: cusum.State = field(default_factory=cusum.State)
     latency: latency.State = field(default_factory=latency.State)
+    noise: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of places in which an engine differs from itself and that nobody closed, and where each is."""
 
 
 # What can happen.
@@ -157,6 +161,14 @@ class RunLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Noisy:
+    """An engine, or the function in its place, differed from itself on the same inputs and answers."""
+
+    fingerprint: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Timed:
     python_us: int | None
     direct_us: int | None
@@ -164,7 +176,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Somebody looked at a divergence and is done with it."""
+    """Somebody looked at a divergence, or at noise, and is done with it."""
 
     fingerprint: str
     who: str
@@ -218,7 +230,7 @@ class Tick:
 
 
 Event: TypeAlias = (
-    Agreed | Generated | Enumerated | Diverged | Unknown | EngineFaulted | RunLost | Timed
+    Agreed | Generated | Enumerated | Diverged | Unknown | EngineFaulted | RunLost | Noisy | Timed
     | Close | Promote | Demote | PinTo | Unpin | Kill | Resume | Tick
 )  # fmt: skip
 
@@ -320,6 +332,14 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class NoiseFound:
+    """From now on the node does not rise, until somebody closes it."""
+
+    fingerprint: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """What somebody asked for was not done, and why."""
 
@@ -327,4 +347,6 @@ class Refused:
     why: str
 
 
-Decision: TypeAlias = Changed | PathProven | PathDemoted | Latched | Released | PinSet | PinEnded | Closed | Refused
+Decision: TypeAlias = (
+    Changed | PathProven | PathDemoted | Latched | Released | PinSet | PinEnded | Closed | NoiseFound | Refused
+)

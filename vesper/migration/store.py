@@ -50,7 +50,7 @@ class Happened:
 
     event: Event
     divergence: Divergence | None = None
-    """Of a `Diverged`: what is kept of it."""
+    """Of a `Diverged`, an `EngineFaulted` or a `Noisy`: what is kept of it."""
     input: int | None = None
     """Of a `Diverged`: the fingerprint of what was read, which counts as agreement no more."""
 
@@ -165,6 +165,11 @@ class Store(Protocol):
 
     def secret(self) -> bytes:
         """16 random bytes that all who share the store share: the key of fingerprints and of routing. Made once."""
+        ...
+
+    def warnings(self) -> Sequence[str]:
+        """What may go wrong with the store as it is set up, for the log and for `vesper status`; it is asked for that.
+        Empty where nothing may."""
         ...
 
     def close(self) -> None: ...

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 TRAFFIC = "traffic"
 SAMPLES = "samples"
 HOUR_US = 3600 * 10**6
-MAX_HOURS = 7 * 24
-"""Hours that are kept of a node."""
+MAX_HOURS = 48
+"""Hours that are kept of a node: the document is written with every batch, so it is small."""
 SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
+_MOMENTS = ("written_us", "sampled_us")
 _SERVED = frozenset(f"{mode.value}/{engine.value}" for mode in Mode for engine in Engine)
 
 
@@ -52,8 +53,8 @@ class Traffic:
         """With more requests in the hour of now. Of more hours than are kept, the newest stay."""
         counts = {name: count for name, count in served.items() if count}
         for name, count in counts.items():
-            if name not in _SERVED or count < 0:
-                raise ValueError(f"{count} requests under {name!r} cannot be: write `mode/engine`")
+            _served(name)
+            _count(count)
         if not counts:
             return self
         hour = now_us // HOUR_US
@@ -79,9 +80,10 @@ class Traffic:
     def from_text(text: str) -> Traffic:
         found = _read(text)
         hours = {
-            int(hour): {str(name): int(n) for name, n in counts.items()} for hour, counts in found["hours"].items()
+            int(hour): {_served(name): _count(n) for name, n in each.items()} for hour, each in found["hours"].items()
         }
-        return Traffic(hours, found["written_us"], found["sampled_us"])
+        written_us, sampled_us = (None if found[name] is None else _count(found[name]) for name in _MOMENTS)
+        return Traffic(hours, written_us, sampled_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,12 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 
 def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _served(name: str) -> str:
+    if name not in _SERVED:
+        raise ValueError(f"{name!r} is no mode and engine, as in `canary_direct/python`")
+    return name
 
 
 def _count(value: object) -> int:

@@ -7,14 +7,15 @@ the answers, and performs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from vesper.engines.engine import Completion, Request
-from vesper.engines.outcome import Outcome
+from vesper.engines.outcome import Failed, Outcome
 from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.journal.typed_json import decode, encode_text
+from vesper.spec.problem import Problem, ProblemKind
 
 _FORMAT = 1
 
@@ -45,7 +46,7 @@ class Transcript:
                 "inputs": dict(self.inputs),
                 "now": self.now,
                 "exchanges": [_exchange(each) for each in self.exchanges],
-                "outcome": outcome_record(self.outcome),
+                "outcome": _outcome(self.outcome),
             }
         )
 
@@ -55,7 +56,23 @@ class Transcript:
         if found.get("format") != _FORMAT:
             raise ValueError(f"a transcript of the format {found.get('format')!r}, and this Vesper reads {_FORMAT}")
         exchanges = tuple(_read(number, each) for number, each in enumerate(found["exchanges"]))
-        return Transcript(found["inputs"], found["now"], exchanges, recorded_outcome(found["outcome"]))
+        return Transcript(found["inputs"], found["now"], exchanges, _read_outcome(found["outcome"]))
+
+
+def _outcome(outcome: Outcome) -> dict[str, object]:
+    """As the journal has it, and with what was wrong with inputs: engines are compared by that as well."""
+    record = outcome_record(outcome)
+    if isinstance(outcome, Failed) and outcome.problems:
+        record["problems"] = [[each.path, each.kind.value] for each in outcome.problems]
+    return record
+
+
+def _read_outcome(found: Mapping[str, Any]) -> Outcome:
+    outcome = recorded_outcome(found)
+    if isinstance(outcome, Failed) and "problems" in found:
+        problems = tuple(Problem(path, ProblemKind(kind)) for path, kind in found["problems"])
+        return replace(outcome, problems=problems)
+    return outcome
 
 
 def _exchange(exchange: Exchange) -> dict[str, object]:

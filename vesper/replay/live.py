@@ -35,13 +35,14 @@ class LiveHost(Host):
     def __init__(self, config: Config) -> None:
         super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)))
         self._answered: Answered = lambda _: None
+        self._replayed = ""
         self.statuses: dict[str, int] = {}
         """The status of the last answer to each request that was performed over HTTP, by path."""
 
     def run_changed(self, changed: Changed, engine: str, answered: Answered) -> Trace:
         """Performs what `answered` does not know, and gives the trace of it all."""
         prepared = self.prepare(changed.compiled, program_of(changed.compiled, engine), engine)
-        self._answered = answered
+        self._answered, self._replayed = answered, changed.trace.trace_id
         now = changed.trace.now or datetime.now(UTC)
         if "http_request" in {plan.effect for plan in prepared.plans.requests.values()}:
             performer = self._performers["http_request"]
@@ -80,6 +81,7 @@ class LiveHost(Host):
             run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy
         )
         self._last.answered = self._answered
+        self._last.replayed = self._replayed
         return self._last
 
 
@@ -87,6 +89,8 @@ class _LiveRunning(Running):
     """Answers what is known, and performs the rest."""
 
     answered: Answered
+    replayed: str
+    """The trace that it is made from."""
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]  # the same as of a `Running`
@@ -107,7 +111,7 @@ class _LiveRunning(Running):
         body: dict[str, object] = {
             "fixed": dict(request.fixed),
             "arguments": dict(request.arguments),
-            "replayed": known.origin,
+            "replayed": self.replayed,
         }
         if known.failure is None:
             self._append(Kind.RESULT, request, "", {**body, "value": known.value})

@@ -35,7 +35,7 @@ def _step_line(step: TimelineStep, is_current: bool) -> str:
 
 def outcome_line(trace: Trace, hides: bool) -> str:
     if trace.outcome is None:
-        return "Outcome: not ended"
+        return "Outcome: not ended" + (f", it waits at {printable(trace.waits_at)}" if trace.waits_at else "")
     told = trace.outcome.kind.replace("_", " ") if hides else outcome_text(trace.outcome)
     return f"Outcome: {printable(told)}"
 

@@ -18,7 +18,7 @@ from vesper.host.running import says_not_done
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Journal, Recorded
 from vesper.journal.typed_json import encode
-from vesper.trace.model import REPLAY_KEY, Decision, Exchange, Trace, TraceError
+from vesper.trace.model import REPLAY_KEY, Decision, Exchange, Origin, Trace, TraceError
 from vesper.trace.programs import compiled_of, program_of
 from vesper.trace.recorder import Unanswered, traced_run
 
@@ -66,6 +66,7 @@ def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None =
         started_us=start.at_us,
         duration_us=took if isinstance(took, int) else None,
         outcome=first,
+        origin=_origin(entries),
         divergence=_divergence(entries) or following.difference or _ended_otherwise(first, trace.outcome),
         is_sensitive=summary.is_sensitive or trace.is_sensitive,
     )
@@ -146,6 +147,15 @@ def _by_path(entries: Sequence[Stored]) -> dict[str, _Known]:
 def _engines(start: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
     named = [start.body.get("engine"), *(each.body.get("engine") for each in entries if each.kind is Kind.HANDOFF)]
     return tuple(dict.fromkeys(str(each) for each in named if each))
+
+
+def _origin(entries: Sequence[Entry]) -> Origin | None:
+    """The trace that an execution was made from, where it was a replay that performed something."""
+    for entry in entries:
+        replayed = entry.body.get("replayed")
+        if isinstance(replayed, str):
+            return Origin(replayed, None, ())
+    return None
 
 
 def _divergence(entries: Sequence[Entry]) -> str | None:

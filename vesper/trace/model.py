@@ -161,6 +161,8 @@ class Trace:
     divergence: str | None = None
     """Where two engines did not agree; None where nobody saw that."""
     origin: Origin | None = None
+    waits_at: str | None = None
+    """The path of the request that an execution waits for which has not ended."""
     is_sensitive: bool = False
     """True where the node, or one that it calls, has sensitive inputs: stored sealed, shown only when asked."""
 
@@ -229,6 +231,7 @@ def _trace_json(trace: Trace) -> dict[str, object]:
             "from_step": trace.origin.from_step,
             "changes": list(trace.origin.changes),
         },
+        "waits_at": trace.waits_at,
         "is_sensitive": trace.is_sensitive,
     }
 
@@ -305,6 +308,7 @@ def _trace(body: Any) -> Trace:
         None if body["outcome"] is None else recorded_outcome(body["outcome"]),
         body["divergence"],
         None if origin is None else Origin(origin["trace_id"], origin["from_step"], tuple(origin["changes"])),
+        body["waits_at"],
         body["is_sensitive"],
     )
 

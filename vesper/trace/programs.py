@@ -16,8 +16,10 @@ from vesper.engines.engine import EngineUnavailable, Program
 from vesper.engines.registry import ENGINES
 from vesper.host.host import compiled_from
 from vesper.journal.entry import Definition
+from vesper.trace.model import TraceError
 
 _MOST = 64
+_STRICT = "interp"
 _Kept = TypeVar("_Kept")
 
 
@@ -54,5 +56,21 @@ def program_of(compiled: Compiled, engine: str) -> Program:
 
 
 def compiled_of(definition: Definition) -> Compiled:
-    """The node that a trace carries."""
-    return _compiled.get((definition.path, definition.source, definition.ir), lambda: compiled_from(definition))
+    """The node that a trace carries. Raises `TraceError` where it is none, or another than its hash says."""
+    return _compiled.get((definition.path, definition.source, definition.ir), lambda: _checked(definition))
+
+
+def _checked(definition: Definition) -> Compiled:
+    """A trace may come from anywhere. The direct engine refuses IR that is not well formed, and computes the hash
+    anew; so nothing gets to the generator of Python that our own front end could not have written."""
+    try:
+        compiled = compiled_from(definition)
+        found = ENGINES[_STRICT].load(compiled).semantic_hash
+    except ValueError as error:  # of bytes that are no IR
+        raise TraceError(f"the node that the trace carries cannot be read: {str(error)[:300]}") from None
+    if found != definition.semantic_hash:
+        raise TraceError(
+            f"the trace says that its node is {definition.semantic_hash[:12]}, and the one that it carries is "
+            f"{found[:12]}: somebody changed it"
+        )
+    return compiled

@@ -110,16 +110,18 @@ def traced_run(
     execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form, which counts for nothing
     started_us, began = time.time_ns() // 1000, time.monotonic_ns()
     outcome: Outcome | None = None
+    waits_at: str | None = None
     step = execution.advance(())
     try:
         while isinstance(step, Blocked):
             (request,) = step.requests
             if len(watching.exchanges) >= MAX_REQUESTS:
                 raise TraceError(f"the execution asked for more than {MAX_REQUESTS:,} things: it is given up")
+            waits_at = request.path
             answer = respond(request, watching.exchanges)
             watching.answered(answer)
             step = execution.advance((answer.completion(request),))
-        outcome = step.outcome
+        outcome, waits_at = step.outcome, None
     except Unanswered:
         pass  # the trace ends at the request that nobody knows the answer to
     duration_us = None if outcome is None else (time.monotonic_ns() - began) // 1000
@@ -139,6 +141,7 @@ def traced_run(
         outcome,
         None,
         origin,
+        waits_at,
         _about(compiled).is_sensitive,
     )
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 
 from vesper.engines.engine import Done
 from vesper.engines.outcome import DeclaredError, Returned
+from vesper.engines.path import guards
 from vesper.ir.nodes import (
-    Branch,
     Call,
     CallNode,
     Expression,
-    For,
     If,
     Loop,
     Node,
@@ -95,15 +94,3 @@ class Watch:
                 if taken not in self.coverage.guards:
                     continue
             self._reach(part)
-
-
-def guards(node: Node) -> set[int]:
-    """The expressions whose marks make the semantic path."""
-    found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
-    for statement in all_statements(node.body):
-        match statement:
-            case Branch(arms=arms):
-                found |= {arm.when.index for arm in arms}
-            case Loop(where=where, condition=condition, stop_when=stop_when):
-                found |= {each.index for each in (where, condition, stop_when) if each is not None}
-    return found | {each.where.index for each in node.expressions() if isinstance(each, For) and each.where is not None}

@@ -132,7 +132,7 @@ class Verifier:
         self._responses = GeneratedResponses(compiled)
         self._against = against
         self._watch = Watch(compiled.node)
-        self._places = _steps_by_expression(compiled.node)
+        self._places = steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.coverage = self._watch.coverage
         self.report.against = None if against is None else against.name
@@ -312,7 +312,7 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
     return Agree()
 
 
-def _steps_by_expression(node: Node) -> dict[int, str]:
+def steps_by_expression(node: Node) -> dict[int, str]:
     """The step that each expression of the body belongs to."""
     places: dict[int, str] = {}
     for statement in all_statements(node.body):

@@ -11,6 +11,9 @@ from vesper.ir.encode import canonical_json
 from vesper.spec.values import decimal_text, scalar_text
 from vesper.verify.differential import Difference
 
+FOLDER = Path("tests/conformance/regressions")
+"""Where cases are kept, unless somebody says otherwise."""
+
 
 def typed_value(value: object) -> dict[str, object]:
     """A value with its type, so that no case depends on how YAML guesses."""
@@ -33,9 +36,8 @@ def typed_value(value: object) -> dict[str, object]:
             return {"python": repr(value)}
 
 
-def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
-    """Write a case that asks for agreement on the shrunk input, with what effects answered to it; an input that is
-    kept already is not kept twice."""
+def regression_text(compiled: Compiled, difference: Difference, against: str | None = None) -> str:
+    """A case that asks for agreement on the shrunk input, with what effects answered to it."""
     who = f"the node and {against}" if difference.with_function else "the engines"
     given = {name: typed_value(value) for name, value in difference.inputs.items()}
     lines = [
@@ -51,7 +53,12 @@ def save_regression(folder: Path, compiled: Compiled, difference: Difference, ag
     if difference.with_function:
         lines.append(f"  against: {_flow(against)}")
     lines.append("  engines: agree")
-    text = "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
+    """Write the case; an input that is kept already is not kept twice."""
+    text = regression_text(compiled, difference, against)
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
     while (path := folder / f"{compiled.node.node_id}_{number:02}.yaml").exists():

@@ -17,9 +17,9 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import Disagree, compare
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome
+from vesper.engines.path import guards
 from vesper.ir.nodes import walk
 from vesper.verify.case_text import answer_text, case_text
-from vesper.verify.coverage import guards
 from vesper.verify.differential import meets
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.responses import GeneratedResponses, TooManyRequests, UnexpectedRequest, run_case, run_with

@@ -12,6 +12,7 @@ use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
 use crate::numeric::{LoopShape, NumericLoop};
+use crate::reads::Reads;
 use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
@@ -290,6 +291,27 @@ pub(crate) enum Instruction {
         expression: ExpressionIndex,
         value: Operand,
     },
+    /// Passes a point: a bit of the word of the path in this register. This and the next three only in the pathed form.
+    Note {
+        word: Register,
+        bit: u8,
+    },
+    /// Remembers how many items a loop that was just started has before it.
+    LoopBegan {
+        slot: LoopSlot,
+        out: Register,
+    },
+    /// Passes one of the three points of a loop, by how many of these items it has taken.
+    NoteItems {
+        slot: LoopSlot,
+        began: Register,
+        point: u32,
+    },
+    /// The same by a count of rounds.
+    NoteRounds {
+        count: Register,
+        point: u32,
+    },
 }
 
 /// The instructions of one form of the program, and how many registers they need.
@@ -322,6 +344,25 @@ pub(crate) struct Code {
     pub(crate) numeric: Vec<NumericLoop>,
     /// The loops that may have a numeric form, until it was looked for.
     pub(crate) shapes: Vec<LoopShape>,
+    /// The registers of the path, and what is read on it; only in the pathed form.
+    pub(crate) path: Option<PathOfCode>,
+}
+
+/// What the pathed form has besides.
+#[derive(Debug)]
+pub(crate) struct PathOfCode {
+    /// The first of the registers that hold the words of the path.
+    pub(crate) first: Register,
+    pub(crate) words: usize,
+    pub(crate) reads: Reads,
+}
+
+impl PathOfCode {
+    /// The register and the bit of a point.
+    pub(crate) fn place(&self, point: u32) -> (Register, u8) {
+        let bit = u8::try_from(point % 64).unwrap_or_default();
+        (Register(self.first.0 + point / 64), bit)
+    }
 }
 
 /// The phases that have clauses.

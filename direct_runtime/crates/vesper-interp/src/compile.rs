@@ -1,4 +1,5 @@
-//! Verified node to bytecode. The traced and the plain form come from this one function; marks are the difference.
+//! Verified node to bytecode. The plain, the traced and the pathed form come from this one function; marks and notes are
+//! the difference.
 //!
 //! Registers are given out like a stack: a temporary lives until its user has read it, a step until the end of its
 //! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
@@ -13,10 +14,13 @@ use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 use crate::numeric::{LoopShape, add_numeric_forms};
 use crate::quick::is_comparison;
 
+use crate::path::Points;
+
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
 mod loops;
+mod notes;
 mod sites;
 
 use flow::Exits;
@@ -29,14 +33,26 @@ pub(crate) struct CompileFault(pub(crate) &'static str);
 
 type Compiled<T> = Result<T, CompileFault>;
 
-/// The bytecode of a node, with or without marks.
-pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
-    let mut compiler = Compiler::new(node, is_traced)?;
+/// What the bytecode of a node tells besides the outcome.
+#[derive(Clone, Copy)]
+pub(crate) enum Form<'a> {
+    Plain,
+    /// Marks.
+    Traced,
+    /// Which of these points were passed.
+    Pathed(&'a Points),
+}
+
+/// The bytecode of a node.
+pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
+    let mut compiler = Compiler::new(node, form)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
     let exits = compiler.body(&node.body)?;
     compiler.land_all(exits.returns)?;
+    let postconditions = compiler.code.instructions.len();
     compiler.clauses(Phase::Postcondition, &node.postconditions)?;
+    compiler.postconditions_from(postconditions);
     compiler.land_all(exits.raises)?;
     compiler.errors_end_here()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
@@ -46,7 +62,7 @@ pub(crate) fn compile(node: &Node, is_traced: bool) -> Compiled<Code> {
 
 struct Compiler<'a> {
     node: &'a Node,
-    is_traced: bool,
+    form: Form<'a>,
     code: Code,
     /// Where the value of each step is, from its statement on.
     steps: Vec<Option<Operand>>,
@@ -76,7 +92,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(node: &'a Node, is_traced: bool) -> Compiled<Self> {
+    fn new(node: &'a Node, form: Form<'a>) -> Compiled<Self> {
         // The node's constants come first, so that a reference is its own place; literals are added as they come.
         let constants = node
             .constants
@@ -99,10 +115,11 @@ impl<'a> Compiler<'a> {
             becomes: None,
             numeric: Vec::new(),
             shapes: Vec::new(),
+            path: None,
         };
         let mut compiler = Self {
             node,
-            is_traced,
+            form,
             code,
             steps: vec![None; node.steps.len()],
             now: None,
@@ -121,6 +138,7 @@ impl<'a> Compiler<'a> {
         if node.uses_now {
             compiler.now = Some(Operand::register(compiler.allocate()?));
         }
+        compiler.reserve_path()?;
         compiler.reserve_results()?;
         Ok(compiler)
     }
@@ -147,16 +165,20 @@ impl<'a> Compiler<'a> {
     }
 
     fn mark(&mut self, expression: ExpressionIndex, value: Operand) {
-        if self.is_traced {
+        if let Form::Traced = self.form {
             self.emit(Instruction::Mark { expression, value });
         }
     }
 
     /// Remembers a loop for which a numeric form is to be looked for. A form has no marks, so the traced code has none.
     fn shape(&mut self, head: u32, carried: Vec<Register>) {
-        if !self.is_traced {
+        if !matches!(self.form, Form::Traced) {
             let head = head as usize;
-            self.code.shapes.push(LoopShape { head, carried });
+            self.code.shapes.push(LoopShape {
+                head,
+                carried,
+                exit: None,
+            });
         }
     }
 
@@ -273,6 +295,7 @@ impl<'a> Compiler<'a> {
     fn operand(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
         let kind = &self.node.expression(index).ok_or(MISSING)?.kind;
         if let Some(operand) = self.reference(kind)? {
+            self.read(kind)?;
             return Ok(operand);
         }
         if let ExpressionKind::Literal(value) = kind {
@@ -389,11 +412,20 @@ impl<'a> Compiler<'a> {
         let decides = self.operand(condition)?;
         planted!("marks.condition_is_not_marked", self.mark(condition, decides), ());
         self.top = top;
+        let (holds, fails) = planted!(
+            "paths.sides_of_a_choice_turned_round",
+            (true, false),
+            (false, true)
+        );
         let to_else = self.jump_unless(decides);
+        let outer = self.pass(condition, holds)?;
         self.compute(then, out)?;
+        self.leave(outer);
         let to_end = self.jump(Instruction::Jump { to: 0 });
         self.land(to_else)?;
+        let outer = self.pass(condition, fails)?;
         self.compute(otherwise, out)?;
+        self.leave(outer);
         self.land(to_end)
     }
 

@@ -9,9 +9,12 @@ use vesper_ir::planted;
 use vesper_ir::{Effect, EffectClass, FailureCode, Type, Value};
 
 use crate::bytecode::Code;
+use crate::fingerprint::Fingerprint;
 use crate::frame::{Failure, Frame};
 use crate::link::Unit;
 use crate::meter::{Limits, Meter};
+use crate::path::Path;
+use crate::program::PathedForm;
 use crate::run::{Fault, Mark, Outcome, Stop, execute, write};
 use crate::sites::{CallSite, Position, RequestSite};
 
@@ -82,12 +85,21 @@ struct Caller {
     site: u32,
 }
 
+/// The form of the node that was started.
+#[derive(Debug)]
+pub(crate) enum OwnForm {
+    Plain,
+    Traced(Arc<Code>),
+    /// With what has come back so far.
+    Pathed(Arc<PathedForm>, Box<Fingerprint>),
+}
+
 #[derive(Debug)]
 pub struct Execution {
     unit: Arc<Unit>,
     frame: Frame,
-    /// The form of the node that was started, where its marks are wanted. Those of called nodes never are.
-    traced: Option<Arc<Code>>,
+    /// The form of the node that was started. Called nodes are always in the plain one.
+    form: OwnForm,
     /// The outermost first.
     callers: Vec<Caller>,
     marks: Vec<Mark>,
@@ -103,10 +115,11 @@ const NO_CALLEE: Fault = "a call names a node that was not linked";
 const NO_ERROR_CODE: Fault = "a declared error has no code";
 const NO_KEY: Fault = "the key of a request is no string";
 
-/// The code that is at work: `traced` is that of the outermost node.
-fn code<'a>(unit: &'a Unit, traced: Option<&'a Arc<Code>>, callers: &[Caller]) -> &'a Code {
-    match traced {
-        Some(traced) if callers.is_empty() => traced,
+/// The code that is at work: `form` is that of the outermost node.
+fn code<'a>(unit: &'a Unit, form: &'a OwnForm, callers: &[Caller]) -> &'a Code {
+    match form {
+        OwnForm::Traced(traced) if callers.is_empty() => traced,
+        OwnForm::Pathed(pathed, _) if callers.is_empty() => &pathed.code,
         _ => &unit.plain,
     }
 }
@@ -116,23 +129,23 @@ fn frame(unit: &Unit, code: &Code, mut inputs: Vec<Value>, now: Option<&Value>) 
         // Who starts an execution that needs the time is made to give it.
         inputs.push(now.cloned().unwrap_or(Value::Null));
     }
-    Frame::new(code, inputs)
+    Frame::pathed(code, inputs)
 }
 
 impl Execution {
     /// INVARIANT: as many inputs as the node declares, and a time where it is used.
     pub(crate) fn new(
         unit: Arc<Unit>,
-        traced: Option<Arc<Code>>,
+        form: OwnForm,
         inputs: Vec<Value>,
         now: Option<Value>,
         limits: Limits,
     ) -> Self {
-        let frame = frame(&unit, code(&unit, traced.as_ref(), &[]), inputs, now.as_ref());
+        let frame = frame(&unit, code(&unit, &form, &[]), inputs, now.as_ref());
         Self {
             unit,
             frame,
-            traced,
+            form,
             callers: Vec::new(),
             marks: Vec::new(),
             meter: Meter::new(limits),
@@ -146,7 +159,7 @@ impl Execution {
     pub fn awaited(&self) -> Option<(u64, &Type)> {
         match self.state {
             State::Waiting(id, site) => {
-                let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+                let code = code(&self.unit, &self.form, &self.callers);
                 Some((id, &code.requests.get(site as usize)?.ty))
             }
             State::New | State::Ended => None,
@@ -156,6 +169,30 @@ impl Execution {
     /// What was observed so far. At the end the marks are given away, and there are none here.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
+    }
+
+    /// The points that it has passed so far; of one that was not started with a path, none.
+    pub fn path(&self) -> Path {
+        match &self.form {
+            OwnForm::Pathed(pathed, _) => pathed.path(self.own_frame()),
+            OwnForm::Plain | OwnForm::Traced(_) => Path::default(),
+        }
+    }
+
+    /// The fingerprint of what it has read so far; of one that was not started with a path, nothing.
+    pub fn fingerprint(&self) -> u64 {
+        match &self.form {
+            OwnForm::Pathed(pathed, came_back) => {
+                let frame = self.own_frame();
+                pathed.fingerprint(frame, &pathed.path(frame), self.now.as_ref(), *came_back.clone())
+            }
+            OwnForm::Plain | OwnForm::Traced(_) => 0,
+        }
+    }
+
+    /// The frame of the node that was started.
+    fn own_frame(&self) -> &Frame {
+        self.callers.first().map_or(&self.frame, |caller| &caller.frame)
     }
 
     /// Goes on until the next request or the end: first with nothing, then each time with the id of the last request
@@ -188,7 +225,13 @@ impl Execution {
 
     /// Puts what came of a request into the frame; the outcome, where it ends the node that asked.
     fn complete(&mut self, site: u32, completion: Completion) -> Result<Option<Outcome>, Fault> {
-        let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+        if matches!(self.form, OwnForm::Pathed(..)) {
+            let path = self.request_path(site)?;
+            if let OwnForm::Pathed(_, came_back) = &mut self.form {
+                came_back.add_completion(&path, &completion);
+            }
+        }
+        let code = code(&self.unit, &self.form, &self.callers);
         let RequestSite { out, result, .. } = code.requests.get(site as usize).ok_or(NO_SITE)?;
         match completion {
             Completion::Value(value) => {
@@ -217,7 +260,7 @@ impl Execution {
             let outcome = if let Some(outcome) = ended.take() {
                 outcome
             } else {
-                let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+                let code = code(&self.unit, &self.form, &self.callers);
                 match execute(code, &mut self.frame, &mut self.marks, &mut self.meter)? {
                     Stop::Ended(outcome) => outcome,
                     Stop::Request(site) => {
@@ -250,7 +293,7 @@ impl Execution {
 
     /// Begins a called node.
     fn enter(&mut self, site: u32) -> Result<(), Fault> {
-        let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+        let code = code(&self.unit, &self.form, &self.callers);
         let CallSite { callee, inputs, .. } = code.calls.get(site as usize).ok_or(NO_SITE)?;
         let callee = Arc::clone(self.unit.callees.get(*callee).ok_or(NO_CALLEE)?);
         let mut values = Vec::with_capacity(callee.plain.registers);
@@ -276,7 +319,7 @@ impl Execution {
 
     /// Goes on after a call, with how the called node ended; the outcome, where that ends the caller too.
     fn go_on(&mut self, callee: &Unit, site: u32, outcome: Outcome) -> Result<Option<Outcome>, Fault> {
-        let code = code(&self.unit, self.traced.as_ref(), &self.callers);
+        let code = code(&self.unit, &self.form, &self.callers);
         let CallSite { out, result, .. } = code.calls.get(site as usize).ok_or(NO_SITE)?;
         let failure = match outcome {
             Outcome::Returned(values) => {
@@ -300,18 +343,26 @@ impl Execution {
         Ok(self.frame.fail(code, failure)?.map(Outcome::from))
     }
 
-    fn request(&mut self, site: u32) -> Result<Request, Fault> {
-        let work = code(&self.unit, self.traced.as_ref(), &self.callers);
+    /// The path of the request of this site, at which it is.
+    fn request_path(&self, site: u32) -> Result<String, Fault> {
+        let work = code(&self.unit, &self.form, &self.callers);
         let site = work.requests.get(site as usize).ok_or(NO_SITE)?;
         let mut path = String::new();
         for (depth, caller) in self.callers.iter().enumerate() {
             let around = self.callers.get(..depth).unwrap_or(&[]);
-            let calls = &code(&caller.unit, self.traced.as_ref(), around).calls;
+            let calls = &code(&caller.unit, &self.form, around).calls;
             let call = calls.get(caller.site as usize).ok_or(NO_SITE)?;
             add_position(&mut path, &call.position, &caller.frame);
             planted!("request.path_of_a_call_has_a_dot", path.push('/'), path.push('.'));
         }
         add_position(&mut path, &site.position, &self.frame);
+        Ok(path)
+    }
+
+    fn request(&mut self, site: u32) -> Result<Request, Fault> {
+        let path = self.request_path(site)?;
+        let work = code(&self.unit, &self.form, &self.callers);
+        let site = work.requests.get(site as usize).ok_or(NO_SITE)?;
         let key = match site.key {
             None => None,
             Some(key) => match self.frame.read(work, key)? {

@@ -4,8 +4,9 @@ use vesper_ir::node::ExpressionIndex;
 use vesper_ir::planted;
 use vesper_ir::{FailureCode, Value};
 
-use crate::bytecode::{Code, Operand};
+use crate::bytecode::{Code, Operand, PathOfCode};
 use crate::loops::LoopState;
+use crate::path::Path;
 use crate::run::{Fault, NO_REGISTER, Outcome, write};
 use crate::sites::Becomes;
 
@@ -40,6 +41,8 @@ pub(crate) struct FlowState {
     failures: Vec<Option<Failure>>,
     /// True from where a declared error takes the place of the outputs.
     pub(crate) is_error: bool,
+    /// The instructions that failures jumped over, outside of loops; in the pathed form only.
+    pub(crate) skipped: Vec<(usize, usize)>,
 }
 
 impl Frame {
@@ -54,9 +57,32 @@ impl Frame {
             flow: FlowState {
                 failures: (0..code.failures).map(|_| None).collect(),
                 is_error: false,
+                skipped: Vec::new(),
             },
             next: 0,
         }
+    }
+
+    /// A run of the pathed form that begins: it has passed nothing.
+    pub(crate) fn pathed(code: &Code, registers: Vec<Value>) -> Self {
+        let mut frame = Self::new(code, registers);
+        if let Some(path) = &code.path {
+            let words = frame.registers.iter_mut().skip(path.first.0 as usize);
+            for word in words.take(path.words) {
+                *word = Value::Integer(0);
+            }
+        }
+        frame
+    }
+
+    /// The points that were passed so far.
+    pub(crate) fn path(&self, path: &PathOfCode) -> Path {
+        let first = path.first.0 as usize;
+        let words = self.registers.get(first..first + path.words).unwrap_or_default();
+        Path::new(words.iter().map(|word| match word {
+            Value::Integer(bits) => bits.cast_unsigned(),
+            _ => 0,
+        }))
     }
 
     pub(crate) fn read<'a>(&'a self, code: &'a Code, operand: Operand) -> Result<&'a Value, Fault> {
@@ -95,6 +121,7 @@ impl FlowState {
         for guard in around {
             if let Some(handler) = guard.handler(failure.code.name()) {
                 *self.failures.get_mut(handler.slot as usize).ok_or(NOT_HELD)? = Some(failure);
+                self.skip(code, at, handler.at);
                 return Ok(Ok(handler.at));
             }
         }
@@ -113,7 +140,19 @@ impl FlowState {
         };
         declare(code, becomes, registers, Value::Member(member), &failure.code)?;
         self.is_error = true;
+        self.skip(code, at, becomes.to);
         Ok(Ok(becomes.to))
+    }
+
+    /// What stands between an instruction that failed and the one at which it goes on is not run; in a loop it may have
+    /// been.
+    fn skip(&mut self, code: &Code, failed: usize, to: usize) {
+        if let Some(path) = &code.path {
+            let from = path.reads.end_of_loops(failed);
+            if from < to {
+                self.skipped.push((from, to));
+            }
+        }
     }
 
     /// The failure that a handler took.

@@ -7,6 +7,7 @@
 mod bytecode;
 mod compile;
 mod execution;
+mod fingerprint;
 mod frame;
 pub mod guard;
 pub mod inputs;
@@ -15,14 +16,19 @@ mod link;
 mod loops;
 mod meter;
 mod numeric;
+mod parts;
+mod path;
 pub mod problems;
 mod program;
 mod quick;
+mod reads;
 mod run;
 mod sites;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
+pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
 pub use meter::{Limits, Watch};
-pub use program::Program;
+pub use path::{LoopClass, Path, Point};
+pub use program::{Pathed, Program};
 pub use run::{Mark, Outcome};

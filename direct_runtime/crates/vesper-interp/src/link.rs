@@ -9,7 +9,7 @@ use vesper_ir::node::{Input, Output};
 use vesper_ir::{Node, Rejected, Type};
 
 use crate::bytecode::Code;
-use crate::compile::{CompileFault, compile};
+use crate::compile::{CompileFault, Form, compile};
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Linker {
         }
         self.open.remove(&node.node_id);
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
-        let plain = compile(&node, false).map_err(fault)?;
+        let plain = compile(&node, Form::Plain).map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();
         let unit = Unit {
             depth: deepest.unwrap_or(0) + 1,

@@ -128,6 +128,18 @@ impl LoopState {
         true
     }
 
+    /// How many items are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        let length = match (&self.over, self.range) {
+            (_, Some(range)) => return range.left,
+            (Value::Array(items), None) => items.len(),
+            (Value::Set(members), None) => members.len(),
+            (Value::Map(entries), None) => entries.keys().len(),
+            _ => 0,
+        };
+        length.saturating_sub(self.next) as u64
+    }
+
     /// Goes on to the next item of an array; false after the last one.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {

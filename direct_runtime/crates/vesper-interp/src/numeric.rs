@@ -42,6 +42,19 @@ pub(crate) struct NumericLoop {
     position: Option<u8>,
     /// The instruction behind the loop.
     exit: usize,
+    /// The words of the path that change in it. What was passed is not undone with a round: the bytecode passes it again.
+    words: Vec<Word>,
+    /// The form without notes of conditions, for when all of these have been passed; nothing where there are none.
+    settled: Option<Box<NumericLoop>>,
+}
+
+/// A word of the path.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    register: Register,
+    slot: u8,
+    /// The bits of the conditions in the loop.
+    bits: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +70,8 @@ struct Carried {
 pub(crate) struct LoopShape {
     pub(crate) head: usize,
     pub(crate) carried: Vec<Register>,
+    /// The instruction behind the loop, where that is not the one behind the last jump back.
+    pub(crate) exit: Option<usize>,
 }
 
 /// What a loop without a numeric form has in the place of its number.
@@ -64,6 +79,8 @@ pub(crate) const NO_FORM: u32 = u32::MAX;
 
 /// So many entries that did little work are made, then no more: each costs as much as a few rounds.
 const MAX_MISSES: u8 = 4;
+/// After so many units of fuel it is looked for the first time whether all points were passed.
+const FIRST_LOOK: u64 = 64;
 /// Less than so many units of fuel is little work.
 const LITTLE_WORK: u64 = 8;
 
@@ -74,7 +91,7 @@ pub(crate) fn add_numeric_forms(code: &mut Code) {
     let mut heads = Vec::new();
     for shape in &shapes {
         if let Some(end) = ends.get(&shape.head)
-            && let Some(form) = translate::translate(code, shape, *end)
+            && let Some(form) = translate::translate(code, shape, shape.exit.unwrap_or(*end + 1))
             && let Ok(number) = u32::try_from(code.numeric.len())
         {
             code.numeric.push(form);
@@ -111,7 +128,11 @@ impl NumericLoop {
         if state.misses >= MAX_MISSES {
             return None;
         }
-        match self.rounds(registers, state, meter) {
+        let done = match &self.settled {
+            None => self.rounds(registers, state, meter, u64::MAX).0,
+            Some(settled) => self.noted_rounds(settled, registers, state, meter),
+        };
+        match done {
             Rounds::Left => Some(self.exit),
             Rounds::Many => None,
             Rounds::Few => {
@@ -121,18 +142,50 @@ impl NumericLoop {
         }
     }
 
-    fn rounds(&self, registers: &mut [Value], state: &mut LoopState, meter: &mut Meter) -> Rounds {
+    /// Notes cost something in every round, and most points are passed in the first few: then the form without notes
+    /// goes on. It is looked at seldom enough not to cost anything.
+    fn noted_rounds(
+        &self,
+        settled: &Self,
+        registers: &mut [Value],
+        state: &mut LoopState,
+        meter: &mut Meter,
+    ) -> Rounds {
+        let before = meter.at_hand();
+        let mut most = FIRST_LOOK;
+        loop {
+            if self.is_settled(registers) {
+                let done = settled.rounds(registers, state, meter, u64::MAX).0;
+                return done.or_many(before.saturating_sub(meter.at_hand()));
+            }
+            let is_all = most >= meter.at_hand();
+            let (done, is_out_of_fuel) = self.rounds(registers, state, meter, most);
+            if is_all || !is_out_of_fuel || matches!(done, Rounds::Left) {
+                return done.or_many(before.saturating_sub(meter.at_hand()));
+            }
+            most = most.saturating_mul(8);
+        }
+    }
+
+    /// Does rounds until `most` units are spent; true with it where that was too little to go on.
+    fn rounds(
+        &self,
+        registers: &mut [Value],
+        state: &mut LoopState,
+        meter: &mut Meter,
+        most: u64,
+    ) -> (Rounds, bool) {
         let is_number = |register: &Register| {
             let value = registers.get(register.0 as usize);
             value.is_some_and(|value| bits_of(value).is_some())
         };
         let (range, items) = state.position();
         let range = match self.position.zip(range) {
-            None if self.position.is_some() => return Rounds::Few,
+            None if self.position.is_some() => return (Rounds::Few, false),
             range => range,
         };
         if !self.loads.iter().all(|(register, _)| is_number(register)) {
-            return Rounds::Few;
+            return (Rounds::Few, false);
         }
         let mut slots = Slots::new();
         for (slot, bits) in &self.constants {
@@ -146,12 +199,19 @@ impl NumericLoop {
             slots.put_range(position, range);
         }
         let before = meter.at_hand();
-        let (ended, after) = run::run(&self.steps, &mut slots, items, before);
+        let given = before.min(most);
+        let (ended, left, is_out_of_fuel) = run::run(&self.steps, &mut slots, items, given);
+        let after = before - (given - left);
         let is_undone = matches!(ended, Ended::InRound);
         for carried in &self.carried {
             let slot = if is_undone { carried.kept } else { carried.slot };
             if let Some(place) = registers.get_mut(carried.register.0 as usize) {
                 set_bits(place, slots.get(slot));
+            }
+        }
+        for word in &self.words {
+            if let Some(place) = registers.get_mut(word.register.0 as usize) {
+                set_bits(place, slots.get(word.slot));
             }
         }
         if let Some(position) = self.position {
@@ -163,11 +223,19 @@ impl NumericLoop {
             state.set_position(range);
         }
         meter.set_at_hand(after);
-        match ended {
+        let done = match ended {
             Ended::Left => Rounds::Left,
-            _ if before.saturating_sub(after) >= LITTLE_WORK => Rounds::Many,
-            _ => Rounds::Few,
-        }
+            _ => Rounds::Few.or_many(before.saturating_sub(after)),
+        };
+        (done, is_out_of_fuel)
+    }
+
+    /// True where all conditions of the loop have been both.
+    fn is_settled(&self, registers: &[Value]) -> bool {
+        self.words.iter().all(|word| {
+            let path = registers.get(word.register.0 as usize).and_then(bits_of);
+            path.is_some_and(|path| path & word.bits == word.bits)
+        })
     }
 }
 
@@ -179,6 +247,16 @@ enum Rounds {
     Many,
     /// or too few to be worth the entry.
     Few,
+}
+
+impl Rounds {
+    /// Few are many where so much was spent on them.
+    fn or_many(self, spent: u64) -> Self {
+        match self {
+            Self::Few if spent >= LITTLE_WORK => Self::Many,
+            other => other,
+        }
+    }
 }
 
 /// What a slot holds for a value; nothing for values of other types.

@@ -1,24 +1,49 @@
 //! A loaded node, ready to be called from any thread: what the crates above hold on to.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
 
 use crate::bytecode::Code;
-use crate::compile::{CompileFault, compile};
-use crate::execution::{Advanced, Execution, Misuse};
+use crate::compile::{CompileFault, Form, compile};
+use crate::execution::{Advanced, Execution, Misuse, OwnForm};
+use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
 use crate::meter::{Limits, Meter};
+use crate::parts::{Parts, parts_of_inputs};
+use crate::path::{Path, Point, Points};
+use crate::reads::{Ending, Source};
 use crate::run::{Mark, Outcome, Stop, execute};
 
-/// A node and its two forms of bytecode, with the nodes that it calls.
+/// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
     traced: Arc<Code>,
+    /// These two are made when they are first asked for: of most programs they never are.
+    points: OnceLock<Points>,
+    pathed: OnceLock<Result<Arc<PathedForm>, &'static str>>,
 }
 
+/// The form of a node that says which way a run went, and what is read of its inputs.
+#[derive(Debug)]
+pub(crate) struct PathedForm {
+    pub(crate) code: Code,
+    pub(crate) parts: Vec<Parts>,
+}
+
+/// How a run ended, and which way it went.
+#[derive(Debug)]
+pub struct Pathed {
+    pub outcome: Outcome,
+    pub path: Path,
+    /// Of what was read on this path (docs/spec/migration.md).
+    pub fingerprint: u64,
+}
+
+const NO_TIME: &str = "the node uses now, and no time was given";
+const ASKS: &str = "the node asks for effects, and is not advanced with their results";
 const WRONG_INPUTS: &str = "the number of inputs is not the declared one";
 
 impl Program {
@@ -31,8 +56,39 @@ impl Program {
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
         let unit = link(ir, others)?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
-        let traced = Arc::new(compile(&unit.node, true).map_err(fault)?);
-        Ok(Self { unit, traced })
+        let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
+        Ok(Self {
+            unit,
+            traced,
+            points: OnceLock::new(),
+            pathed: OnceLock::new(),
+        })
+    }
+
+    /// What a run of the node may pass, by the number that it has in a path.
+    pub fn points(&self) -> &[Point] {
+        &self.numbered().list
+    }
+
+    fn numbered(&self) -> &Points {
+        self.points.get_or_init(|| {
+            let callees_use_now = self.unit.callees.iter().map(|callee| callee.uses_now);
+            Points::of(&self.unit.node, callees_use_now.collect())
+        })
+    }
+
+    /// The path of a run that has passed nothing.
+    pub fn empty_path(&self) -> Path {
+        Path::new(std::iter::repeat_n(0, self.numbered().words()))
+    }
+
+    fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
+        let made = self.pathed.get_or_init(|| {
+            let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+            let parts = parts_of_inputs(&self.unit.node);
+            Ok(Arc::new(PathedForm { code, parts }))
+        });
+        made.as_ref().map_err(|what| *what)
     }
 
     /// The node this is the program of.
@@ -73,6 +129,12 @@ impl Program {
         Vec::with_capacity(self.unit.plain.registers)
     }
 
+    /// The same with room for the registers of a run that says which way it goes.
+    pub fn new_pathed_frame(&self) -> Vec<Value> {
+        let registers = self.pathed().map(|form| form.code.registers);
+        Vec::with_capacity(registers.unwrap_or_default())
+    }
+
     /// Begins an execution on converted inputs, at this time. It runs when it is advanced.
     pub fn start(
         &self,
@@ -95,16 +157,96 @@ impl Program {
             return Err(Misuse(WRONG_INPUTS.to_owned()));
         }
         if self.unit.uses_now && now.is_none() {
-            return Err(Misuse("the node uses now, and no time was given".to_owned()));
+            return Err(Misuse(NO_TIME.to_owned()));
         }
-        let traced = is_traced.then(|| Arc::clone(&self.traced));
-        Ok(Execution::new(
-            Arc::clone(&self.unit),
-            traced,
-            inputs,
-            now,
-            limits,
-        ))
+        let form = if is_traced {
+            OwnForm::Traced(Arc::clone(&self.traced))
+        } else {
+            OwnForm::Plain
+        };
+        Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
+    }
+
+    /// Begins an execution that says which way it goes. Fingerprints are of this key.
+    pub fn start_pathed(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        limits: Limits,
+        key: &FingerprintKey,
+    ) -> Result<Execution, Misuse> {
+        if inputs.len() != self.unit.node.inputs.len() {
+            return Err(Misuse(WRONG_INPUTS.to_owned()));
+        }
+        if self.unit.uses_now && now.is_none() {
+            return Err(Misuse(NO_TIME.to_owned()));
+        }
+        let form = self
+            .pathed()
+            .map_err(|what| Misuse(format!("a fault of the engine while compiling: {what}")))?;
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(Fingerprint::new(key)));
+        Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
+    }
+
+    /// Runs a node without effects on converted inputs and says which way it went.
+    pub fn run_pathed(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        limits: Limits,
+        key: &FingerprintKey,
+    ) -> Pathed {
+        let (outcome, path, fingerprint) = self.run_way(inputs, now, limits, Some(key));
+        Pathed {
+            outcome,
+            path,
+            fingerprint,
+        }
+    }
+
+    /// The same without the fingerprint, for whom the way alone decides: hashing costs more than a short run.
+    pub fn run_unhashed(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> (Outcome, Path) {
+        let (outcome, path, _) = self.run_way(inputs, now, limits, None);
+        (outcome, path)
+    }
+
+    /// The fingerprint is 0 where there is no key.
+    #[inline]
+    fn run_way(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        limits: Limits,
+        key: Option<&FingerprintKey>,
+    ) -> (Outcome, Path, u64) {
+        let fault = |what| {
+            let fingerprint = key.map_or(0, |key| Fingerprint::new(key).finish());
+            (Outcome::Fault(what), self.empty_path(), fingerprint)
+        };
+        if inputs.len() != self.unit.node.inputs.len() {
+            return fault(WRONG_INPUTS);
+        }
+        if self.unit.uses_now && now.is_none() {
+            return fault(NO_TIME);
+        }
+        let form = match self.pathed() {
+            Ok(form) => form,
+            Err(what) => return fault(what),
+        };
+        if self.unit.callees.is_empty() && !self.unit.asks {
+            return form.run(&self.unit, inputs, now.as_ref(), limits, key);
+        }
+        // Nothing comes back here, so that without a key nothing is hashed.
+        let came_back = Fingerprint::new(key.unwrap_or(&[0; 16]));
+        let form = OwnForm::Pathed(Arc::clone(form), Box::new(came_back));
+        let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
+        let outcome = match execution.advance(None) {
+            Ok(Advanced::Done(outcome, _)) => outcome,
+            Ok(Advanced::Blocked(_)) => Outcome::Fault(ASKS),
+            Err(_) => Outcome::Fault("an execution that begins was not advanced"),
+        };
+        let fingerprint = key.map_or(0, |_| execution.fingerprint());
+        (outcome, execution.path(), fingerprint)
     }
 
     /// Runs a node without effects on converted inputs.
@@ -149,14 +291,87 @@ impl Program {
             return fault(WRONG_INPUTS);
         }
         let Ok(mut execution) = self.start_within(inputs, now, is_traced, limits) else {
-            return fault("the node uses now, and no time was given");
+            return fault(NO_TIME);
         };
         match execution.advance(None) {
             Ok(Advanced::Done(outcome, marks)) => (marks, outcome),
-            Ok(Advanced::Blocked(_)) => {
-                fault("the node asks for effects, and is not advanced with their results")
-            }
+            Ok(Advanced::Blocked(_)) => fault(ASKS),
             Err(_) => fault("an execution that begins was not advanced"),
         }
+    }
+}
+
+impl PathedForm {
+    /// A run of a node with nothing to wait for and nobody to call.
+    fn run(
+        &self,
+        unit: &Unit,
+        mut inputs: Vec<Value>,
+        now: Option<&Value>,
+        limits: Limits,
+        key: Option<&FingerprintKey>,
+    ) -> (Outcome, Path, u64) {
+        if unit.node.uses_now {
+            inputs.push(now.cloned().unwrap_or(Value::Null));
+        }
+        let mut frame = Frame::pathed(&self.code, inputs);
+        let mut meter = Meter::new(limits);
+        meter.go();
+        let outcome = match execute(&self.code, &mut frame, &mut Vec::new(), &mut meter) {
+            Ok(Stop::Ended(outcome)) => outcome,
+            Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
+            Err(fault) => Outcome::Fault(fault),
+        };
+        let path = self.path(&frame);
+        let fingerprint = key.map_or(0, |key| {
+            self.fingerprint(&frame, &path, now, Fingerprint::new(key))
+        });
+        (outcome, path, fingerprint)
+    }
+
+    /// The points that a run has passed so far.
+    pub(crate) fn path(&self, frame: &Frame) -> Path {
+        self.code
+            .path
+            .as_ref()
+            .map(|path| frame.path(path))
+            .unwrap_or_default()
+    }
+
+    /// The fingerprint of what a run has read so far; `so_far` is that of what has come back.
+    pub(crate) fn fingerprint(
+        &self,
+        frame: &Frame,
+        path: &Path,
+        now: Option<&Value>,
+        mut so_far: Fingerprint,
+    ) -> u64 {
+        let Some(of_code) = &self.code.path else {
+            return so_far.finish();
+        };
+        // What is returned as it was given is read by no instruction: at the end everything was come to.
+        let is_at_the_end = frame.next >= self.code.instructions.len();
+        let ending = Ending {
+            path,
+            at: if is_at_the_end { usize::MAX } else { frame.next },
+            skipped: &frame.flow.skipped,
+            is_error: frame.flow.is_error,
+        };
+        for source in of_code.reads.of(ending).iter() {
+            match source {
+                Source::Input(place) => {
+                    let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);
+                    if let Some(value) = frame.registers.get(*place as usize) {
+                        so_far.add_input(*place, value, parts);
+                    }
+                }
+                Source::Now => {
+                    if let Some(now) = now {
+                        so_far.add_now(now);
+                    }
+                }
+            }
+        }
+        so_far.finish()
     }
 }

@@ -54,6 +54,7 @@ pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
+const NO_PATH: Fault = "code without a path passes points";
 const NO_FORM: Fault = "an instruction names a numeric form that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
@@ -106,7 +107,10 @@ pub(crate) fn execute(
                 failure,
             )? {
                 Ok(at) => next = at,
-                Err(failure) => return Ok(Stop::Ended(failure.into())),
+                Err(failure) => {
+                    *place = next;
+                    return Ok(Stop::Ended(failure.into()));
+                }
             }
         }};
     }
@@ -114,6 +118,7 @@ pub(crate) fn execute(
     macro_rules! spend {
         () => {
             if let Err(limit) = meter.spend() {
+                *place = next;
                 return Ok(Stop::Ended(limit.into()));
             }
         };
@@ -378,6 +383,7 @@ pub(crate) fn execute(
                 clause,
             } => {
                 if !compare(op, first, second, constants, registers)? {
+                    *place = next;
                     return broken(code, clause, registers).map(Stop::Ended);
                 }
             }
@@ -392,6 +398,7 @@ pub(crate) fn execute(
             } => fail!(failure, expression),
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
+                    *place = next;
                     return broken(code, clause, registers).map(Stop::Ended);
                 }
             }
@@ -440,8 +447,26 @@ pub(crate) fn execute(
                     value,
                 });
             }
+            Instruction::Note { word, bit } => note(registers, word, bit)?,
+            Instruction::LoopBegan { slot, out } => {
+                let left = i64::try_from(state(loops, slot)?.left()).unwrap_or(i64::MAX);
+                registers
+                    .get_mut(out.0 as usize)
+                    .ok_or(NO_REGISTER)?
+                    .set_integer(left);
+            }
+            Instruction::NoteItems { slot, began, point } => {
+                let left = i64::try_from(state(loops, slot)?.left()).unwrap_or(i64::MAX);
+                let taken = rounds(registers, began)?.saturating_sub(left);
+                note_class(code, registers, point, taken)?;
+            }
+            Instruction::NoteRounds { count, point } => {
+                let taken = rounds(registers, count)?;
+                note_class(code, registers, point, taken)?;
+            }
         }
     }
+    *place = next;
     if flow.is_error {
         let fields = code.errors.iter();
         let fields = fields.map(|field| registers.get(field.0 as usize).cloned().ok_or(NO_REGISTER));
@@ -454,6 +479,36 @@ pub(crate) fn execute(
         outputs.push(read(*output, constants, registers)?.clone());
     }
     Ok(Stop::Ended(Outcome::Returned(outputs)))
+}
+
+/// Passes a point.
+#[inline]
+fn note(registers: &mut [Value], word: Register, bit: u8) -> Result<(), Fault> {
+    match registers.get_mut(word.0 as usize) {
+        Some(Value::Integer(path)) => {
+            *path |= 1 << bit;
+            Ok(())
+        }
+        _ => Err(NO_REGISTER),
+    }
+}
+
+/// Passes one of the three points of a loop that had so many rounds.
+fn note_class(code: &Code, registers: &mut [Value], first: u32, rounds: i64) -> Result<(), Fault> {
+    let path = code.path.as_ref().ok_or(NO_PATH)?;
+    let (word, bit) = path.place(first + class_of(rounds));
+    note(registers, word, bit)
+}
+
+/// 0 for no round, 1 for one, 2 for many.
+#[inline]
+pub(crate) fn class_of(rounds: i64) -> u32 {
+    u32::try_from(planted!(
+        "paths.two_rounds_are_one",
+        rounds.clamp(0, 2),
+        (rounds - 1).clamp(i64::from(rounds > 0), 2)
+    ))
+    .unwrap_or(2)
 }
 
 /// How many rounds of a loop there were.

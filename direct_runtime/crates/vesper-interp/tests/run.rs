@@ -11,7 +11,7 @@ mod support;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use vesper_interp::{Outcome, Program};
+use vesper_interp::{Limits, Outcome, Program};
 use vesper_ir::{Decimal, Member, Value};
 
 fn node(inputs: Json, outputs: Json, expressions: Json, rest: Json) -> Json {
@@ -300,4 +300,31 @@ fn registers_of_steps_outlive_the_temporaries_of_later_ones() {
 #[test]
 fn a_wrong_number_of_inputs_is_a_fault() {
     assert!(matches!(payment().run(vec![integer(1)], None), Outcome::Fault(_)));
+}
+
+#[test]
+fn the_way_without_a_fingerprint_is_the_same_way() {
+    let key = [7; 16];
+    let program = payment();
+    let mut ways = Vec::new();
+    for (amount, balance, country, age, is_flagged) in [
+        ("50.00", "100.00", "DE", 400, false),
+        ("500", "1000.0", "RU", 3, true),
+        ("0", "100.00", "DE", 400, false),
+        ("9E+999", "-9E+999", "DE", 0, false),
+    ] {
+        let inputs = payment_inputs(amount, balance, country, age, is_flagged);
+        let hashed = program.run_pathed(inputs.clone(), None, Limits::default(), &key);
+        let (outcome, path) = program.run_unhashed(inputs, None, Limits::default());
+        assert_eq!(
+            support::shown_outcome(&program, &outcome),
+            support::shown_outcome(&program, &hashed.outcome)
+        );
+        assert_eq!(path, hashed.path);
+        ways.push((path, hashed.fingerprint));
+    }
+    assert_ne!(ways[0], ways[1]);
+    let (outcome, path) = program.run_unhashed(Vec::new(), None, Limits::default());
+    assert!(matches!(outcome, Outcome::Fault(_)), "{outcome:?}");
+    assert_eq!(path, program.empty_path());
 }

@@ -61,6 +61,28 @@ impl Entry {
         }
     }
 
+    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    #[pyo3(signature = (inputs, key, /, now = None))]
+    fn pathed<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyBytes>, u64)> {
+        let program = self.program.get();
+        let (ended, path, fingerprint) = program.ran_pathed(py, inputs, key, now, limits(None, None)?)?;
+        let shown = program.shown();
+        let other = |raw: Bound<'py, PyTuple>| self.other.bind(py).call1((raw,));
+        let outcome = match ended {
+            Ok(Ok(Outcome::Returned(values))) => self.returned.make(shown.returned(py, &values)?.as_any())?,
+            Ok(Ok(outcome)) => other(shown.outcome(py, &outcome)?)?,
+            Ok(Err(problems)) => other(bad_input(py, &problems)?)?,
+            Err(message) => other(fault(py, &message)?)?,
+        };
+        Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
+    }
+
     /// The outputs of an execution on these inputs; where there are none, `refuse` raises why.
     #[pyo3(signature = (inputs, /, now = None))]
     fn outputs<'py>(

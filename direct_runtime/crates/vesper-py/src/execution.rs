@@ -6,7 +6,7 @@ use vesper_ir::planted;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::guard::guarded;
 use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{Advanced, Completion, Misuse, Request};
@@ -26,16 +26,47 @@ pub(crate) enum Begun {
     Ended,
 }
 
+/// Which way an execution went, and what it has read.
+pub(crate) struct Way {
+    pub(crate) path: vesper_interp::Path,
+    pub(crate) fingerprint: u64,
+}
+
 /// One execution of a node; it waits for what it asked for.
 #[pyclass(module = "vesper._direct")]
 pub(crate) struct Execution {
     program: Py<Program>,
     begun: Begun,
+    /// Of one that was started with a path: that of the end, once it has ended; before, that of nothing.
+    way: Option<Way>,
 }
 
 impl Execution {
     pub(crate) fn new(program: Py<Program>, begun: Begun) -> Self {
-        Self { program, begun }
+        let way = None;
+        Self { program, begun, way }
+    }
+
+    /// One that says which way it goes.
+    pub(crate) fn pathed(program: Py<Program>, begun: Begun, way: Way) -> Self {
+        let way = Some(way);
+        Self { program, begun, way }
+    }
+
+    /// Keeps the way of an execution that ends here.
+    fn end(&mut self) {
+        if let (Begun::Running(execution), Some(way)) = (&self.begun, &mut self.way)
+            && let Ok(ended) = guarded(|| (execution.path(), execution.fingerprint()))
+        {
+            (way.path, way.fingerprint) = ended;
+        }
+        self.begun = Begun::Ended;
+    }
+
+    fn way(&self) -> PyResult<&Way> {
+        self.way.as_ref().ok_or_else(|| {
+            PyValueError::new_err("this execution was not started with a path: start_pathed does")
+        })
     }
 }
 
@@ -54,6 +85,24 @@ impl Execution {
         };
         let shown = self.program.bind(py).get().shown();
         shown.marks(py, marks.get(start..).unwrap_or(&[]))
+    }
+
+    /// The points that were passed so far.
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let way = self.way()?;
+        Ok(match &self.begun {
+            Begun::Running(execution) => PyBytes::new(py, &execution.path().bytes()),
+            Begun::BadInput(_) | Begun::Ended => PyBytes::new(py, &way.path.bytes()),
+        })
+    }
+
+    /// The fingerprint of what was read so far.
+    fn fingerprint(&self) -> PyResult<u64> {
+        let way = self.way()?;
+        Ok(match &self.begun {
+            Begun::Running(execution) => execution.fingerprint(),
+            Begun::BadInput(_) | Begun::Ended => way.fingerprint,
+        })
     }
 
     /// Goes on until the next request or the end.
@@ -86,11 +135,11 @@ impl Execution {
                 match watched(py, || guarded(|| execution.advance(completion))) {
                     // A signal stopped it where it cannot go on.
                     Err(interrupted) => {
-                        self.begun = Begun::Ended;
+                        self.end();
                         Err(interrupted)
                     }
                     Ok(Err(message)) => {
-                        self.begun = Begun::Ended;
+                        self.end();
                         done(fault(py, &message)?, PyList::empty(py))
                     }
                     Ok(Ok(Err(wrong))) => Err(misuse(wrong)),
@@ -98,7 +147,7 @@ impl Execution {
                         (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
                     }
                     Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
-                        self.begun = Begun::Ended;
+                        self.end();
                         let shown = program.shown();
                         done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)
                     }

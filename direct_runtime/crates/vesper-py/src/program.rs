@@ -10,13 +10,13 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
-use vesper_interp::{Limits, Outcome};
+use vesper_interp::{FingerprintKey, Limits, LoopClass, Outcome, Point, fingerprint_of_problems};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
 use crate::convert::any_scalar;
-use crate::execution::{Begun, Execution, misuse};
+use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::shapes::Shapes;
@@ -141,6 +141,90 @@ impl Program {
         }
     }
 
+    /// What a run may pass, by its number in a path: kind, expression (of a handler, its number) and outcome.
+    fn points(&self) -> PyResult<Vec<(&'static str, u32, &'static str)>> {
+        let points = guarded(|| self.compiled.points())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))?;
+        let shown = points.iter().map(|point| match *point {
+            Point::Condition {
+                expression,
+                outcome: true,
+            } => ("condition", expression, "true"),
+            Point::Condition { expression, .. } => ("condition", expression, "false"),
+            Point::Loop { expression, class } => {
+                let outcome = match class {
+                    LoopClass::None => "none",
+                    LoopClass::One => "one",
+                    LoopClass::Many => "many",
+                };
+                ("loop", expression, outcome)
+            }
+            Point::Handler { number } => ("handler", number, "ran"),
+        });
+        Ok(shown.collect())
+    }
+
+    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    fn call_pathed<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64)> {
+        let limits = limits(fuel, seconds)?;
+        let (ended, path, fingerprint) = self.ran_pathed(py, inputs, key, now, limits)?;
+        let outcome = match ended {
+            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome)?,
+            Ok(Err(problems)) => bad_input(py, &problems)?,
+            Err(message) => fault(py, &message)?,
+        };
+        Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
+    }
+
+    /// An execution on these inputs that says which way it goes.
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    fn start_pathed<'py>(
+        program: &Bound<'py, Self>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<Execution> {
+        let limits = limits(fuel, seconds)?;
+        let key = fingerprint_key(key)?;
+        let own = program.get();
+        let inputs = as_dict(inputs)?;
+        let now = own.now(now)?;
+        let engine_fault =
+            |message| PyRuntimeError::new_err(format!("engine fault while beginning: {message}"));
+        let frame = || own.compiled.new_pathed_frame();
+        let converted = guarded(|| own.converted_into(frame(), inputs)).map_err(engine_fault)?;
+        let empty = Way {
+            path: own.compiled.empty_path(),
+            fingerprint: 0,
+        };
+        Ok(match converted? {
+            Ok(frame) => {
+                let started =
+                    guarded(|| own.compiled.start_pathed(frame, now, limits, &key)).map_err(engine_fault)?;
+                let begun = Begun::Running(Box::new(started.map_err(misuse)?));
+                Execution::pathed(program.clone().unbind(), begun, empty)
+            }
+            Err(problems) => {
+                let way = Way {
+                    fingerprint: fingerprint_of_problems(&key, &problems),
+                    ..empty
+                };
+                Execution::pathed(program.clone().unbind(), Begun::BadInput(problems), way)
+            }
+        })
+    }
+
     /// An execution on these inputs, which runs when it is advanced.
     #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None))]
     fn start<'py>(
@@ -190,7 +274,57 @@ pub(crate) fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bo
         .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
 }
 
+/// Sixteen bytes.
+pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
+    FingerprintKey::try_from(key).map_err(|_| {
+        PyValueError::new_err(format!(
+            "the key of fingerprints has 16 bytes; this one has {}",
+            key.len()
+        ))
+    })
+}
+
+/// How a pathed call ended (the outer error is what it panicked with), its path and its fingerprint.
+pub(crate) type RanPathed = (
+    Result<Result<Outcome, Problems>, String>,
+    vesper_interp::Path,
+    u64,
+);
+
 impl Program {
+    /// Converts inputs and runs a node without effects. Inputs that could not be converted have passed nothing, and
+    /// the fingerprint of what is wrong with them; so has a panic, and the fingerprint 0.
+    pub(crate) fn ran_pathed(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'_, PyAny>>,
+        limits: Limits,
+    ) -> PyResult<RanPathed> {
+        let inputs = as_dict(inputs)?;
+        let key = fingerprint_key(key)?;
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        Ok(
+            match guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs)) {
+                Ok(Ok(Ok(frame))) => {
+                    let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
+                    match watched(py, run)? {
+                        Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
+                        Err(message) => (Err(message), self.compiled.empty_path(), 0),
+                    }
+                }
+                Ok(Ok(Err(problems))) => {
+                    let fingerprint = fingerprint_of_problems(&key, &problems);
+                    (Ok(Err(problems)), self.compiled.empty_path(), fingerprint)
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(message) => (Err(message), self.compiled.empty_path(), 0),
+            },
+        )
+    }
+
     /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
     pub(crate) fn ran(
         &self,
@@ -251,11 +385,15 @@ impl Program {
     }
 
     pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+        self.converted_into(self.compiled.new_frame(), inputs)
+    }
+
+    /// Converts inputs into an empty frame.
+    fn converted_into(&self, mut frame: Vec<Value>, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
         let mut conversion = Conversion::default();
         let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
-        let mut frame = self.compiled.new_frame();
         let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
         for (place, (input, shape)) in declared.enumerate() {
             let given = conversion.held.get_mut(place).and_then(Option::take);

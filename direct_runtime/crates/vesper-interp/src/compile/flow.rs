@@ -25,7 +25,7 @@ use crate::numeric::NO_FORM;
 use crate::sites::{Becomes, Entry, Guard};
 
 use super::loops::{Locals, Over};
-use super::{Compiled, Compiler, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
+use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
 /// The jumps out of the body, whose targets come after it.
 #[derive(Default)]
@@ -173,16 +173,23 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The handlers of what was compiled since `start`. Their values go where the statement's value is.
-    fn handlers(&mut self, start: usize, handlers: &[Handler], out: Option<Register>) -> Compiled<()> {
+    /// The handlers of what was compiled since `start`. Their values go where the statement's value is. Gives the ends of
+    /// those that have one.
+    fn handlers(
+        &mut self,
+        start: usize,
+        handlers: &[Handler],
+        out: Option<Register>,
+    ) -> Compiled<Vec<usize>> {
         let end = planted!(
             "handlers.last_instruction_is_outside",
             self.code.instructions.len(),
             self.code.instructions.len().saturating_sub(1)
         );
         if handlers.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let mut ends = Vec::with_capacity(handlers.len());
         let mut to_after = vec![self.jump(Instruction::Jump { to: 0 })];
         let mut entries = Vec::with_capacity(handlers.len());
         let slot = self.handlers;
@@ -192,6 +199,7 @@ impl Compiler<'_> {
         for handler in handlers {
             let top = self.top;
             let at = self.here()? as usize;
+            let outer = self.pass_handler(handler)?;
             self.block(&handler.body)?;
             if let Some(value) = handler.value {
                 self.compute_marked(value, out.ok_or(MISSING)?)?;
@@ -199,6 +207,8 @@ impl Compiler<'_> {
             } else if !leaves(&handler.body) {
                 self.emit(Instruction::FailAgain { slot });
             }
+            ends.push((handler, handler.value.map(|_| self.stretch())));
+            self.leave(outer);
             self.top = top;
             let codes = handler.codes.clone();
             entries.push(Entry { codes, at, slot });
@@ -221,7 +231,9 @@ impl Compiler<'_> {
                 }
             )
         );
-        self.land_all(to_after)
+        self.land_all(to_after)?;
+        self.go_on_behind_handlers(&ends)?;
+        Ok(ends.into_iter().filter_map(|(_, end)| end).collect())
     }
 
     fn returned(&mut self, success: &[NamedValue]) -> Compiled<()> {
@@ -281,19 +293,32 @@ impl Compiler<'_> {
         let out = if has_value { Some(self.allocate()?) } else { None };
         let start = self.code.instructions.len();
         let mut to_end = Vec::with_capacity(branch.arms.len());
+        let mut ends = Vec::new();
+        let around = self.stretch();
         for Arm { when, body, value } in &branch.arms {
             let top = self.top;
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
             let to_next = self.jump_unless(condition);
+            let outer = self.pass(*when, true)?;
             self.arm(body, *value, out)?;
+            if !leaves(body) {
+                ends.push(self.stretch());
+            }
+            self.leave(outer);
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
+            self.pass(*when, false)?;
         }
         self.arm(&branch.otherwise, branch.otherwise_value, out)?;
+        if !leaves(&branch.otherwise) {
+            ends.push(self.stretch());
+        }
+        self.leave(around);
         self.land_all(to_end)?;
-        self.handlers(start, &branch.handlers, out)?;
+        ends.extend(self.handlers(start, &branch.handlers, out)?);
+        self.go_on_behind(ends);
         match out {
             Some(out) => self.show(&branch.name, Operand::register(out)),
             None => Ok(()),
@@ -336,10 +361,12 @@ impl Compiler<'_> {
             self.bind(local, Some(Operand::register(*register)))?;
         }
 
+        let points = self.points_of_repeated(repeated)?;
+        let around = self.stretch();
         let next = self.here()?;
         self.shape(next, state.iter().copied().chain([count]).collect());
         let mut to_done = Vec::new();
-        if repeated.over.is_none() && !self.is_traced {
+        if repeated.over.is_none() && !matches!(self.form, Form::Traced) {
             self.emit(Instruction::LoopBegin { form: NO_FORM, slot });
         }
         if repeated.over.is_some() {
@@ -353,14 +380,7 @@ impl Compiler<'_> {
             };
             to_done.push(self.next_item(slot, locals)?);
         }
-        if let Some(filter) = repeated.filter {
-            let condition = self.condition(filter)?;
-            self.emit(Instruction::JumpIfFalse { condition, to: next });
-        }
-        if let Some(condition) = repeated.condition {
-            let condition = self.condition(condition)?;
-            to_done.push(self.jump_unless(condition));
-        }
+        let to_end_of_while = self.begins_round(repeated, points, next)?;
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
@@ -378,17 +398,21 @@ impl Compiler<'_> {
         self.round(repeated, &state, slot)?;
         self.rounds.pop();
         self.emit(Instruction::LoopRound { count });
-        if let Some(stop_when) = repeated.stop_when {
-            let condition = self.condition(stop_when)?;
-            to_done.push(self.jump(planted!(
-                "loops.stop_when_turned_round",
-                Instruction::JumpIfTrue { condition, to: 0 },
-                Instruction::JumpIfFalse { condition, to: 0 }
-            )));
+        to_done.extend(self.ends_round(repeated, next)?);
+        self.leave(around);
+        if let Some((index, jump)) = to_end_of_while {
+            self.land(jump)?;
+            planted!(
+                "paths.end_of_a_while_is_not_noted",
+                self.note_side(index, false)?,
+                ()
+            );
         }
-        self.emit(Instruction::Jump { to: next });
-
         self.land_all(to_done)?;
+        self.loop_ends(next)?;
+        if let Some(point) = points {
+            self.emit(Instruction::NoteRounds { count, point });
+        }
         if repeated.collect.is_some() {
             let collected = self.allocate()?;
             self.emit(Instruction::LoopArray { slot, out: collected });
@@ -404,8 +428,61 @@ impl Compiler<'_> {
         self.emit(Instruction::Record { out, fields });
         self.top = top;
         self.loop_top = loop_top;
-        self.handlers(start, &repeated.handlers, Some(out))?;
+        let ends = self.handlers(start, &repeated.handlers, Some(out))?;
+        self.go_on_behind_loop(points, ends);
         self.show(&repeated.name, Operand::register(out))
+    }
+
+    /// What decides whether there is a round; the jump of a `while` that was false, with its condition.
+    fn begins_round(
+        &mut self,
+        repeated: &Loop,
+        points: Option<u32>,
+        next: u32,
+    ) -> Compiled<Option<(ExpressionIndex, usize)>> {
+        // Rounds are counted behind these two, so their own points say whether they were evaluated.
+        if let Some(filter) = repeated.filter {
+            self.enter_sides(filter, &[false, true])?;
+            let condition = self.condition(filter)?;
+            self.pass_over(filter, condition, next)?;
+            self.enter_sides(filter, &[true])?;
+        }
+        let mut to_end = None;
+        if let Some(index) = repeated.condition {
+            self.enter_sides(index, &[false, true])?;
+            let condition = self.condition(index)?;
+            to_end = Some((index, self.jump_unless(condition)));
+            self.pass(index, true)?;
+        }
+        if repeated.filter.is_none() && repeated.condition.is_none() {
+            self.enter_round(points);
+        }
+        Ok(to_end)
+    }
+
+    /// What decides whether a loop ends behind a round, and the jump to the next one; gives what is to go to the end.
+    fn ends_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
+        let Some(stop_when) = repeated.stop_when else {
+            self.emit(Instruction::Jump { to: next });
+            return Ok(None);
+        };
+        let condition = self.condition(stop_when)?;
+        let to_stop = self.jump(planted!(
+            "loops.stop_when_turned_round",
+            Instruction::JumpIfTrue { condition, to: 0 },
+            Instruction::JumpIfFalse { condition, to: 0 }
+        ));
+        if !matches!(self.form, Form::Pathed(_)) {
+            self.emit(Instruction::Jump { to: next });
+            return Ok(Some(to_stop));
+        }
+        self.note_side(stop_when, false)?;
+        self.emit(Instruction::Jump { to: next });
+        self.land(to_stop)?;
+        self.note_side(stop_when, true)?;
+        // Behind it stands the note of a `while` that was false, if there is one.
+        let has_while = repeated.condition.is_some();
+        Ok(has_while.then(|| self.jump(Instruction::Jump { to: 0 })))
     }
 
     /// A condition, whose temporaries are free again.

@@ -94,6 +94,8 @@ impl Compiler<'_> {
         self.start_loop(slot, over);
         // The slot holds the collection now.
         self.top = top;
+        let began = self.count_items(slot)?;
+        let points = self.points_of_comprehension(index)?;
         let mut this = Loop {
             index,
             parts,
@@ -111,6 +113,7 @@ impl Compiler<'_> {
 
         let next = self.here()?;
         self.shape(next, [Some(out), this.beside].into_iter().flatten().collect());
+        let outer = self.enter_round(points);
         let mut to_done = vec![if self.asks_for_fields_only(index, locals, parts)? {
             self.advance(slot, locals)?
         } else {
@@ -124,7 +127,8 @@ impl Compiler<'_> {
         if let Some(filter) = parts.filter {
             let condition = self.operand(filter)?;
             self.mark(filter, condition);
-            self.emit(Instruction::JumpIfFalse { condition, to: next });
+            self.pass_over(filter, condition, next)?;
+            self.enter_sides(filter, &[true])?;
             self.top = inner;
         }
         let to_keep = self.before_value(&this)?;
@@ -142,8 +146,13 @@ impl Compiler<'_> {
         let item = self.locals.get(locals.item).copied().flatten().ok_or(MISSING)?;
         let given = Given { item, key, value };
         to_done.extend(self.each(&this, &given, to_keep, next)?);
+        self.leave(outer);
         for jump in to_done {
             self.land(jump)?;
+        }
+        self.loop_ends(next)?;
+        if let (Some(began), Some(point)) = (began, points) {
+            self.emit(Instruction::NoteItems { slot, began, point });
         }
         self.finish(&this)?;
 

@@ -71,6 +71,7 @@ impl Compiler<'_> {
             });
         }
         self.top = top;
+        self.read_now_of(callee);
         let site = place(self.code.calls.len())?;
         self.code.calls.push(CallSite {
             position: self.position(&call.name),

@@ -11,6 +11,7 @@ use super::run::{Handler, MOST_OPEN, ReadyStep, Signal, Work, go};
 use super::slots::Slots;
 use super::step::StepCode;
 use crate::loops::Range;
+use crate::run::class_of;
 
 /// A function that does a step and then the next one; `return` leaves.
 macro_rules! does {
@@ -430,6 +431,7 @@ pub(super) fn handler(code: StepCode) -> Handler {
         StepCode::Jump => jumped,
         StepCode::JumpIfTrue => jumped_if_true,
         StepCode::JumpIfFalse => jumped_if_false,
+        StepCode::Class => classed,
         StepCode::Range => ranged,
         StepCode::Next => next_of_inner,
         StepCode::HeadNext => head_next,
@@ -608,6 +610,13 @@ fn round_again_next_item(
 
 fn rounded(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
     slots.put(step.a, slots.get(step.a).wrapping_add(1));
+    go(behind, slots, work)
+}
+
+fn classed(step: &ReadyStep, behind: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) -> Signal {
+    let rounds = slots.integer(step.b).wrapping_sub(slots.integer(step.a));
+    let bit = slots.get(step.c) << class_of(rounds);
+    slots.put(step.out, slots.get(step.d) | bit);
     go(behind, slots, work)
 }
 

@@ -55,7 +55,7 @@ impl SlotSet {
 }
 
 /// The steps that may come after this one.
-fn successors(steps: &[Option<Step>], place: usize) -> (Option<usize>, Option<usize>) {
+pub(super) fn successors(steps: &[Option<Step>], place: usize) -> (Option<usize>, Option<usize>) {
     let Some(step) = steps.get(place).copied().flatten() else {
         // Where a step was taken out, the one behind it comes next.
         return (Some(place + 1), None);

@@ -111,8 +111,8 @@ pub(super) fn go(steps: &[ReadyStep], slots: &mut Slots, work: &mut Work<'_>) ->
 }
 
 /// Does steps until the loop is left or a round is for the bytecode to do, and says how much fuel is left: what was there
-/// before the round, where one is to be undone.
-pub(super) fn run(steps: &[ReadyStep], slots: &mut Slots, items: &[Value], fuel: u64) -> (Ended, u64) {
+/// before the round, where one is to be undone. True with it where there was none left.
+pub(super) fn run(steps: &[ReadyStep], slots: &mut Slots, items: &[Value], fuel: u64) -> (Ended, u64, bool) {
     let mut work = Work {
         steps,
         items,
@@ -125,8 +125,8 @@ pub(super) fn run(steps: &[ReadyStep], slots: &mut Slots, items: &[Value], fuel:
         let behind = steps.get(place..).unwrap_or(&[]);
         match go(behind, slots, &mut work).read() {
             Ok(to) => place = usize::from(to),
-            Err(Ended::InRound) => return (Ended::InRound, work.fuel_at_head),
-            Err(ended) => return (ended, work.fuel),
+            Err(Ended::InRound) => return (Ended::InRound, work.fuel_at_head, work.fuel == 0),
+            Err(ended) => return (ended, work.fuel, work.fuel == 0),
         }
     }
 }

@@ -201,6 +201,8 @@ pub(super) enum StepCode {
     RoundAgainNextItem,
     // One round more in a.
     Round,
+    // out = d with the bit of c moved by the class of b - a: how many rounds a loop had.
+    Class,
     // Leaves the round where a >= b.
     Limit,
     Spend,
@@ -358,7 +360,8 @@ impl Step {
             | AddIfGreaterOrEqualFF
             | MultiplyAddAndI
             | MultiplyAddRemI
-            | MultiplyAddModI => Reads::Abcd,
+            | MultiplyAddModI
+            | Class => Reads::Abcd,
             MultiplyAddMultiplyAddF
             | MultiplyAddMultiplySubtractF
             | MultiplySubtractMultiplyAddF

@@ -7,34 +7,68 @@
 use std::collections::HashMap;
 
 use vesper_ir::limits::ITEMS;
+use vesper_ir::planted;
 use vesper_ir::{Op, Value};
 
-use super::live::{SlotSet, live_before};
+use super::live::{SlotSet, live_before, successors};
 use super::run::ReadyStep;
 use super::shorten::shorten;
 use super::step::{COMPARISONS, JUMPS_UNLESS, Step, StepCode};
-use super::{Carried, LoopShape, NumericLoop, Positions, bits_of};
+use super::{Carried, LoopShape, NumericLoop, Positions, Word, bits_of};
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, Register};
 
 /// A loop of more instructions has no numeric form: the time to find one grows faster than the loop.
 const MAX_INSTRUCTIONS: usize = 400;
 
-/// The numeric form of a loop that goes from its head to `end`, if it has one.
-pub(super) fn translate(code: &Code, shape: &LoopShape, end: usize) -> Option<NumericLoop> {
-    let body = code.instructions.get(shape.head..=end)?;
-    if body.len() > MAX_INSTRUCTIONS {
+/// The numeric form of a loop that goes from its head to `exit`, if it has one.
+pub(super) fn translate(code: &Code, shape: &LoopShape, exit: usize) -> Option<NumericLoop> {
+    let body = code.instructions.get(shape.head..exit)?;
+    let notes = body.iter().filter(|instruction| is_note(instruction)).count();
+    if body.len() - notes > MAX_INSTRUCTIONS {
         return None;
     }
-    let mut draft = Draft::new(code, shape, end + 1);
+    let has_conditions = body.iter().any(|each| matches!(each, Instruction::Note { .. }));
+    let settled = translated(code, shape, exit, None)?;
+    if has_conditions {
+        translated(code, shape, exit, Some(Box::new(settled)))
+    } else {
+        Some(settled)
+    }
+}
+
+/// True for what stands in the pathed form only.
+fn is_note(instruction: &Instruction) -> bool {
+    matches!(
+        instruction,
+        Instruction::Note { .. }
+            | Instruction::LoopBegan { .. }
+            | Instruction::NoteItems { .. }
+            | Instruction::NoteRounds { .. }
+    )
+}
+
+/// The numeric form of a loop without notes of conditions, or the one with them, given the one without.
+fn translated(
+    code: &Code,
+    shape: &LoopShape,
+    exit: usize,
+    settled: Option<Box<NumericLoop>>,
+) -> Option<NumericLoop> {
+    let body = code.instructions.get(shape.head..exit)?;
+    let mut draft = Draft::new(code, shape, exit);
     for instruction in body {
         draft.starts.push(draft.steps.len());
-        draft.instruction(*instruction)?;
+        if !is_note(instruction) {
+            draft.instruction(*instruction)?;
+        } else if settled.is_some() || !matches!(instruction, Instruction::Note { .. }) {
+            draft.note(*instruction)?;
+        }
     }
     draft.starts.push(draft.steps.len());
     // A loop that ends by going on behind its last instruction leaves there.
     draft.jump(draft.exit);
     draft.resolve()?;
-    draft.finish()
+    draft.finish(settled)
 }
 
 /// For each instruction to which others jump back, the last of these.
@@ -82,6 +116,10 @@ struct Draft<'a> {
     registers: Vec<(Register, u8)>,
     constants: Vec<(u8, u64)>,
     positions: Positions,
+    /// The words of the path.
+    words: Vec<Word>,
+    /// For each step that notes a condition, the place of its word among these, and its bit.
+    noted: Vec<(usize, usize, u64)>,
     /// How many slots are taken.
     slots: usize,
 }
@@ -99,6 +137,8 @@ impl<'a> Draft<'a> {
             registers: Vec::new(),
             constants: Vec::new(),
             positions: Vec::new(),
+            words: Vec::new(),
+            noted: Vec::new(),
             slots: 0,
         }
     }
@@ -295,6 +335,98 @@ impl<'a> Draft<'a> {
         Some(())
     }
 
+    /// A note, as a step.
+    fn note(&mut self, instruction: Instruction) -> Option<()> {
+        let step = match instruction {
+            Instruction::Note { word, bit } => {
+                let (place, path) = self.word(word)?;
+                self.noted.push((self.steps.len(), place, 1 << bit));
+                Step {
+                    a: path,
+                    b: self.bits(1 << bit)?,
+                    out: path,
+                    ..Step::new(planted!(
+                        "paths.numeric_loops_have_no_notes",
+                        StepCode::OrI,
+                        StepCode::Move
+                    ))
+                }
+            }
+            Instruction::LoopBegan { slot, out } => Step {
+                a: self.position(slot)?.checked_add(2)?,
+                out: self.register(out)?,
+                ..Step::new(StepCode::Move)
+            },
+            Instruction::NoteItems { slot, began, point } => {
+                let left = self.position(slot)?.checked_add(2)?;
+                let began = self.register(began)?;
+                self.class(left, began, point)?
+            }
+            Instruction::NoteRounds { count, point } => {
+                let none = self.bits(0)?;
+                let count = self.register(count)?;
+                self.class(none, count, point)?
+            }
+            _ => return None,
+        };
+        self.push(step);
+        Some(())
+    }
+
+    /// The step that passes one of the three points of a loop. They have to be in one word.
+    fn class(&mut self, a: u8, b: u8, point: u32) -> Option<Step> {
+        let path = self.code.path.as_ref()?;
+        let ((word, bit), (last, _)) = (path.place(point), path.place(point + 2));
+        if word != last {
+            return None;
+        }
+        let (_, path) = self.word(word)?;
+        Some(Step {
+            a,
+            b,
+            c: self.bits(1 << bit)?,
+            d: path,
+            out: path,
+            ..Step::new(StepCode::Class)
+        })
+    }
+
+    /// The place of a word of the path, and its slot.
+    fn word(&mut self, register: Register) -> Option<(usize, u8)> {
+        let known = self.words.iter().position(|word| word.register == register);
+        if let Some(place) = known {
+            return Some((place, self.words.get(place)?.slot));
+        }
+        let slot = self.register(register)?;
+        self.words.push(Word {
+            register,
+            slot,
+            bits: 0,
+        });
+        Some((self.words.len() - 1, slot))
+    }
+
+    /// Which bits the steps note that can be come to: what only a failure comes to is for the bytecode.
+    fn find_bits(&mut self) {
+        let mut is_reached = vec![false; self.steps.len()];
+        let mut waiting = vec![0];
+        while let Some(place) = waiting.pop() {
+            let Some(reached) = is_reached.get_mut(place).filter(|reached| !**reached) else {
+                continue;
+            };
+            *reached = true;
+            let (to, behind) = successors(&self.steps, place);
+            waiting.extend(to.into_iter().chain(behind));
+        }
+        for (step, word, bit) in &self.noted {
+            if is_reached.get(*step).copied().unwrap_or_default()
+                && let Some(word) = self.words.get_mut(*word)
+            {
+                word.bits |= bit;
+            }
+        }
+    }
+
     /// Of a constant that is a power of two, its inverse: multiplying by that is the same as dividing, to the last bit,
     /// because both only change the exponent, and round once where that is too small.
     fn exact_inverse(&self, operand: Operand) -> Option<f64> {
@@ -336,7 +468,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Looks which registers come from outside and which go there.
-    fn finish(mut self) -> Option<NumericLoop> {
+    fn finish(mut self, settled: Option<Box<NumericLoop>>) -> Option<NumericLoop> {
         let first = self.steps.first().copied().flatten()?;
         let position = self.head.map(|_| first.a);
         let mut carried = Vec::with_capacity(self.shape.carried.len());
@@ -355,10 +487,15 @@ impl<'a> Draft<'a> {
         {
             always.add(place);
         }
+        self.find_bits();
+        for word in &self.words {
+            always.add(word.slot);
+        }
         let outside = live_before(&self.steps, always).first().copied()?;
         let written = SlotSet::of(self.steps.iter().flatten().flat_map(Step::writes));
         let is_given = |slot: u8| self.constants.iter().any(|(own, _)| *own == slot) || always.has(slot);
         let mut loads: Vec<(Register, u8)> = carried.iter().map(|own| (own.register, own.slot)).collect();
+        loads.extend(self.words.iter().map(|word| (word.register, word.slot)));
         for slot in outside.iter().filter(|slot| !is_given(*slot)) {
             let (register, _) = self.registers.iter().find(|(_, own)| *own == slot)?;
             // What a round leaves for the next one is carried; anything else is none of the loops we know.
@@ -392,6 +529,8 @@ impl<'a> Draft<'a> {
             carried,
             position,
             exit: self.exit,
+            words: self.words,
+            settled,
         })
     }
 }

@@ -1,0 +1,262 @@
+//! Which inputs a run has read, as far as its path tells.
+//!
+//! The compiler knows for every piece of code under which points it is run, and which inputs it reads there. So what a
+//! run has read follows from its path, from where it ended, and from where failures sent it on: nothing is written
+//! down while it runs. What is left open counts as read: the right operand of an AND whose left one decided, and in a
+//! loop that a failure ended the code behind the failure.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use vesper_ir::planted;
+
+use crate::path::Path;
+
+/// A piece of code that is run where the one around it is, and where all of this holds.
+#[derive(Clone, Debug, Default)]
+struct Stretch {
+    /// INVARIANT: an earlier one, as all that are named here. The first has none.
+    around: Option<usize>,
+    /// It was come to in one of these ways, if there are any.
+    any_of: Vec<Way>,
+    /// Where one of these points was passed, the end of this piece of code was come to; nothing for one without an end.
+    behind: Vec<(u32, Option<usize>)>,
+    /// This loop, if there is one, had more than no rounds: the number of its first point.
+    round_of: Option<u32>,
+}
+
+/// How a piece of code is come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// By passing a point,
+    Point(u32),
+    /// or behind another piece of code.
+    Behind(usize),
+}
+
+/// Something that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Input(u32),
+    /// The time of the start.
+    Now,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    stretch: usize,
+    /// The instruction that reads, or one of the same expression before it.
+    at: usize,
+    source: Source,
+}
+
+/// How a run ended, as far as it shows what was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending<'a> {
+    pub(crate) path: &'a Path,
+    /// The instruction behind the last one.
+    pub(crate) at: usize,
+    /// The instructions that failures jumped over: from the first to the one behind.
+    pub(crate) skipped: &'a [(usize, usize)],
+    /// True where a declared error took the place of the outputs: there are no postconditions then.
+    pub(crate) is_error: bool,
+}
+
+/// What the code of a node reads, and where.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    stretches: Vec<Stretch>,
+    current: usize,
+    list: Vec<Read>,
+    /// From the first instruction of a loop to the one behind it.
+    loops: Vec<(usize, usize)>,
+    /// The instructions of postconditions, likewise.
+    postconditions: (usize, usize),
+    known: Known,
+}
+
+/// What was found for endings: most runs of a node end in one of a few ways.
+#[derive(Debug, Default)]
+struct Known(RwLock<HashMap<u64, Vec<Found>>>);
+
+#[derive(Debug)]
+struct Found {
+    path: Path,
+    at: usize,
+    skipped: Vec<(usize, usize)>,
+    is_error: bool,
+    sources: Arc<[Source]>,
+}
+
+/// No more endings are remembered: a node may have very many.
+const MAX_KNOWN: usize = 1_024;
+/// Nor more with the same first word.
+const MAX_SAME: usize = 8;
+
+impl Ending<'_> {
+    /// Under what it is remembered: the paths that most differ in.
+    fn first_word(&self) -> u64 {
+        self.path.words().first().copied().unwrap_or_default()
+    }
+
+    fn is(&self, found: &Found) -> bool {
+        found.at == self.at
+            && found.is_error == self.is_error
+            && found.path == *self.path
+            && found.skipped == self.skipped
+    }
+}
+
+impl Reads {
+    pub(crate) fn new() -> Self {
+        Self {
+            stretches: vec![Stretch::default()],
+            ..Self::default()
+        }
+    }
+
+    /// What follows is run where it is come to in one of these ways. Gives what `leave` needs.
+    pub(crate) fn enter(&mut self, any_of: Vec<Way>) -> usize {
+        self.begin(Stretch {
+            any_of,
+            ..Stretch::default()
+        })
+    }
+
+    /// What follows is run in a round of the loop with this first point.
+    pub(crate) fn enter_round(&mut self, of: u32) -> usize {
+        self.begin(Stretch {
+            round_of: Some(of),
+            ..Stretch::default()
+        })
+    }
+
+    /// What follows, until the piece of code around it ends, comes behind these handlers where they ran.
+    pub(crate) fn go_on_behind(&mut self, handlers: Vec<(u32, Option<usize>)>) {
+        self.begin(Stretch {
+            behind: handlers,
+            ..Stretch::default()
+        });
+    }
+
+    fn begin(&mut self, mut stretch: Stretch) -> usize {
+        let outer = self.current;
+        stretch.around = Some(outer);
+        self.current = self.stretches.len();
+        self.stretches.push(stretch);
+        outer
+    }
+
+    pub(crate) fn current(&self) -> usize {
+        self.current
+    }
+
+    pub(crate) fn leave(&mut self, outer: usize) {
+        self.current = outer;
+    }
+
+    pub(crate) fn add(&mut self, at: usize, source: Source) {
+        self.list.push(Read {
+            stretch: self.current,
+            at,
+            source,
+        });
+    }
+
+    pub(crate) fn add_loop(&mut self, start: usize, end: usize) {
+        self.loops.push((start, end));
+    }
+
+    pub(crate) fn set_postconditions(&mut self, start: usize, end: usize) {
+        self.postconditions = (start, end);
+    }
+
+    /// What a run that ended so has read, each once, in order.
+    pub(crate) fn of(&self, ending: Ending<'_>) -> Arc<[Source]> {
+        let known = self.known.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
+        if let Some(found) = same_word.find(|found| ending.is(found)) {
+            return Arc::clone(&found.sources);
+        }
+        drop(known);
+        let sources: Arc<[Source]> = self.found(&ending).into();
+        let mut known = self.known.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_KNOWN {
+            let same_word = known.entry(ending.first_word()).or_default();
+            // Two threads may have found the same at a time.
+            if same_word.len() < MAX_SAME && !same_word.iter().any(|found| ending.is(found)) {
+                same_word.push(Found {
+                    path: ending.path.clone(),
+                    at: ending.at,
+                    skipped: ending.skipped.to_vec(),
+                    is_error: ending.is_error,
+                    sources: Arc::clone(&sources),
+                });
+            }
+        }
+        sources
+    }
+
+    fn found(&self, ending: &Ending<'_>) -> Vec<Source> {
+        let mut is_run: Vec<bool> = Vec::with_capacity(self.stretches.len());
+        for stretch in &self.stretches {
+            let holds = stretch.is_run(ending.path, &is_run);
+            is_run.push(planted!("paths.what_is_not_run_is_read", holds, true));
+        }
+        // Code goes forward but for loops: behind where it stopped, nothing was run.
+        let end = match ending.at.checked_sub(1) {
+            Some(last) => planted!(
+                "paths.what_comes_after_the_end_is_read",
+                self.end_of_loops(last),
+                usize::MAX
+            ),
+            None => 0,
+        };
+        let postconditions = ending.is_error.then_some(&self.postconditions);
+        let skipped: Vec<&(usize, usize)> = ending.skipped.iter().chain(postconditions).collect();
+        let is_read = |read: &&Read| {
+            is_run.get(read.stretch).copied().unwrap_or(true)
+                && read.at < end
+                && !skipped.iter().any(|(from, to)| (*from..*to).contains(&read.at))
+        };
+        let mut found: Vec<Source> = self.list.iter().filter(is_read).map(|read| read.source).collect();
+        found.sort_unstable();
+        found.dedup();
+        planted!(
+            "paths.last_input_is_not_read",
+            found,
+            found.into_iter().rev().skip(1).rev().collect()
+        )
+    }
+
+    /// The instruction behind the outermost loop around this one; without a loop, behind the instruction.
+    pub(crate) fn end_of_loops(&self, at: usize) -> usize {
+        let around = self
+            .loops
+            .iter()
+            .filter(|(start, end)| (*start..*end).contains(&at));
+        around.map(|(_, end)| *end).max().unwrap_or(at + 1)
+    }
+}
+
+impl Stretch {
+    /// `earlier` says of the stretches before this one whether they were run.
+    fn is_run(&self, path: &Path, earlier: &[bool]) -> bool {
+        let was_run = |stretch: usize| earlier.get(stretch).copied().unwrap_or(true);
+        let is_passed = |way: &Way| match way {
+            Way::Point(point) => path.has(*point),
+            Way::Behind(stretch) => was_run(*stretch),
+        };
+        // A loop that was left by a failure or a return has no class, and is taken to have had rounds.
+        let had_rounds = self
+            .round_of
+            .is_none_or(|first| path.has(first + 1) || path.has(first + 2) || !path.has(first));
+        had_rounds
+            && self.around.is_none_or(was_run)
+            && (self.any_of.is_empty() || self.any_of.iter().any(is_passed))
+            && self
+                .behind
+                .iter()
+                .all(|(point, end)| !path.has(*point) || end.is_some_and(was_run))
+    }
+}

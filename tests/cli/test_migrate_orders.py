@@ -1,0 +1,236 @@
+"""What a person says to the controller, through `vesper migrate`; and the history of it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.migration.told import FEE, NOON_US, Told
+from tests.support.journalled import invoke
+from vesper.migration import ledger
+from vesper.migration.modes import Mode
+from vesper.migration.state import Close, EngineFaulted, Noisy, Settings, State
+from vesper.migration.store import WHOLE, NodeKey
+
+OTHER = NodeKey("fee_v1", "e" * 64)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    monkeypatch.chdir(tmp_path)
+    found = Told(tmp_path)
+    yield found
+    found.store.close()
+
+
+def state(told: Told, key: NodeKey = FEE) -> State:
+    return ledger.load(told.store, key, Settings())
+
+
+def said(*arguments: str) -> list[str]:
+    done = invoke("migrate", *arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def refused(*arguments: str, code: int = 1) -> str:
+    done = invoke("migrate", *arguments)
+    assert done.exit_code == code, done.output
+    return done.stderr
+
+
+# -- one node -------------------------------------------------------------------------------------
+
+
+def test_a_node_is_taken_down_one_mode_or_further(told: Told) -> None:
+    told.batch(runs=10_900)
+    told.batch(runs=1)
+    assert state(told).mode is Mode.DUAL_VERIFY
+    assert said("demote", "fee", "--why", "slow", "--by", "ann") == [
+        "fee_v1: dual_verify → canary_direct; evidence begins afresh, attempt 2"
+    ]
+    assert said("demote", "fee", "--to", "shadow_direct", "--why", "slower") == [
+        "fee_v1: canary_direct → shadow_direct; evidence begins afresh, attempt 3"
+    ]
+    assert "pin the node to python_only or kill it" in refused("demote", "fee", "--why", "more")
+    assert "canary_direct is not lower" in refused("demote", "fee", "--to", "canary_direct", "--why", "more")
+    assert "Missing option '--why'" in refused("demote", "fee", code=2)
+
+
+def test_an_approval_does_not_stand_for_evidence(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "vesper.toml").write_text('[migration]\napprovals = ["canary_direct"]\n', encoding="utf-8")
+    told = Told(tmp_path, Settings(frozenset({Mode.CANARY_DIRECT})))
+    told.batch(runs=100)
+    assert "canary_direct lacks 106 more distinct runs that agree" in refused("promote", "fee")
+    told.batch(runs=110)
+    assert state(told).mode is Mode.SHADOW_DIRECT
+    assert said("promote", "fee") == ["fee_v1: shadow_direct → canary_direct"]
+    found = json.loads(invoke("migrate", "promote", "fee", "--format", "json").stdout)
+    assert (found["mode"], found["decisions"]) == ("canary_direct", [])
+    assert found["refused"].startswith("dual_verify lacks 10,604 more")
+
+
+def test_a_pin_holds_a_node_and_is_taken_off(told: Told) -> None:
+    told.batch(runs=300)
+    lines = said("pin", "fee", "shadow_direct", "--for", "7d", "--why", "a freeze")
+    assert lines[0].startswith("fee_v1: pinned to shadow_direct until 20")
+    assert lines[1] == "fee_v1: canary_direct → shadow_direct"
+    pin = state(told).pin
+    assert pin is not None
+    assert pin.why == "a freeze"
+    assert said("unpin", "fee")[0] == "fee_v1: the pin to shadow_direct is off"
+    assert state(told).mode is Mode.CANARY_DIRECT
+    assert "there is no pin" in refused("unpin", "fee")
+    assert "dual_verify is higher than" in refused("pin", "fee", "dual_verify", "--for", "1h", "--why", "x")
+
+
+@pytest.mark.parametrize("length", ["7", "0s", "400d", "ever", "1 week"])
+def test_a_pin_has_an_end(told: Told, length: str) -> None:
+    told.batch(runs=1)
+    text = refused("pin", "fee", "shadow_direct", "--for", length, "--why", "x", code=2)
+    assert f"`{length}` is no length of time up to 366 days: write `90m`, `12h` or `7d`" in text
+
+
+def test_a_kill_reaches_every_epoch_and_a_release_only_one(told: Told) -> None:
+    told.batch(runs=300)
+    told.batch(OTHER, runs=10)
+    lines = said("kill", "fee", "--why", "fire", "--by", "ann")
+    assert f"fee_v1 ({'e' * 12}): shadow_direct → python_only; evidence begins afresh, attempt 2" in lines
+    assert f"fee_v1 ({'f' * 12}): canary_direct → python_only; evidence begins afresh, attempt 2" in lines
+    assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.PYTHON_ONLY] * 2
+    again = said("kill", "fee", "--why", "fire", "--epoch", "f")
+    assert again[0].startswith("fee_v1: nothing changes: it is in python_only, latched: kill by ann at 20")
+    assert said("resume", "fee", "--epoch", "f", "--why", "mended") == [
+        "fee_v1: released: kill",
+        "fee_v1: python_only → shadow_direct",
+        f"other epochs of it are still latched: {'e' * 12}; --epoch names one",
+    ]
+    assert "there is no latch to release" in refused("resume", "fee", "--epoch", "f", "--why", "mended")
+    assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.SHADOW_DIRECT, Mode.PYTHON_ONLY]
+
+
+def test_orders_as_json(told: Told) -> None:
+    told.batch(runs=300)
+    found = json.loads(invoke("migrate", "kill", "fee", "--why", "fire", "--by", "ann", "--format", "json").stdout)
+    assert (found["node"], found["epoch"], found["mode"]) == ("fee_v1", FEE.epoch, "python_only")
+    assert [each["kind"] for each in found["decisions"]] == ["latched", "changed"]
+    assert (found["decisions"][1]["who"], found["decisions"][1]["why"]) == ("ann", "fire")
+    done = invoke("migrate", "unpin", "fee", "--format", "json")
+    assert (done.exit_code, json.loads(done.stdout)["refused"]) == (1, "there is no pin")
+
+
+@pytest.mark.parametrize(
+    "arguments, code, text",
+    [
+        (["kill", "--why", "x"], 2, "name a NODE, or say --all"),
+        (["kill", "fee", "--all", "--why", "x"], 2, "name a NODE, or say --all"),
+        (["resume", "--all", "--epoch", "f", "--why", "x"], 2, "--epoch is of one node"),
+        (["kill", "fe_v1", "--why", "x"], 1, "did you mean `fee_v1`?"),
+        (["kill", "fee", "--why", " "], 2, "write 1 to 2,000 printable signs"),
+        (["resume", "--all", "--why", "x"], 1, "nobody stopped all nodes"),
+        (["promote", "fee", "--store", "sqlite:none.db"], 1, "there is no store at"),
+        (["history", "--epoch", "f"], 2, "--epoch is of one node"),
+    ],
+)
+def test_what_cannot_be_done(told: Told, arguments: list[str], code: int, text: str) -> None:
+    told.batch(runs=1)
+    assert text in refused(*arguments, code=code)
+
+
+# -- all nodes ------------------------------------------------------------------------------------
+
+
+def test_all_nodes_are_stopped_and_go_on(told: Told) -> None:
+    told.batch(runs=300)
+    assert said("kill", "--all", "--why", "fire", "--by", "ann")[0].startswith("every node runs on Python alone")
+    switch = ledger.killed(told.store)
+    assert switch is not None
+    assert (switch.who, switch.why) == ("ann", "fire")
+    assert state(told).mode is Mode.CANARY_DIRECT
+    assert json.loads(invoke("migrate", "resume", "--all", "--why", "out", "--format", "json").stdout) == {
+        "all": "resumed"
+    }
+    assert ledger.killed(told.store) is None
+    lines = said("history")
+    assert lines[0] == "all nodes"
+    assert lines[1].endswith("all nodes stopped, by ann: fire")
+    assert lines[2].split("  ")[-1].startswith("all nodes go on, by ")
+    assert ledger.verify_history(told.store.history(WHOLE)) is None
+
+
+# -- history --------------------------------------------------------------------------------------
+
+
+def a_long_story(told: Told) -> None:
+    told.batch(runs=300)
+    told.diverge()
+    told.batch(FEE, Close("0dd0dd0dd0dd0dd0", "ann", "fixed"))
+    told.batch(FEE, EngineFaulted("it broke"))
+    told.batch(FEE, Noisy("a1", "outputs.total"))
+    said("resume", "fee", "--why", "mended", "--by", "ann")
+    said("pin", "fee", "python_only", "--for", "1h", "--why", "a freeze", "--by", "ann")
+    said("unpin", "fee", "--by", "ann")
+
+
+def test_a_history_says_all_and_checks_it(told: Told) -> None:
+    a_long_story(told)
+    lines = said("history", "fee")
+    text = "\n".join(lines)
+    assert lines[0] == f"fee_v1, epoch {'f' * 12}"
+    for part in (
+        "    2  2026-11-15 12:00:00Z  shadow_direct → canary_direct  evidence, by controller: the evidence carries",
+        "300 distinct runs agreed, 0 divergences in 300 comparisons, 0 came to nothing; lower bound 0.96517, e-process",
+        "divergence 0dd0dd0dd0dd0dd0: path",
+        "divergence 0dd0dd0dd0dd0dd0 closed, by ann: fixed",
+        "latched: engine_fault, by controller: it broke",
+        "noise a1: an engine differs from itself at outputs.total",
+        "released: engine_fault, by ann: mended",
+        "pinned to python_only until",
+        "the pin to python_only is off, by ann: taken off",
+        "python_only → shadow_direct  unpinned, by ann: taken off",
+        "; afresh as attempt 2",
+    ):
+        assert part in text, text
+    total = len(told.store.history(FEE))
+    assert lines[-1] == f"{total} lines: each is what was written"
+    found: list[dict[str, Any]] = json.loads(invoke("migrate", "history", "fee", "--format", "json").stdout)
+    assert [each["number"] for each in found[0]["lines"]] == list(range(1, total + 1))
+    assert found[0]["problem"] is None
+    assert found[0]["lines"][1]["seen_clean"] == 300
+
+
+def test_a_history_since_then(told: Told) -> None:
+    a_long_story(told)
+    text = "\n".join(said("history", "fee", "--since", "2026-11-15T12:03:00Z"))
+    assert "engine_fault" in text
+    assert "the evidence carries" not in text
+    assert "lines: each is what was written" in text
+
+
+def test_a_history_that_was_changed_names_the_line(told: Told, tmp_path: Path) -> None:
+    a_long_story(told)
+    number = next(each.number for each in told.store.history(FEE) if '"closed"' in each.text)
+    connection = sqlite3.connect(tmp_path / ".vesper" / "migration.db")
+    with connection:
+        changed = connection.execute(
+            "UPDATE vesper_control_history SET line = replace(line, 'ann', 'eve') WHERE number = ?", (number,)
+        )
+        assert changed.rowcount == 1
+    connection.close()
+    done = invoke("migrate", "history")
+    assert done.exit_code == 1
+    assert f"line {number} is not what was written, or the one before it is not" in done.stderr
+    assert "each is what was written" not in done.stdout
+    done = invoke("migrate", "history", "fee", "--format", "json")
+    assert (done.exit_code, f"line {number}" in json.loads(done.stdout)[0]["problem"]) == (1, True)
+
+
+def test_there_is_no_history_yet(told: Told) -> None:
+    told.batch(runs=1)
+    assert said("history", "fee") == ["no decision was taken yet"]
+    assert told.now_us > NOON_US

@@ -1,0 +1,408 @@
+"""`make proof-service`: payment_handler under load through all five modes, against a provider that counts.
+
+The direct engine runs in worker processes that lie, abort and hang at times (`worker`). In each mode the service is
+first run without faults beside Python alone, at half of what one core can do, in turns; then with them. Whatever the
+engine does, each order is charged exactly once and its caller gets the right answer; every lie that was told is a
+divergence, and is shrunk to a case. Evidence that takes days of traffic is written into the store beforehand: it is the
+service that is tried here, not the statistics.
+
+In direct_only no path has evidence while the engine lies: with it, what leaves is not looked at but for the sample,
+which is what trust is. How soon the sample finds a fault is for `make proof-controller`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT))
+
+from tests.host.world import STRIPE_KEY, make_tables  # noqa: E402
+from tests.migration.routed import divergences_of, put_into, state_of  # noqa: E402
+from tests.migration.service.planted import lied, lied_about  # noqa: E402
+from tests.migration.wrong_engine import WrongProgram  # noqa: E402
+from tests.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402
+from tests.support.web import FakeStripeProcess  # noqa: E402
+from vesper.api.node import Node  # noqa: E402
+from vesper.compiler import Compiled, compile_file  # noqa: E402
+from vesper.engines.direct_engine import DirectEngine  # noqa: E402
+from vesper.engines.engine import Program  # noqa: E402
+from vesper.engines.python_engine import PythonEngine  # noqa: E402
+from vesper.host.config import Config, config_from  # noqa: E402
+from vesper.host.host import Host  # noqa: E402
+from vesper.migration import ledger  # noqa: E402
+from vesper.migration.comparator import Comparator  # noqa: E402
+from vesper.migration.direct_side import PathedProgram  # noqa: E402
+from vesper.migration.isolation import IsolatedProgram, Workers  # noqa: E402
+from vesper.migration.journalled import journalled_transcript  # noqa: E402
+from vesper.migration.modes import LADDER, Mode  # noqa: E402
+from vesper.migration.paths import PathNote  # noqa: E402
+from vesper.migration.routes import Routes  # noqa: E402
+from vesper.migration.shrinking import shrink_divergence  # noqa: E402
+from vesper.migration.state import Close, Resume, Settings  # noqa: E402
+
+NAME = "service"
+NODE = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
+THREADS = 6
+_OPERATOR = "the operator of the proof"
+
+
+@dataclass
+class Measured:
+    """What callers saw."""
+
+    latencies_us: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    done: int = 0
+
+    def quantile(self, share: float) -> int:
+        ordered = sorted(self.latencies_us)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
+class _Isolated(Routes):
+    """Routes whose direct engine is in these workers."""
+
+    def __init__(self, config: Config, workers: Workers) -> None:
+        super().__init__(config)
+        self._planted = workers
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
+        return IsolatedProgram(compiled, self._planted)
+
+
+class Service:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        os.environ["VESPER_SECRET_STRIPE_API_KEY"] = STRIPE_KEY
+        self.planted = folder / "planted"
+        os.environ["VESPER_PLANTED"] = str(self.planted)
+        self.provider = FakeStripeProcess("--api-key", STRIPE_KEY)
+        database = f"sqlite:{folder / 'main.db'}"
+        make_tables(database)
+        config = config_from(
+            {
+                "grants": [{"nodes": ["*"], "allow": ["*"]}],
+                "providers": {
+                    "stripe": {
+                        "base_url": self.provider.url,
+                        "allow_private_addresses": True,
+                        "auth": {"header": "Authorization", "value": "Bearer {secret:stripe_api_key}"},
+                    }
+                },
+                "databases": {"main": {"dsn": database}},
+                "state": {"database": "main"},
+                "recovery": {"enabled": False},
+                "migration": {"refresh": "100ms", "deadline": "500ms", "follow_cpu": "100 %"},
+            },
+            folder,
+        )
+        compiled, bag = compile_file(NODE)
+        assert compiled is not None, bag.sorted()
+        self.compiled = compiled
+        self.workers = Workers(3, 0.5, most_deaths=10**6, module="tests.migration.service.worker")
+        self.workers.start()
+        assert self.workers.wait_until_up(60)
+        self.host = Host(config)
+        self.routes = _Isolated(config, self.workers)
+        self.program = self.routes.program(compiled)
+        self.node = Node(compiled, self.program, "auto", None, (), self.host)
+        self._orders = 0
+        self._lock = threading.Lock()
+        self.paid: set[str] = set()
+        self.notes: dict[str, PathNote] = {}
+
+    def plant(self, is_planted: bool) -> None:
+        """From now on the direct engine goes wrong, or is right again."""
+        if is_planted:
+            self.planted.touch()
+        else:
+            self.planted.unlink(missing_ok=True)
+
+    def planted_lies(self) -> Counter[str]:
+        log = Path(f"{self.planted}.log")
+        lines = log.read_text().splitlines() if log.exists() else []
+        return Counter(line.partition(" ")[0] for line in dict.fromkeys(lines))
+
+    # -- one request ------------------------------------------------------------------------------
+
+    def order(self) -> str:
+        with self._lock:
+            self._orders += 1
+            return f"order-{self._orders}"
+
+    def serve(self, order: str) -> str | None:
+        """Pays for one order; what is wrong with the answer."""
+        amount = Decimal(int(order.rpartition("-")[2]) % 4000 + 1) / 100
+        outcome = self.node(order_id=order, user_id=f"user {order}", amount=amount)
+        if not outcome.ok:
+            return f"{order}: {outcome.error}"
+        self.paid.add(order)
+        value = outcome.value
+        assert value is not None
+        is_right = value["amount_charged"] == amount and str(value["transaction_id"]).startswith("ch_")
+        is_right = is_right and not str(value["transaction_id"]).endswith("!")
+        return None if is_right else f"{order}: {value}"
+
+    def load(self, rate: float, seconds: float) -> Measured:
+        """Requests at a steady rate, whatever each takes; a late one counts from when it was due."""
+        found = Measured()
+        begun = time.perf_counter()
+        turns = iter(range(int(rate * seconds)))
+        lock = threading.Lock()
+
+        def work() -> None:
+            while True:
+                with lock:
+                    turn = next(turns, None)
+                if turn is None:
+                    return
+                due = begun + turn / rate
+                time.sleep(max(0.0, due - time.perf_counter()))
+                wrong = self.serve(self.order())
+                took = int((time.perf_counter() - due) * 1e6)
+                with lock:
+                    found.latencies_us.append(took)
+                    found.done += 1
+                    if wrong is not None:
+                        found.wrong.append(wrong)
+
+        threads = [threading.Thread(target=work) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def capacity(self, seconds: float) -> float:
+        """Requests a second that one thread gets through."""
+        until, count = time.perf_counter() + seconds, 0
+        while time.perf_counter() < until:
+            assert self.serve(self.order()) is None
+            count += 1
+        return count / seconds
+
+    # -- the operator -----------------------------------------------------------------------------
+
+    def into(self, mode: Mode, is_proven: bool = True) -> None:
+        """Puts the node into a mode; paths that were seen have their evidence, or none has."""
+        self.settle()
+        put_into(self.routes, self.program, mode, *(self.notes.values() if is_proven else ()))
+
+    def settle(self) -> None:
+        self.routes.followers.drain(60)
+        self.routes.migration.tend(is_all=True)
+        for name, text in self.routes.migration.store.paths(self.program.live.key).items():
+            note = PathNote.from_text(text)
+            if note.ending == "returned" or note.ending.startswith("error"):
+                self.notes[name] = note
+
+    def forgive(self, mode: Mode) -> None:
+        """Closes what is open, releases latches, and puts the node back."""
+        store, key = self.routes.migration.store, self.program.live.key
+        now = time.time_ns() // 1000
+        for each in divergences_of(self.routes, self.program):
+            if each.status == "open":
+                ledger.tell(store, key, Close(each.fingerprint, _OPERATOR, "planted"), Settings(), now)
+        if state_of(self.routes, self.program).latches:
+            ledger.tell(store, key, Resume(_OPERATOR, "planted"), Settings(), now)
+        self.into(mode, is_proven=False)
+
+    def charges(self) -> Counter[str]:
+        found: Any = self.provider.counts()["charges_by_key"]
+        return Counter(found)
+
+    def close(self) -> None:
+        self.routes.close()
+        self.host.close()
+        self.workers.close()
+        self.provider.close()
+
+
+def memory_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def beside_python(service: Service, mode: Mode, rate: float, seconds: float, rounds: int) -> dict[str, Any]:
+    """The same load in the mode and on Python alone, in turns."""
+    alone, routed = Measured(), Measured()
+    for _ in range(rounds):
+        for which, into in ((alone, Mode.PYTHON_ONLY), (routed, mode)):
+            service.into(into)
+            found = service.load(rate, seconds)
+            which.latencies_us += found.latencies_us
+            which.wrong += found.wrong
+            which.done += found.done
+    return {
+        "requests": routed.done,
+        "wrong": len(routed.wrong) + len(alone.wrong),
+        "python_p50_us": alone.quantile(0.5),
+        "python_p99_us": alone.quantile(0.99),
+        "p50_us": routed.quantile(0.5),
+        "p99_us": routed.quantile(0.99),
+        "p50_ratio": round(routed.quantile(0.5) / max(1, alone.quantile(0.5)), 3),
+        "p99_ratio": round(routed.quantile(0.99) / max(1, alone.quantile(0.99)), 3),
+    }
+
+
+def with_faults(service: Service, mode: Mode, rate: float, seconds: float) -> dict[str, Any]:
+    """The same mode while the direct engine goes wrong; an operator brings the node back each time it falls."""
+    service.into(mode, is_proven=False)
+    before = service.planted_lies()
+    kinds: Counter[str] = Counter()
+    service.plant(True)
+    stop = threading.Event()
+    falls = 0
+
+    def operate() -> None:
+        nonlocal falls
+        while not stop.wait(0.5):
+            if service.program.live.local.mode is not mode:
+                falls += 1
+                service.forgive(mode)
+
+    operator = threading.Thread(target=operate)
+    operator.start()
+    found = service.load(rate, seconds)
+    stop.set()
+    operator.join()
+    service.plant(False)
+    service.settle()
+    for each in divergences_of(service.routes, service.program):
+        kinds[each.kind] += each.count
+    told = service.planted_lies() - before
+    service.forgive(mode)
+    return {
+        "requests": found.done,
+        "wrong_answers": len(found.wrong),
+        "first_wrong": found.wrong[:3],
+        "planted": dict(told),
+        "divergences_so_far": dict(kinds),
+        "falls": falls,
+        "p99_us": found.quantile(0.99),
+    }
+
+
+def shrink_all(service: Service) -> dict[str, dict[str, Any]]:
+    """Every divergence as the smallest case. A process that dies has none: there is no answer to be wrong."""
+    programs: dict[str, Program] = {
+        "python": PythonEngine().load(service.compiled),
+        "interp": WrongProgram(DirectEngine().load(service.compiled), lied, lied_about),
+    }
+    comparator = Comparator(service.compiled)
+    found: dict[str, dict[str, Any]] = {}
+    for each in divergences_of(service.routes, service.program):
+        said: dict[str, Any] = {"kind": each.kind, "where": each.where, "count": each.count}
+        if each.kind != "fault":
+            # The node is sensitive: what it was given stands in the journal and nowhere else.
+            journalled = service.host.journal.read(each.exemplars[0].execution)
+            transcript = journalled_transcript([stored.entry for stored in journalled.entries])
+            shrunk = shrink_divergence(service.compiled, transcript, programs, comparator)
+            said |= {"size_before": shrunk.size_before, "size": shrunk.size, "case": shrunk.case}
+        found[each.fingerprint] = said
+    return found
+
+
+def run(seconds: float, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="vesper-service-") as folder:
+        service = Service(Path(folder))
+        try:
+            return _run(service, seconds, rounds, say)
+        finally:
+            service.close()
+
+
+def _run(service: Service, seconds: float, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+    service.into(Mode.SHADOW_DIRECT)
+    for _ in range(300):  # so that the usual paths are known
+        assert service.serve(service.order()) is None
+    service.into(Mode.PYTHON_ONLY)
+    capacity = service.capacity(max(2.0, seconds / 4))
+    rate = capacity / 2
+    say(f"one thread pays for {capacity:.0f} orders a second; the service is asked for {rate:.0f}")
+    clean: dict[str, Any] = {}
+    faulty: dict[str, Any] = {}
+    memory = {"begin": memory_mib()}
+    for mode in LADDER[1:]:
+        clean[mode.value] = beside_python(service, mode, rate, seconds, rounds)
+        say(f"{mode.value:<14} {clean[mode.value]}")
+    memory["clean"] = memory_mib()
+    for mode in LADDER:
+        faulty[mode.value] = with_faults(service, mode, rate, seconds * rounds)
+        say(f"{mode.value:<14} {faulty[mode.value]}")
+        memory[mode.value] = memory_mib()
+    charges = service.charges()
+    lost = sorted(service.paid - set(charges))
+    return {
+        "capacity": round(capacity, 1),
+        "rate": round(rate, 1),
+        "orders": service._orders,
+        "paid": len(service.paid),
+        "charged_more_than_once": sum(count > 1 for count in charges.values()),
+        "paid_without_charge": len(lost),
+        "charged_without_being_paid": len(set(charges) - service.paid),
+        "clean": clean,
+        "faulty": faulty,
+        "planted": dict(service.planted_lies()),
+        "cases": shrink_all(service),
+        "memory_mib": memory,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each stretch of load")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sample", action="store_true", help="a few seconds in all; writes no result")
+    options = parser.parse_args()
+    begun = time.monotonic()
+    seconds, rounds = (1.0, 1) if options.sample else (options.seconds, options.rounds)
+    found = run(seconds, rounds, lambda text: print(text, flush=True))
+    found = {"source_hash": whole_hash(), "engine_hash": engine_hash(), **found}
+    found["elapsed_seconds"] = round(time.monotonic() - begun, 1)
+    print(json.dumps(found, indent=2))
+    problems = problems_of(found)
+    for problem in problems:
+        print(f"FAILED: {problem}")
+    if not options.sample and not problems:
+        write_json(PROOFS / f"{NAME}.json", found)
+    sys.exit(bool(problems))
+
+
+def problems_of(found: dict[str, Any]) -> list[str]:
+    """What must not be, whatever the machine."""
+    problems = [
+        f"{name}: {found[name]}"
+        for name in ("charged_more_than_once", "paid_without_charge", "charged_without_being_paid")
+        if found[name]
+    ]
+    for mode, each in found["clean"].items():
+        if each["wrong"]:
+            problems.append(f"{mode}, without faults: {each['wrong']} wrong answers")
+    for mode, each in found["faulty"].items():
+        if each["wrong_answers"]:
+            problems.append(f"{mode}, with faults: {each['wrong_answers']} wrong answers: {each['first_wrong']}")
+        if mode != Mode.PYTHON_ONLY.value and each["planted"] and not each["divergences_so_far"]:
+            problems.append(f"{mode}: faults were planted, and nothing was found")
+    kinds = {each["kind"] for each in found["cases"].values()}
+    problems += [
+        f"no divergence is of the kind {kind}" for kind in ("outcome", "request", "fault") if kind not in kinds
+    ]
+    return problems
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.migration.routed import divergences_of, put_into, routes_in, state_of
+from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes
+from vesper.engines.compare import compare, same_outcome
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.engine import Blocked, Completion, Done, Limits
+from vesper.engines.outcome import EngineFault, LimitHit, Returned
+from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Workers
+from vesper.migration.modes import Mode, Reason
+from vesper.verify.inputs import InputGenerator
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+KEY = bytes(range(16))
+EFFECTS = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
+ECHO = small_node("word: string", "- operation: return\n  success: {result: word}", "result: string")
+
+
+def until(is_so: Callable[[], bool], seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def is_there(pid: int) -> bool:
+    """True for a process that runs; one that is dead and not yet waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _order(value: object) -> object:
+    """The keys of a value in their order, however deep: equal dicts may differ in it."""
+    if isinstance(value, dict):
+        return [(key, _order(each)) for key, each in value.items()]
+    return [_order(each) for each in value] if isinstance(value, list) else None
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    made = Workers(size=1)
+    made.start()
+    assert made.wait_until_up(20)
+    yield made
+    pids = made.pids()
+    made.close()
+    assert pids
+    assert not any(map(is_there, pids))
+
+
+@pytest.fixture
+def bad_workers() -> Iterator[Workers]:
+    made = Workers(size=1, deadline=0.3, memory_mib=256, module="tests.migration.bad_worker")
+    made.start()
+    assert made.wait_until_up(20)
+    yield made
+    pids = made.pids()
+    made.close()
+    assert not any(map(is_there, pids))
+
+
+def test_it_answers_as_the_engine_does_in_this_process(workers: Workers) -> None:
+    compared = 0
+    for path in worked_nodes()[::7]:
+        node = compiled(path)
+        direct, isolated = DirectEngine().load(node), IsolatedProgram(node, workers)
+        generator = InputGenerator(node.node, 7, seeks_boundaries=False, examples=[each.inputs for each in node.cases])
+        for _ in range(3):
+            inputs = generator.draw()
+            here = direct.start(inputs, NOON).advance(())
+            try:
+                there = isolated.start(inputs, NOON).advance(())
+            except Unavailable:
+                continue  # an input that is none, which no other process can be given as it is
+            assert type(here) is type(there)
+            if isinstance(here, Blocked) or isinstance(there, Blocked):
+                assert here == there
+                continue
+            assert same_outcome(here.outcome, there.outcome)
+            assert compare(here, there).__class__.__name__ == "Agree"
+            if isinstance(here.outcome, Returned) and isinstance(there.outcome, Returned):
+                assert _order(here.outcome.value) == _order(there.outcome.value)
+            compared += 1
+    assert compared > 5
+
+
+def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> None:
+    node = compiled(EFFECTS)
+    case = next(each for each in node.cases if each.effects)
+    here = DirectEngine().load(node).start_pathed(case.inputs, KEY, NOON)
+    there = IsolatedProgram(node, workers).start_pathed(case.inputs, KEY, NOON)
+    left, right = here.advance(()), there.advance(())
+    for _ in range(50):
+        assert left == right
+        assert (here.path(), here.fingerprint()) == (there.path(), there.fingerprint())
+        if isinstance(left, Done):
+            break
+        completion = Completion(left.requests[0].id, None, "http_500")
+        left, right = here.advance((completion,)), there.advance((completion,))
+    assert isinstance(right, Done)
+
+
+def test_limits_and_misuse_go_over(workers: Workers) -> None:
+    node = compiled(PAYMENT_DECISION)
+    program = IsolatedProgram(node, workers)
+    inputs = dict(node.cases[0].inputs)
+    assert program.call(inputs, None, Limits(fuel=0)) == DirectEngine().load(node).call(inputs, None, Limits(fuel=0))
+    assert isinstance(program.call(inputs, None, Limits(fuel=0)), LimitHit | Returned)
+    assert program.call_pathed(inputs, KEY) == DirectEngine().load(node).call_pathed(inputs, KEY)
+    assert program.points() == DirectEngine().load(node).points()
+    with pytest.raises(Unavailable, match="inputs are a dict"):
+        program.call([1])  # type: ignore[arg-type]
+    with pytest.raises(Unavailable, match="cannot be sent"):
+        program.call({**inputs, "country": object()})
+    with pytest.raises(ValueError, match="start"):
+        IsolatedProgram(compiled(EFFECTS), workers).call({}, NOON)
+    assert isinstance(program.call(inputs), Returned)
+
+
+def test_where_all_are_taken_the_caller_is_told_at_once(workers: Workers) -> None:
+    program = IsolatedProgram(ECHO, workers)
+    execution = program.start({"word": "a"})
+    with pytest.raises(Busy, match="all 1 processes"):
+        program.call({"word": "b"})
+    del execution  # whoever lets go of an execution lets go of its process
+    assert program.call({"word": "b"}) == Returned({"result": "b"})
+
+
+@pytest.mark.parametrize(
+    "word, said",
+    [
+        ("abort", "SIGABRT"),
+        ("segv", "SIGSEGV"),
+        ("killed", "SIGKILL"),
+        ("exit", "status 3"),
+        ("memory", "ran out of the memory"),
+        ("hang", "0.45 s of computing"),
+    ],
+)
+def test_whatever_the_engine_does_the_caller_lives(bad_workers: Workers, word: str, said: str) -> None:
+    program = IsolatedProgram(ECHO, bad_workers)
+    assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+    (pid,) = bad_workers.pids()
+    outcome = program.call({"word": word})
+    assert isinstance(outcome, EngineFault)
+    assert said in outcome.message
+    assert not is_there(pid)
+    with pytest.raises(Busy, match="started in"):
+        program.call({"word": "fine"})
+    assert until(lambda: _is_answered(program))
+    assert bad_workers.pids() != [pid]
+
+
+def _is_answered(program: IsolatedProgram) -> bool:
+    try:
+        return program.call({"word": "fine"}) == Returned({"result": "fine"})
+    except Busy:
+        return False
+
+
+@pytest.mark.parametrize("word", ["abort", "memory"])
+def test_a_routed_node_whose_worker_dies_answers_from_python_and_is_latched(
+    bad_workers: Workers, tmp_path: Path, word: str
+) -> None:
+    routes = routes_in(tmp_path, isolation="process", sample="0.01%")
+    routes._workers = bad_workers
+    try:
+        program = routes.program(ECHO)
+        put_into(routes, program, Mode.DIRECT_ONLY)
+        assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+        (pid,) = bad_workers.pids()
+        assert program.call({"word": word}) == Returned({"result": word})
+        assert not is_there(pid)
+        assert program.live.local.mode is Mode.PYTHON_ONLY
+        routes.migration.tend(is_all=True)
+        state = state_of(routes, program)
+        assert state.mode is Mode.PYTHON_ONLY
+        assert [each.reason for each in state.latches] == [Reason.ENGINE_FAULT]
+        (divergence,) = divergences_of(routes, program)
+        assert divergence.kind == "fault"
+        assert program.call({"word": word}) == Returned({"result": word})
+    finally:
+        routes.close()
+
+
+def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_workers: Workers, tmp_path: Path) -> None:
+    routes = routes_in(tmp_path, isolation="process", sample="0.01%")
+    routes._workers = bad_workers
+    try:
+        program = routes.program(ECHO)
+        put_into(routes, program, Mode.DIRECT_ONLY)
+        held = bad_workers.take()
+        assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+        bad_workers.give_back(held)
+        routes.migration.tend(is_all=True)
+        assert state_of(routes, program).mode is Mode.DIRECT_ONLY, "it says nothing about the engine"
+        assert divergences_of(routes, program) == []
+    finally:
+        routes.close()
+
+
+def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
+    program = IsolatedProgram(ECHO, bad_workers)
+    pids = bad_workers.pids()
+    assert program.call({"word": "raise"}) == EngineFault("RuntimeError: the engine raised")
+    assert program.call({"word": "print"}) == Returned({"result": "print"})
+    step = program.start({"word": "raise"}).advance(())
+    assert isinstance(step, Done)
+    assert step.outcome == EngineFault("RuntimeError: the engine raised")
+    assert bad_workers.pids() == pids
+
+
+def test_they_are_not_started_for_ever() -> None:
+    workers = Workers(size=1, most_deaths=1, memory_mib=64, module="tests.migration.no_such_module")
+    workers.start()
+    reasons: list[str] = []
+
+    def is_given_up() -> bool:
+        with pytest.raises(Busy) as raised:
+            workers.take()
+        reasons.append(str(raised.value))
+        return "no more are started" in reasons[-1]
+
+    assert until(is_given_up)
+    assert any("started in" in each for each in reasons)
+    assert workers.pids() == []
+
+
+def test_closing_them_ends_what_is_under_way() -> None:
+    workers = Workers(size=1, deadline=600, module="tests.migration.bad_worker")
+    workers.start()
+    assert workers.wait_until_up(20)
+    program = IsolatedProgram(ECHO, workers)
+    assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+    (pid,) = workers.pids()
+    before, raised = computed(pid), []
+
+    def hangs() -> None:
+        with pytest.raises(Unavailable, match="closed") as found:
+            program.call({"word": "hang"})
+        raised.append(found.value)
+
+    hanging = threading.Thread(target=hangs)
+    hanging.start()
+    assert until(lambda: computed(pid) > before + 0.05)
+    workers.close()
+    hanging.join(20)
+    assert not is_there(pid)
+    assert raised, "that somebody closed it is no fault of the engine"
+    with pytest.raises(Busy, match="closed"):
+        program.call({"word": "fine"})
+
+
+def test_threads_share_them(workers: Workers) -> None:
+    program = IsolatedProgram(ECHO, workers)
+    wrong: list[object] = []
+
+    def many(name: str) -> None:
+        for number in range(40):
+            word = f"{name}{number}"
+            try:
+                if program.call({"word": word}) != Returned({"result": word}):
+                    wrong.append(word)
+            except Busy:
+                continue
+
+    threads = [threading.Thread(target=many, args=(name,)) for name in "abcd"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+def test_a_forked_process_has_its_own(workers: Workers) -> None:
+    program = IsolatedProgram(ECHO, workers)
+    held = program.start({"word": "held"})
+    pids = workers.pids()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with pytest.raises(Unavailable, match="forked"):
+                held.advance(())
+            if workers.pids() == [] and until(lambda: _is_answered(program)) and workers.pids() != pids:
+                workers.close()
+                status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert workers.pids() == pids
+    step = held.advance(())
+    assert isinstance(step, Done)
+    assert step.outcome == Returned({"result": "held"})
+
+
+_DIES = """
+import os, sys, threading, time
+from tests.migration.test_isolation import ECHO
+from vesper.migration.modes import Mode, Reason
+from vesper.migration.isolation import IsolatedProgram, Workers
+workers = Workers(size=2, deadline=600, module="tests.migration.bad_worker")
+workers.start()
+while len(workers.pids()) < 2:
+    time.sleep(0.005)
+program = IsolatedProgram(ECHO, workers)
+program.call({"word": "fine"})
+threading.Thread(target=lambda: program.call({"word": "hang"}), daemon=True).start()
+forked = os.fork()
+if forked == 0:
+    time.sleep(60)
+    os._exit(0)
+print(forked, *workers.pids(), flush=True)
+sys.stdin.readline()
+"""
+
+
+def computed(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_none_outlives_the_process_that_started_it_not_even_one_that_hangs() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _DIES], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        forked, *pids = (int(each) for each in process.stdout.readline().split())
+        assert len(pids) == 2
+        before = {pid: computed(pid) for pid in pids}
+        assert until(lambda: any(computed(pid) > before[pid] + 0.1 for pid in pids)), "one of them hangs"
+        process.kill()
+        process.wait()
+        try:
+            # One that was forked from the dead one lives on; it is not what the workers live for.
+            assert is_there(forked)
+            assert until(lambda: not any(map(is_there, pids)))
+        finally:
+            os.kill(forked, 9)

@@ -1,0 +1,92 @@
+"""What is done for a node beside its traffic: closer looks, all inputs where there are few, the last definition's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.migration.memory_store import MemoryStore
+from tests.migration.routed import routes_in, state_of
+from tests.support.waiting import eventually
+from vesper.compiler import Compiled, compile_source
+from vesper.diagnostics.source import SourceFile
+from vesper.migration.modes import Mode
+
+SWITCH = """\
+node_id: switch_v1
+type: function
+intent: Say whether a lamp is on
+
+inputs:
+  first:  enum[on, off]
+  second: enum[on, off, broken]
+  is_day: boolean
+
+outputs:
+  success:
+    is_on: boolean
+
+flow:
+  - step: is_on
+    operation: compute
+    value: first == 'on' AND second == 'on' AND NOT is_day
+  - operation: return
+    success: [is_on]
+"""
+AMOUNTS = """\
+node_id: amounts_v1
+type: function
+intent: Add a fee to an amount
+
+inputs:
+  amount: decimal
+
+outputs:
+  success:
+    total: decimal
+
+flow:
+  - step: total
+    operation: compute
+    value: amount + FEE
+  - operation: return
+    success: [total]
+"""
+
+
+def made(text: str) -> Compiled:
+    found, bag = compile_source(SourceFile("node.vsp", text))
+    assert found is not None, bag.sorted()
+    return found
+
+
+def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: Path) -> None:
+    routes = routes_in(tmp_path)
+    program = routes.program(made(SWITCH))
+    try:
+        eventually(lambda: state_of(routes, program).is_complete, within=30)
+        for _ in range(4):  # one mode at a time, each at an event
+            program.call({"first": "on", "second": "off", "is_day": True})
+            routes.migration.tend(is_all=True)
+        assert state_of(routes, program).mode is Mode.DIRECT_ONLY
+        program.chooser.draw = lambda: 0.5
+        assert program.live.local.is_complete
+    finally:
+        routes.close()
+
+
+def test_what_a_new_definition_is_tried_on_is_what_the_last_one_saw(tmp_path: Path) -> None:
+    store = MemoryStore()
+    routes = routes_in(tmp_path / "one", store)
+    program = routes.program(made(AMOUNTS.replace("FEE", "1.00")))
+    for number in range(40):
+        program.call({"amount": f"{number}.00"} if number % 2 else {"amount": number})
+    routes.close()
+    routes = routes_in(tmp_path / "two", store)
+    changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
+    assert changed.live.key.epoch != program.live.key.epoch
+    try:
+        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=30)
+        routes.migration.tend(is_all=True)
+        assert state_of(routes, changed).clean == state_of(routes, program).clean
+    finally:
+        routes.close()

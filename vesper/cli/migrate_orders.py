@@ -1,0 +1,301 @@
+"""`vesper migrate promote|demote|pin|unpin|kill|resume`: what a person says to the controller.
+
+Each is one transaction on the store; whoever runs the node looks there several times a second. Nothing asks back: who
+kills a node is in a hurry.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vesper.cli.journal_open import by_option, style_option, this_user
+from vesper.cli.journal_text import document, time_text
+from vesper.cli.migration_open import (
+    Opened,
+    epoch_option,
+    now_us,
+    read_length,
+    short_epoch,
+    store_options,
+    the_key,
+    the_keys,
+    the_store,
+    why_option,
+)
+from vesper.migration import ledger
+from vesper.migration.modes import LADDER, Mode
+from vesper.migration.overview import read_node
+from vesper.migration.state import (
+    Changed,
+    Decision,
+    Demote,
+    Event,
+    Kill,
+    Latched,
+    PinEnded,
+    PinSet,
+    PinTo,
+    Promote,
+    Refused,
+    Released,
+    Resume,
+    State,
+    Unpin,
+)
+from vesper.migration.store import NodeKey
+from vesper.spec.values import printable
+
+_MODES = [mode.value for mode in LADDER]
+all_option = click.option("--all", "is_all", is_flag=True, help="Every node that shares the store.")
+
+
+@click.command("promote")
+@click.argument("node")
+@store_options
+@epoch_option
+@why_option(is_required=False)
+@by_option
+@style_option
+def promote_command(
+    node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str | None, by: str | None, style: str
+) -> None:
+    """Approve of the next mode, where the settings ask for it. The evidence is needed all the same."""
+    who = by or this_user()
+    with the_store(config, dsn) as opened:
+        _tell(opened, the_key(opened, node, epoch), Promote(who, why or "approved"), style)
+
+
+@click.command("demote")
+@click.argument("node")
+@click.option("--to", "mode", type=click.Choice(_MODES), help="The mode. The one below, unless said.")
+@store_options
+@epoch_option
+@why_option(is_required=True)
+@by_option
+@style_option
+def demote_command(
+    node: str,
+    mode: str | None,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    why: str,
+    by: str | None,
+    style: str,
+) -> None:
+    """Take a node down. Its evidence begins afresh, at a higher price; a pin holds it down without that."""
+    who = by or this_user()
+    with the_store(config, dsn) as opened:
+        key = the_key(opened, node, epoch)
+        wanted = _below(opened, key) if mode is None else Mode(mode)
+        _tell(opened, key, Demote(wanted, who, why), style)
+
+
+def _below(opened: Opened, key: NodeKey) -> Mode:
+    """The next lower mode. Where that is `python_only` the controller refuses, and says what to do instead."""
+    now = ledger.load(opened.store, key, opened.settings).mode
+    return LADDER[max(now.level - 1, 0)]
+
+
+@click.command("pin")
+@click.argument("node")
+@click.argument("mode", type=click.Choice(_MODES))
+@click.option(
+    "--for", "length_us", required=True, metavar="TIME", callback=read_length, help="How long, such as 12h or 7d."
+)
+@store_options
+@epoch_option
+@why_option(is_required=True)
+@by_option
+@style_option
+def pin_command(
+    node: str,
+    mode: str,
+    length_us: int,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    why: str,
+    by: str | None,
+    style: str,
+) -> None:
+    """Hold a node in a MODE that is not higher than its own. It keeps its evidence and rises when the pin is over."""
+    who = by or this_user()
+    with the_store(config, dsn) as opened:
+        key = the_key(opened, node, epoch)
+        _tell(opened, key, PinTo(Mode(mode), now_us() + length_us, who, why), style)
+
+
+@click.command("unpin")
+@click.argument("node")
+@store_options
+@epoch_option
+@why_option(is_required=False)
+@by_option
+@style_option
+def unpin_command(
+    node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str | None, by: str | None, style: str
+) -> None:
+    """Take the pin off before its time is over."""
+    who = by or this_user()
+    with the_store(config, dsn) as opened:
+        _tell(opened, the_key(opened, node, epoch), Unpin(who, why or "taken off"), style)
+
+
+@click.command("kill")
+@click.argument("node", required=False)
+@all_option
+@store_options
+@click.option("--epoch", metavar="HASH", help="Only this epoch. Every epoch of the node, unless said.")
+@why_option(is_required=True)
+@by_option
+@style_option
+def kill_command(
+    node: str | None,
+    is_all: bool,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    why: str,
+    by: str | None,
+    style: str,
+) -> None:
+    """Stop the direct engine for a node, in every epoch, or for all nodes: Python runs alone, within a second.
+
+    It holds until somebody resumes it. A node that was killed begins its evidence afresh; the switch for all changes
+    nothing else.
+    """
+    who = by or this_user()
+    _check_one(node, is_all, epoch)
+    with the_store(config, dsn) as opened:
+        if node is None:
+            ledger.kill_all(opened.store, who, why, now_us())
+            _say_all(style, "killed", "every node runs on Python alone, until `vesper migrate resume --all`")
+            return
+        keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
+        _tell_each(opened, keys, Kill(who, why), style)
+
+
+@click.command("resume")
+@click.argument("node", required=False)
+@all_option
+@store_options
+@epoch_option
+@why_option(is_required=True)
+@by_option
+@style_option
+def resume_command(
+    node: str | None,
+    is_all: bool,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    why: str,
+    by: str | None,
+    style: str,
+) -> None:
+    """Release the latches of a node, or the switch that stopped all nodes.
+
+    The node is in shadow_direct then and gathers evidence. After the switch for all every node is in the mode that it
+    had; latches of their own stay.
+    """
+    who = by or this_user()
+    _check_one(node, is_all, epoch)
+    with the_store(config, dsn) as opened:
+        if node is None:
+            if ledger.killed(opened.store) is None:
+                raise click.ClickException("nobody stopped all nodes: there is nothing to resume")
+            ledger.resume_all(opened.store, who, why, now_us())
+            _say_all(style, "resumed", "every node is again in the mode that it had; `vesper status` shows them")
+            return
+        key = the_key(opened, node, epoch)
+        _tell(opened, key, Resume(who, why), style)
+        if style == "text" and (others := _still_latched(opened, key)):
+            listed = ", ".join(short_epoch(each.epoch) for each in others)
+            click.echo(f"other epochs of it are still latched: {listed}; --epoch names one")
+
+
+def _still_latched(opened: Opened, key: NodeKey) -> list[NodeKey]:
+    found = [read_node(opened.store, each, opened.settings) for each in the_keys(opened.store, key.node)]
+    return [each.key for each in found if each.key != key and each.state is not None and each.state.latches]
+
+
+def _check_one(node: str | None, is_all: bool, epoch: str | None) -> None:
+    if (node is None) != is_all:
+        raise click.UsageError("name a NODE, or say --all")
+    if is_all and epoch is not None:
+        raise click.UsageError("--epoch is of one node, and --all means every node")
+
+
+# -- telling --------------------------------------------------------------------------------------
+
+
+def _tell(opened: Opened, key: NodeKey, event: Event, style: str) -> None:
+    _tell_each(opened, [key], event, style)
+
+
+def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) -> None:
+    """Tells the store, says what came of it, and ends with exit code 1 where it was refused."""
+    told = [(key, ledger.tell(opened.store, key, event, opened.settings, now_us())) for key in keys]
+    refusals = [each.why for _, applied in told for each in applied.decisions if isinstance(each, Refused)]
+    if style == "json":
+        shown = [_json(key, applied) for key, applied in told]
+        click.echo(document(shown[0] if len(shown) == 1 else shown))
+        if refusals:
+            raise click.exceptions.Exit(1)
+        return
+    if refusals:
+        raise click.ClickException(f"{printable(keys[0].node)}: {printable(refusals[0])}")
+    for key, applied in told:
+        where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(told) > 1 else "")
+        for line in _said(applied.decisions) or [_unchanged(applied.state)]:
+            click.echo(f"{where}: {line}")
+
+
+def _said(decisions: tuple[Decision, ...]) -> list[str]:
+    found = []
+    for each in decisions:
+        match each:
+            case Changed(before, after, attempt=attempt, seen=seen):
+                afresh = f"; evidence begins afresh, attempt {attempt}" if attempt != seen.attempt else ""
+                found.append(f"{before.value} → {after.value}{afresh}")
+            case PinSet(pin):
+                found.append(f"pinned to {pin.mode.value} until {time_text(pin.until_us)}")
+            case PinEnded(pin):
+                found.append(f"the pin to {pin.mode.value} is off")
+            case Latched(latch):
+                found.append(f"latched: {latch.reason.value}")
+            case Released(latches):
+                found.append(f"released: {', '.join(latch.reason.value for latch in latches)}")
+            case _:
+                pass
+    return found
+
+
+def _unchanged(state: State) -> str:
+    """Nothing was decided: what was asked for held before."""
+    held = ", ".join(
+        f"{latch.reason.value} by {printable(latch.who)} at {time_text(latch.at_us)}" for latch in state.latches
+    )
+    return f"nothing changes: it is in {state.mode.value}" + (f", latched: {held}" if held else "")
+
+
+def _json(key: NodeKey, applied: ledger.Applied) -> dict[str, Any]:
+    refused = next((each.why for each in applied.decisions if isinstance(each, Refused)), None)
+    return {
+        "node": key.node,
+        "epoch": key.epoch,
+        "mode": applied.state.mode.value,
+        "refused": refused,
+        "decisions": [ledger.record_of(each) for each in applied.decisions if not isinstance(each, Refused)],
+    }
+
+
+def _say_all(style: str, done: str, text: str) -> None:
+    click.echo(document({"all": done}) if style == "json" else text)
+
+
+ORDERS = (promote_command, demote_command, pin_command, unpin_command, kill_command, resume_command)

@@ -1,0 +1,187 @@
+"""What the commands about migration share: which store, which node, who says so; and every problem with one of them as
+a message and exit code 1."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vesper.cli.journal_open import is_of_node, read_words, seconds_of
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.effects.settings import ConfigError
+from vesper.host.config import Config, default_config, find_config, read_config
+from vesper.host.migrating import MigrationSettings
+from vesper.migration.codec import BadState
+from vesper.migration.modes import Mode
+from vesper.migration.overview import newest, read_node
+from vesper.migration.state import MAX_PIN_US, Settings
+from vesper.migration.store import NodeKey, Store, StoreError, keys_of, open_store
+from vesper.spec.node_id import split_node_id
+from vesper.spec.values import printable
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_SHORT = 12
+"""Signs of an epoch that are shown."""
+NOTHING_YET = (
+    "nothing has been routed yet: {}. A node is routed where it is loaded with "
+    '`vesper.load(NAME, engine="auto")` and called'
+)
+
+
+def store_options(command: _Command) -> _Command:
+    """`--config` and `--store`."""
+    for option in (
+        click.option("--store", "dsn", metavar="DSN", help="Another store than that of the settings: `sqlite:PATH`, …"),
+        click.option(
+            "--config",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="The vesper.toml; the nearest upwards, unless said.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+epoch_option = click.option(
+    "--epoch", metavar="HASH", help="Another epoch than the newest: as much of its beginning as is unique."
+)
+
+
+def why_option(is_required: bool) -> Callable[[_Command], _Command]:
+    needed = "; needed" if is_required else ""
+    return click.option(
+        "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Kept in the history{needed}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A store, and how the configuration wants nodes moved."""
+
+    store: Store
+    migration: MigrationSettings
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(frozenset(Mode(each) for each in self.migration.approvals))
+
+    def highest(self, node: str) -> Mode | None:
+        """The highest mode that the configuration allows; None where it says nothing."""
+        named = self.migration.of(node).max_mode
+        return None if named is None else Mode(named)
+
+
+@contextmanager
+def clean_errors() -> Iterator[None]:
+    """Whatever is wrong with the store or the settings ends the command with its message."""
+    try:
+        yield
+    except (StoreError, ConfigError) as problem:
+        raise click.ClickException(printable_lines(str(problem))) from None
+    except BadState as problem:
+        raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None
+
+
+def printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.splitlines()))
+
+
+def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSettings]:
+    """The DSN of the store, with a path from here where it was named on the command line; and the settings."""
+    found = config or find_config()
+    with clean_errors():
+        settings: Config = default_config(Path.cwd()) if found is None else read_config(found)
+    if dsn is None:
+        return settings.migrating().store, settings.migrating()
+    if not dsn.isprintable():
+        raise click.UsageError("--store: the DSN holds signs that are no text")
+    path = dsn.removeprefix("sqlite:")
+    if path != dsn and not path.startswith(("/", ":")):
+        dsn = f"sqlite:{Path.cwd() / path}"
+    return dsn, settings.migrating()
+
+
+def missing_file(dsn: str) -> Path | None:
+    """The file of the store, where it does not exist: looking must not create it."""
+    path = Path(dsn.removeprefix("sqlite:"))
+    return path if dsn.startswith("sqlite:") and not path.exists() else None
+
+
+@contextmanager
+def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
+    """The store to look into. It must be there."""
+    where, migration = store_dsn(config, dsn)
+    absent = missing_file(where)
+    if absent is not None:
+        raise click.ClickException(
+            NOTHING_YET.format(f"there is no store at {printable(str(absent))}")
+            + "; --config or --store names another store"
+        )
+    with clean_errors():
+        store = open_store(where)
+        try:
+            yield Opened(store, migration)
+        finally:
+            store.close()
+
+
+# -- which node -----------------------------------------------------------------------------------
+
+
+def the_keys(store: Store, wanted: str) -> list[NodeKey]:
+    """Every epoch of a node that is named by its id, or by its name where there is one version of it."""
+    keys = keys_of(store)
+    known = sorted({key.node for key in keys})
+    found = [each for each in known if each == wanted] or [each for each in known if is_of_node(each, wanted)]
+    if len(found) > 1:
+        raise click.ClickException(f"`{printable(wanted)}` has several versions here: name one of {', '.join(found)}")
+    if not found:
+        names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
+        hint = did_you_mean(wanted, [*known, *sorted(names)])
+        if hint is None:
+            hint = "`vesper status` lists those there are" if known else NOTHING_YET.format("the store is empty")
+        raise click.ClickException(f"the store knows no node `{printable(wanted[:80])}`; {hint}")
+    return [key for key in keys if key.node == found[0]]
+
+
+def the_key(opened: Opened, wanted: str, epoch: str | None) -> NodeKey:
+    """The node in the epoch that starts so; in the one that was written last, where none is named."""
+    keys = the_keys(opened.store, wanted)
+    if epoch is None:
+        return newest(read_node(opened.store, key, opened.settings) for key in keys)[0].key
+    matching = [key for key in keys if key.epoch.startswith(epoch)]
+    if len(matching) != 1:
+        said = "no epoch" if not matching else "several epochs"
+        listed = ", ".join(short_epoch(key.epoch) for key in keys)
+        raise click.ClickException(
+            f"{said} of {printable(keys[0].node)} {'starts' if not matching else 'start'} with "
+            f"`{printable(epoch[:80])}`; it has {listed}"
+        )
+    return matching[0]
+
+
+def short_epoch(epoch: str) -> str:
+    return printable(epoch[:_SHORT])
+
+
+# -- time -----------------------------------------------------------------------------------------
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def read_length(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
+    """`--for`, in microseconds."""
+    seconds = seconds_of(text)
+    if seconds is None or not 0 < seconds * 1_000_000 <= MAX_PIN_US:
+        raise click.BadParameter(
+            f"`{printable(text[:40])}` is no length of time up to 366 days: write `90m`, `12h` or `7d`"
+        )
+    return int(seconds * 1_000_000)

@@ -1,0 +1,178 @@
+"""`vesper status`: in which mode each node is, what it lacks until the next one, and who answers the traffic."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vesper.cli.journal_open import style_option
+from vesper.cli.journal_text import document
+from vesper.cli.loading import nodes_option
+from vesper.cli.migration_open import (
+    NOTHING_YET,
+    Opened,
+    epoch_option,
+    missing_file,
+    now_us,
+    store_dsn,
+    store_options,
+    the_key,
+    the_store,
+)
+from vesper.cli.status_text import Detail, detail_json, detail_lines, overview_json, overview_lines
+from vesper.host.migrating import Tolerance
+from vesper.migration.overview import Overview, open_divergences, read_node, read_overview, read_paths
+from vesper.migration.store import NodeKey
+from vesper.spec.values import printable
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.engines.path import Point
+
+_WIDTH = 120
+"""Columns where nobody says how many there are: in a file, a log, a pipe."""
+_SECONDS = 1.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+@click.command("status")
+@click.argument("node", required=False)
+@store_options
+@epoch_option
+@click.option("--all-epochs", is_flag=True, help="Every epoch of each node, not only the one that was written last.")
+@nodes_option
+@click.option("--watch", is_flag=True, help="Paint it again every second, until Ctrl-C.")
+@style_option
+def command(
+    node: str | None,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    all_epochs: bool,
+    root: Path,
+    watch: bool,
+    style: str,
+) -> None:
+    """Say in which mode every node is, and what it lacks until the next one; of one NODE, say everything.
+
+    Confidence is the lower bound of the share of runs that agree, n the number of distinct runs that do.
+    See docs/how-to/move-a-node-over.md.
+    """
+    if watch and (style == "json" or not sys.stdout.isatty()):
+        raise click.UsageError("--watch paints on a terminal, and this is none; without it, it is printed once")
+    if epoch is not None and node is None:
+        raise click.UsageError("--epoch is of one node: name the NODE")
+
+    def paint() -> str:
+        return _painted(node, config, dsn, epoch, all_epochs, root, style)
+
+    if watch:
+        _watch(paint, lambda: time.sleep(_SECONDS))
+        return
+    where, _ = store_dsn(config, dsn)
+    absent = missing_file(where)
+    if node is None and dsn is None and absent is not None:
+        click.echo(NOTHING_YET.format(f"there is no store at {printable(str(absent))}"), err=True)
+        if style == "json":
+            click.echo(document({"store": where, "nodes": []}))
+        return
+    click.echo(paint())
+
+
+def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
+    """Paints until somebody interrupts it. A store that is away for a while is said, and looked for again."""
+    try:
+        while True:
+            try:
+                text = paint()
+            except click.ClickException as problem:
+                text = f"error: {problem.format_message()}"
+            click.echo(f"{_CLEAR}{text}")
+            wait()
+    except KeyboardInterrupt:
+        click.echo()
+
+
+def _painted(
+    node: str | None, config: Path | None, dsn: str | None, epoch: str | None, all_epochs: bool, root: Path, style: str
+) -> str:
+    width = shutil.get_terminal_size((_WIDTH, 0)).columns
+    with the_store(config, dsn) as opened:
+        if node is not None:
+            key = the_key(opened, node, epoch)
+            overview = read_overview(opened.store, opened.settings, all_epochs, key.node)
+            detail = _detail(opened, key, root)
+            if style == "json":
+                return document(detail_json(overview, detail, now_us()))
+            return "\n".join(detail_lines(overview, detail, now_us(), width))
+        overview = read_overview(opened.store, opened.settings, all_epochs)
+        highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
+        if style == "json":
+            return document(overview_json(overview, highest, now_us()))
+        if not overview.nodes:
+            return _empty(overview)
+        return "\n".join(overview_lines(overview, highest, now_us(), width))
+
+
+def _empty(overview: Overview) -> str:
+    from vesper.cli.status_text import store_lines
+
+    return "\n".join([*store_lines(overview, now_us()), NOTHING_YET.format("the store is empty")])
+
+
+def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
+    node = read_node(opened.store, key, opened.settings)
+    if node.state is None:
+        raise click.ClickException(f"{printable(key.node)}: {printable(node.problem or '')}")
+    paths = read_paths(opened.store, node.state)
+    words: dict[str, Sequence[str]] = {}
+    why_not = None
+    if paths:
+        from vesper.cli.path_words import path_words
+
+        compiled, points, why_not = _source(key, root, opened.migration.of(key.node).tolerances)
+        words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}
+    return Detail(
+        node,
+        node.state,
+        opened.highest(key.node),
+        paths,
+        words,
+        why_not,
+        open_divergences(opened.store, node.state),
+        opened.store.history(key),
+    )
+
+
+def _source(
+    key: NodeKey, root: Path, tolerances: Sequence[Tolerance]
+) -> tuple[Compiled | None, Sequence[Point], str | None]:
+    """The node as its source has it, and its points; without them, why conditions are not in words. Points are
+    numbered by the epoch: another source would put the wrong words to them."""
+    from vesper.compiler import compile_file
+    from vesper.engines.direct_engine import DirectProgram
+    from vesper.engines.engine import EngineUnavailable
+    from vesper.engines.registry import ENGINES
+    from vesper.migration.comparator import Comparator
+    from vesper.migration.epoch import epoch_of
+    from vesper.repository.locate import NodeNotFound, locate
+
+    try:
+        path = locate(key.node, root)
+        compiled, _ = compile_file(path)
+        if compiled is None:
+            return None, (), f"conditions are not shown: {path.as_posix()} has errors"
+        if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
+            differs = "its text, its tolerances, or the engine that is installed here"
+            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
+        program = ENGINES["interp"].load(compiled)
+    except (NodeNotFound, EngineUnavailable) as problem:
+        return None, (), f"conditions are not shown: {problem}"
+    assert isinstance(program, DirectProgram)
+    return compiled, program.points(), None

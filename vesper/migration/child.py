@@ -1,0 +1,246 @@
+"""A process of our own that answers one question at a time over pipes, and never outlives the one that started it.
+
+Both sides write typed JSON with its length in front, never a pickle: what a broken process sends is refused, not run.
+The child has a *life pipe* as well, on which nothing is ever written: the kernel ends the child when the other end
+closes, however its starter died and whatever the child was doing (`live_as_long_as`).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import decode
+
+OUT_OF_MEMORY = 86
+"""The status of a child that met its limit on memory in Python; in Rust it aborts."""
+MAX_MESSAGE = 128 << 20
+LENGTH = struct.Struct(">I")
+_PART = 1 << 20
+_TOLD = 2000
+_PATIENCE = 8
+"""A child that neither answers nor computes is waited for so many times as long as one that computes: a machine may be
+busy with others, or stopped."""
+_CHILDREN: WeakSet[Child] = WeakSet()
+
+
+class ChildDied(Exception):
+    """The child is gone; the message says how it went."""
+
+
+class ChildLate(ChildDied):
+    """It did not answer in time, and was killed."""
+
+
+class Child:
+    """One process. One thread at a time may ask it."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        life, self._life = os.pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
+        try:
+            self._process = subprocess.Popen(
+                [_interpreter(), "-P", "-m", module, str(life), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                pass_fds=(life,),
+                start_new_session=True,  # what is typed at a terminal is not meant for it
+                bufsize=0,
+                env=_environment(),
+            )
+        except OSError as error:
+            os.close(self._life)
+            self._errors.close()
+            raise ChildDied(f"no process could be started: {error}") from None
+        finally:
+            os.close(life)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        self._owner = os.getpid()
+        self._is_closed = False
+        _CHILDREN.add(self)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._is_ours and self._process.poll() is None
+
+    @property
+    def _is_ours(self) -> bool:
+        return not self._is_closed and self._owner == os.getpid()
+
+    def ask(self, question: bytes, seconds: float) -> Any:
+        """The answer. Raises `ChildDied`, and `ChildLate` after so many seconds of computing."""
+        self.send(question)
+        return self.receive(seconds)
+
+    def send(self, question: bytes) -> None:
+        if not self._is_ours:
+            raise ChildDied("this process did not start it: it was forked from the one that did")
+        if len(question) > MAX_MESSAGE:
+            raise ValueError(f"a message has at most {MAX_MESSAGE:,} bytes, not {len(question):,}")
+        rest = memoryview(LENGTH.pack(len(question)) + question)
+        clock = _Clock(self.pid, 5.0)
+        while rest:
+            self._wait(self._to, select.POLLOUT, clock)
+            try:
+                rest = rest[os.write(self._to, rest[:_PART]) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise self._gone() from None
+
+    def receive(self, seconds: float) -> Any:
+        clock = _Clock(self.pid, seconds)
+        (length,) = LENGTH.unpack(self._read(LENGTH.size, clock))
+        if length > MAX_MESSAGE:
+            self.close()
+            raise ChildDied(f"its answer says that it has {length:,} bytes, more than any has")
+        text = self._read(length, clock)
+        try:
+            return decode(text)
+        except JournalError as error:
+            self.close()
+            raise ChildDied(f"its answer is none: {error}") from None
+
+    def kill(self) -> None:
+        """Ends the child, from any thread, and comes back when it is gone. Whoever waits for its answer finds out, and
+        closes it: the pipes are that one's."""
+        if self._is_ours:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Ends the child; comes back when it is gone."""
+        if not self._is_ours:
+            return
+        self._is_closed = True
+        self._process.kill()
+        self._process.wait()
+        self._close_files()
+
+    def forget(self) -> None:
+        """In a process that was forked: the child is the other one's, and must see that one's end when it comes."""
+        self._is_closed = True
+        self._process.returncode = 0  # it is nobody's business here
+        self._close_files()
+
+    def _close_files(self) -> None:
+        os.close(self._life)
+        for each in (self._process.stdin, self._process.stdout, self._errors):
+            assert each is not None
+            each.close()
+
+    def _read(self, count: int, clock: _Clock) -> bytes:
+        found = bytearray()
+        while len(found) < count:
+            self._wait(self._from, select.POLLIN, clock)
+            try:
+                part = os.read(self._from, min(_PART, count - len(found)))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise self._gone()
+            found += part
+        return bytes(found)
+
+    def _wait(self, file: int, event: int, clock: _Clock) -> None:
+        poll = select.poll()
+        poll.register(file, event)
+        while not poll.poll(max(1.0, clock.left() * 1000)):
+            if clock.is_over():
+                self.close()
+                raise ChildLate(f"it did not answer within {clock.seconds:g} s of computing, and was killed")
+
+    def _gone(self) -> ChildDied:
+        """It closed its end: it is dead, or about to be."""
+        try:
+            status = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.close()
+            return ChildDied("it closed its pipe and did not end")
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - _TOLD))
+        said = self._errors.read().decode(errors="replace").strip()
+        self.close()
+        return ChildDied(_how(status) + (f"; it said: {said}" if said else ""))
+
+
+class _Clock:
+    """How long a child may still take. What counts is the time that it computes: a machine that is busy with others
+    does not make an engine hang. A child that waits for ever is not waited for."""
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self.seconds = seconds
+        self._pid = pid
+        self._computed = _computed(pid)
+        self._began = time.monotonic()
+
+    def left(self) -> float:
+        # Nobody has to look before this: a thread computes no faster than time goes by.
+        return self.seconds - max(_computed(self._pid) - self._computed, 0.0)
+
+    def is_over(self) -> bool:
+        waited = time.monotonic() - self._began
+        return waited >= self.seconds * _PATIENCE or (waited >= self.seconds and self.left() <= 0)
+
+
+def _computed(pid: int) -> float:
+    """The processor time of a process; that it is gone is found elsewhere."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3)
+    except OSError:
+        return 0.0
+
+
+def _how(status: int) -> str:
+    if status == OUT_OF_MEMORY:
+        return "it ran out of the memory that it may use"
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = f"signal {-status}"
+        hint = " (somebody killed it; where nobody did, the system was out of memory)" if name == "SIGKILL" else ""
+        return f"it was ended by {name}{hint}"
+    return f"it ended with status {status}"
+
+
+def _interpreter() -> str:
+    """Where Python is embedded in another program, `sys.executable` may be that one."""
+    if sys.executable and "py" in Path(sys.executable).name:
+        return sys.executable
+    return str(Path(sys.exec_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def _environment() -> dict[str, str]:
+    """The child imports the Vesper that its starter runs, from wherever that has it."""
+    root = str(Path(__file__).parents[2])
+    found = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": root + (os.pathsep + found if found else "")}
+
+
+def forget_children() -> None:
+    for child in list(_CHILDREN):
+        child.forget()
+    _CHILDREN.clear()
+
+
+os.register_at_fork(after_in_child=forget_children)

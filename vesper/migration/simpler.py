@@ -1,0 +1,59 @@
+"""Simpler values of a declared type, simplest first: what an effect could have answered, and a caller given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.spec.values import MAX_INTEGER
+from vesper.verify.shrink import simpler_values
+
+
+def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
+    """Values that a reader would call simpler. A value of the type stays one; any other keeps its own form."""
+    match type_, value:
+        case OptionalOf(inner), _:
+            if value is not None:
+                yield None
+                yield from simpler_of(inner, value)
+        case Enum(members), str():
+            yield from members[: members.index(value)] if value in members else ()
+        case Record(fields), dict() if set(value) == {name for name, _ in fields}:
+            for name, field in fields:
+                yield from ({**value, name: simpler} for simpler in simpler_of(field, value[name]))
+        case ArrayOf(element), list():
+            yield from _simpler_lists(element, value)
+        case MapOf(_, of), dict():
+            if value:
+                yield {}
+            for key in value:
+                yield {each: found for each, found in value.items() if each != key}
+                yield from ({**value, key: simpler} for simpler in simpler_of(of, value[key]))
+        case _, int() if type(value) is int:
+            yield from _simpler_integers(value)
+        case _:
+            yield from simpler_values(value)
+
+
+def _simpler_integers(value: int) -> Iterator[object]:
+    """Zero, half, one less in each digit from the first: a large number is done in tens of steps. Then what is simpler
+    to read."""
+    sign = -1 if value < 0 else 1
+    if value:
+        yield 0
+        yield sign * (abs(value) // 2)
+    yield from (value - sign * 10**place for place in reversed(range(len(str(abs(value))))) if 10**place <= abs(value))
+    # Of the least integer the number without its sign is none.
+    yield from (each for each in simpler_values(value) if each != MAX_INTEGER + 1)
+
+
+def _simpler_lists(element: Type, value: list[object]) -> Iterator[list[object]]:
+    """Nothing, half of it, all but one, and then the same with one item simpler."""
+    if value:
+        yield []
+    if len(value) > 1:
+        yield value[: len(value) // 2]
+        yield value[len(value) // 2 :]
+    for number, item in enumerate(value):
+        yield value[:number] + value[number + 1 :]
+        yield from ([*value[:number], simpler, *value[number + 1 :]] for simpler in simpler_of(element, item))
