@@ -165,7 +165,7 @@ def _problem(session: Any, divergence: Any) -> str | None:
     """What is wrong with where it stopped, by the marks alone."""
     from vesper.engines.compare import first_difference
     from vesper.spec.values import same
-    from vesper.verify.differential import _steps_by_expression
+    from vesper.verify.differential import steps_by_expression
 
     left, right = session.sides
     first = first_difference(tuple(left.marks), tuple(right.marks))
@@ -173,7 +173,7 @@ def _problem(session: Any, divergence: Any) -> str | None:
         return None if divergence.index is None else "no mark differs"
     told = [side.marks[first] for side in (left, right) if first < len(side.marks)]
     index = told[0][0]
-    steps = _steps_by_expression(session.compiled.node)
+    steps = steps_by_expression(session.compiled.node)
     at = session.stop_of(left, divergence.position)
     owner = steps.get(index)
     is_inside = any(
