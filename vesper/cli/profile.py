@@ -69,10 +69,10 @@ def command(
             if found.semantic_hash != compiled.semantic_hash:
                 click.echo(f"note: the trace is of an earlier {compiled.node.node_id}, and that is timed", err=True)
         elif pairs or json_file is not None or not compiled.cases:
-            inputs, unread = read_inputs(compiled, pairs, json_file)
+            inputs, unread = _inputs(compiled, pairs, json_file)
             if unread:
                 sys.exit(_print_refusal(compiled, ["python"], inputs, unread, "text"))
-            found = _traced(compiled, inputs, read_start(start), {})
+            found = _traced(compiled, inputs, _start(start), {})
         else:
             found = _of_case(compiled, case_name)
         told = profile(found, ENGINES)
