@@ -14,7 +14,7 @@ from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal_open import settings_of, style_option
 from vesper.cli.journal_text import document, table
 from vesper.cli.loading import compile_or_exit, find_node, nodes_option
-from vesper.cli.run import _inputs, _print_refusal, _start
+from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.cli.traces_open import clean_trace_errors, traces_of
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
@@ -69,10 +69,10 @@ def command(
             if found.semantic_hash != compiled.semantic_hash:
                 click.echo(f"note: the trace is of an earlier {compiled.node.node_id}, and that is timed", err=True)
         elif pairs or json_file is not None or not compiled.cases:
-            inputs, unread = _inputs(compiled, pairs, json_file)
+            inputs, unread = read_inputs(compiled, pairs, json_file)
             if unread:
-                sys.exit(_print_refusal(compiled, ["python"], inputs, unread, "text"))
-            found = _traced(compiled, inputs, _start(start), {})
+                sys.exit(print_refusal(compiled, ["python"], inputs, unread, "text"))
+            found = _traced(compiled, inputs, read_start(start), {})
         else:
             found = _of_case(compiled, case_name)
         told = profile(found, ENGINES)

@@ -114,7 +114,7 @@ def command(
     inputs, unread = read_inputs(compiled, pairs, json_file)
     now = read_start(start)
     if unread:
-        sys.exit(_print_refusal(compiled, names, inputs, unread, style))
+        sys.exit(print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
     if not compiled.node.is_pure() or compiled.node.grants.audit != "none":
         sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style, record, is_traced))
@@ -276,7 +276,7 @@ def read_inputs(
     return inputs, unread
 
 
-def _print_refusal(
+def print_refusal(
     compiled: Compiled, names: list[str], inputs: dict[str, object], unread: dict[str, ProblemKind], style: str
 ) -> int:
     """Every problem in one list: the texts that are no values, and what any engine would say of the rest."""
