@@ -3,6 +3,8 @@ right, lies, breaks, or is slow. The caller notices none of it."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -252,3 +254,17 @@ def test_routes_tell_everything_before_they_end(tmp_path: Path) -> None:
         here.program.call(payment(f"{number + 1}.00"))
     here.routes.close()
     assert state_of(here.routes, here.program).clean == 10
+
+
+def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.router._SHORT_US", 10**9)
+    (tending,) = here.routes._tended
+    held = tending._reservoir._lock
+    with held:  # as a thread of the parent had it at that moment
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            here.program.call(payment())  # is followed at once, agrees, and is offered
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
