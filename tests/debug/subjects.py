@@ -34,7 +34,7 @@ def subject(path: str, case: str | None = None, engines: list[Engine] | None = N
 
 
 def session(path: str, case: str | None = None, **inputs: object) -> Session:
-    return subject(path, case, **inputs).session()
+    return subject(path, case, None, **inputs).session()
 
 
 def transcript(of: Session, *lines: str, runs: bool = False, width: int = 80) -> str:
@@ -43,4 +43,4 @@ def transcript(of: Session, *lines: str, runs: bool = False, width: int = 80) ->
     told = ["\n".join(commands.begin(runs))]
     for line in lines:
         told.append(f"(sir-db) {line}\n\n" + "\n".join(commands.run(line)))
-    return "\n\n".join(told) + "\n"
+    return "\n\n".join(told).replace(f"{ROOT}/", "") + "\n"

@@ -150,7 +150,7 @@ class Lying:
         self._change = change
 
     def load(self, compiled: Compiled) -> Program:
-        return _LyingProgram(ENGINES["interp"].load(compiled), self._index, self._change)  # type: ignore[return-value]
+        return _LyingProgram(ENGINES["interp"].load(compiled), self._index, self._change)
 
 
 class _LyingProgram:
@@ -232,6 +232,10 @@ def test_a_request_that_differs_is_shown_before_anything_is_answered() -> None:
     assert (told.what, told.position.is_after) == ("what is asked for", False)
     assert found.stop_of(found.leader).path == "call_stripe_api"
     assert "call_stripe_api" not in found.book.given
+    found.resume()
+    assert found.divergence() == told, "it stays the first, though the direct engine waits from then on"
+    assert found.sides[1].waits_for is not None
+    assert found.leader.is_over
 
 
 def test_an_engine_that_breaks_is_a_divergence() -> None:

@@ -94,6 +94,7 @@ def test_a_launch_that_is_wrong_is_refused_and_the_adapter_stays() -> None:
         client.ask("initialize", adapterID="vesper")
         for arguments, told in (
             ({}, "launch needs `node`"),
+            ({"node": "x", "input": {}}, "did you mean `inputs`?"),
             ({"node": "payment_handlr"}, "payment_handlr"),
             ({"node": str(ROOT / DRAWN), "inputs": {"amont": 1}}, "has no input `amont`"),
             ({"node": str(ROOT / DRAWN), "engine": "jit"}, "no engine `jit`"),

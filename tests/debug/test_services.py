@@ -128,7 +128,9 @@ def test_the_command_goes_live_and_attaches_to_the_trace_of_that_run(
     done = debug(str(ROOT / PAYMENT), "--comparative", "--live", *given, "-x", "continue")
     assert charges(stripe) == 1
     execution = done.splitlines()[-1].removeprefix("execution ").partition(":")[0]
-    again = debug("--trace", execution, "--comparative", "--break-on", "step:record", "-x", "continue")
+    hidden = CliRunner().invoke(vesper, ["debug", "--trace", execution])
+    assert (hidden.exit_code, "--reveal" in hidden.output) == (1, True)
+    again = debug("--trace", execution, "--reveal", "--comparative", "--break-on", "step:record", "-x", "continue")
     assert 'call_stripe_api.id: "ch_1"' in again
     assert charges(stripe) == 1, "a recorded run performs nothing"
 
@@ -156,7 +158,7 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     assert charges(stripe) == 4, "each was charged once"
     listed = debug("--list")
     assert str(big.trace_id) in listed
-    text = debug("--trace", str(big.trace_id), "-x", "print amount")
+    text = debug("--trace", str(big.trace_id), "--reveal", "-x", "print amount")
     assert "20000" in text
 
 

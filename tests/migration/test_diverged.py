@@ -79,7 +79,9 @@ _HOLDS_ITSELF: list[object] = []
 _HOLDS_ITSELF.append(_HOLDS_ITSELF)
 
 
-@pytest.mark.parametrize("given", [object(), _HOLDS_ITSELF, NOW.replace(tzinfo=None)], ids=["object", "itself", "local"])
+@pytest.mark.parametrize(
+    "given", [object(), _HOLDS_ITSELF, NOW.replace(tzinfo=None)], ids=["object", "itself", "local"]
+)
 def test_a_divergence_on_inputs_that_cannot_be_written_down_is_not_lost(given: object) -> None:
     found = kept(report(transcript=Transcript({"amount": given}, NOW, (), LEFT)))
     (exemplar,) = found.exemplars

@@ -41,6 +41,7 @@ _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts.")
 @click.option("--case", "case_name", metavar="NAME", help="Inputs and answers of a case; the first one, unless said.")
 @click.option("--trace", "trace_id", metavar="TRACE", help="Inputs and answers of a recorded run.")
+@click.option("--reveal", is_flag=True, help="Show what a sensitive trace holds.")
 @click.option("--answer", "answers", multiple=True, metavar="STEP=JSON", help="What a step is answered with.")
 @click.option("--fail", "failures", multiple=True, metavar="STEP=CODE", help="Let a step fail.")
 @click.option("--live", is_flag=True, help="Perform effects for real, each when you go past it.")
@@ -67,6 +68,7 @@ def command(
     start: str | None,
     case_name: str | None,
     trace_id: str | None,
+    reveal: bool,
     answers: tuple[str, ...],
     failures: tuple[str, ...],
     live: bool,
@@ -107,7 +109,7 @@ def command(
     if trace_id is not None:
         if node is not None or pairs or json_file is not None or case_name is not None or live:
             raise click.UsageError("--trace has a node, inputs and answers of its own: leave the others away")
-        subject = subject_of_trace(find_trace(trace_id, config), chosen)
+        subject = subject_of_trace(find_trace(trace_id, config, reveal), chosen)
     else:
         assert node is not None
         compiled = compile_or_exit(find_node(node, root))

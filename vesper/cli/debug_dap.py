@@ -18,6 +18,7 @@ from vesper.debug.dap import Adapter, Refused
 from vesper.debug.dap_wire import WireError, read_message, write_message
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.repository.locate import NodeNotFound, locate
@@ -27,8 +28,9 @@ from vesper.spec.values import ValueProblem
 
 _KNOWN = {
     "node", "nodes", "inputs", "case", "trace", "comparative", "engine", "breakOn", "stopOnEntry", "answers",
-    "failures", "config",
+    "failures", "config", "reveal",
 }  # fmt: skip
+_OF_EDITORS = {"name", "type", "request", "debugServer", "noDebug", "port", "cwd", "env", "args", "console", "restart"}
 
 
 def serve(node: str | None, root: Path, port: int | None) -> int:
@@ -63,6 +65,10 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
     """What makes a subject of the arguments of a launch request; the command line gives what they leave out."""
 
     def launch(arguments: Mapping[str, Any]) -> Subject:
+        for given in arguments:  # editors add words of their own, so only one that was meant for us is refused
+            hint = None if given in _KNOWN | _OF_EDITORS else did_you_mean(given, sorted(_KNOWN))
+            if hint is not None:
+                raise Refused(f"there is no argument `{given}`; {hint}")
         engines: list[Engine] = list(ENGINES.values())
         if arguments.get("comparative", True) is False or "engine" in arguments:
             name = str(arguments.get("engine", REFERENCE))
@@ -70,7 +76,7 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
                 raise Refused(f"there is no engine `{name}`; the engines are {', '.join(ENGINES)}")
             engines = [ENGINES[name]]
         if "trace" in arguments:
-            return _of_trace(str(arguments["trace"]), arguments.get("config"), engines)
+            return _of_trace(arguments, engines)
         wanted = arguments.get("node", node)
         if wanted is None:
             raise Refused('launch needs `node`: "node": "payment_handler"')
@@ -120,11 +126,14 @@ def _say(said: Said, arguments: Mapping[str, Any]) -> None:
         raise Refused(str(problem)) from None
 
 
-def _of_trace(wanted: str, config: object, engines: list[Engine]) -> Subject:
+def _of_trace(arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
     from vesper.cli.debug_traces import find_trace
 
+    config = arguments.get("config")
     try:
-        trace = find_trace(wanted, None if config is None else Path(str(config)))
+        found = find_trace(
+            str(arguments["trace"]), None if config is None else Path(str(config)), arguments.get("reveal") is True
+        )
     except click.ClickException as problem:
         raise Refused(problem.message) from None
-    return subject_of_trace(trace, engines)
+    return subject_of_trace(found, engines)

@@ -16,8 +16,16 @@ from vesper.trace.model import Trace, TraceError
 from vesper.trace.store import TraceStore
 
 
-def find_trace(wanted: str, config: Path | None) -> Trace:
-    """The trace of an id, of the start of one, or of a file. Looking creates and performs nothing."""
+def find_trace(wanted: str, config: Path | None, reveals: bool) -> Trace:
+    """The trace of an id, of the start of one, or of a file. Looking creates and performs nothing. A sensitive one is
+    debugged only by who says so: every value of it would be on the screen."""
+    trace = _found(wanted, config)
+    if trace.is_sensitive and not reveals:
+        raise click.ClickException(f"trace {trace.trace_id} is sensitive: --reveal shows what it holds")
+    return trace
+
+
+def _found(wanted: str, config: Path | None) -> Trace:
     try:
         settings = settings_of(config, None)
         performers = Performers(replace(settings, modules=()), {})

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vesper.debug.answers import Unanswered
-from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind
+from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, step_names
 from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Moved, Position, Session, Why, called_by
 from vesper.debug.side import Side
@@ -185,8 +185,6 @@ class Adapter:
         return self._set("exception", texts)
 
     def _step_names(self) -> set[str]:
-        from vesper.debug.breakpoints import step_names
-
         return set(step_names(self._session.compiled))
 
     def _set(self, who: str, texts: list[str]) -> Message:

@@ -7,7 +7,7 @@ was executed already. Only going past a request needs an answer, and where it co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -125,6 +125,7 @@ class Session:
         """Answers the request that the first engine waits for. The others are told the same, if they ask the same."""
         request = self.leader.waits_for
         assert request is not None
+        self.divergence()
         following = [each for each in self.sides[1:] if each.waits_for is not None]
         try:
             completion = self.book.answer(request)
@@ -170,20 +171,14 @@ class Session:
         depth = self.stop_of(self.leader).depth
         return self._until(lambda stop: stop.depth < depth)
 
-    def _until(self, is_there: object) -> Moved:
-        assert callable(is_there)
-        before = self.position
-        try:
-            while True:
-                self._complete(self.position.stop)
-                if self.position.stop >= self._last():
-                    return Moved(Why.END)
-                self.position = Position(self.position.stop + 1)
-                if self.stop_of(self.leader).path in (END, LOST) or is_there(self.stop_of(self.leader)):
-                    return Moved(Why.END if self.is_at_end else Why.STEP)
-        except Exception:
-            self.position = max(before, Position(self.position.stop))
-            raise
+    def _until(self, is_there: Callable[[Stop], bool]) -> Moved:
+        while True:
+            self._complete(self.position.stop)
+            if self.position.stop >= self._last():
+                return Moved(Why.END)
+            self.position = Position(self.position.stop + 1)
+            if self.stop_of(self.leader).path in (END, LOST) or is_there(self.stop_of(self.leader)):
+                return Moved(Why.END if self.is_at_end else Why.STEP)
 
     def resume(self, from_start: bool = False) -> Moved:
         """Forwards to the next breakpoint, or to the end."""
@@ -314,8 +309,9 @@ class Session:
         if len(self.sides) < 2:
             return None
         # What is recorded only grows, and is compared once: a `continue` asks at every stop.
+        # The first place that is found stays: an engine that then waits would fall behind in everything else, too.
         recorded = tuple((len(side.marks), len(side.requests), side.is_over) for side in self.sides)
-        if self._compared is None or self._compared[0] != recorded:
+        if self._compared is None or (self._compared[0] != recorded and self._compared[1] is None):
             self._compared = (recorded, self._first_difference())
         return self._compared[1]
 

@@ -216,6 +216,7 @@ class RoutedProgram:
                 transcript,
                 self._comparator,
                 self._keyed.key,
+                deadline=self._rules.deadline,
                 execution=execution,
                 is_sensitive=self._rules.is_sensitive,
             )

@@ -177,4 +177,5 @@ class Tending:
             thread.join(10)
 
     def after_fork(self) -> None:
+        self._reservoir.after_fork()
         self._threads = []
