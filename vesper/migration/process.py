@@ -231,6 +231,7 @@ class Migration:
         if key != self.key:
             _log.warning("the store of migration state was replaced: all nodes begin anew")
             self.key = key
+            self._versions.clear()  # all of it is read again, whatever number it has there
             for live in list(self._nodes.values()):
                 live.let_go()
 
