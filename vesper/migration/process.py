@@ -50,6 +50,7 @@ class Migration:
         self._spoilt: set[tuple[str, NodeKey]] = set()
         """Nodes of which what the store has cannot be used, to be told or asked for."""
         self._is_killed = False
+        self._has_warned = False
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
@@ -211,6 +212,10 @@ class Migration:
 
     def _ask(self) -> None:
         self._learn_key()
+        if not self._has_warned:
+            self._has_warned = True
+            for text in self.store.warnings():
+                _log.warning("the store of migration state, %s: %s", self.store.name, text)
         versions = self.store.versions()
         self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):

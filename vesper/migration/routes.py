@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ from vesper.migration.tending import Tending
 if TYPE_CHECKING:
     from vesper.migration.isolation import Workers
 
+_log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
 
 
@@ -71,6 +73,13 @@ class Routes:
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        for tolerance in comparator.expired():
+            _log.warning(
+                "%s: the tolerance of `%s` ended on %s and holds no more",
+                compiled.node.node_id,
+                tolerance.field,
+                tolerance.until,
+            )
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)

@@ -224,7 +224,8 @@ def siphash(key: bytes, data: bytes) -> int:
     for at in range(0, len(padded), 8):
         word = int.from_bytes(padded[at : at + 8], "little")
         v[3] ^= word
-        round_(), round_()
+        round_()
+        round_()
         v[0] ^= word
     v[2] ^= 0xFF
     for _ in range(4):
