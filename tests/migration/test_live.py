@@ -440,6 +440,28 @@ def test_all_that_was_seen_is_told_when_a_process_ends(
     assert (state_of(store).clean, state_of(store).unknown) == (20, 1)
 
 
+def test_a_store_that_was_replaced_has_another_key(store: Shaky, tmp_path: Path) -> None:
+    """Whoever went on with the old one would count inputs a second time that others count under the new one."""
+
+    class Other(Shaky):
+        def secret(self) -> bytes:
+            return b"another 16 bytes"
+
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    live = migration.node(KEY, compiled, happened)
+    agree(live, 300)
+    migration.tend(is_all=True)
+    agree(live, 10, OTHER, 1000)
+    migration.store = other = Other()
+    migration.tend(is_all=True)
+    assert migration.key == other.secret()
+    migration.tend(is_all=True)
+    assert (state_of(other).clean, live.local.mode) == (0, Mode.SHADOW_DIRECT)
+    migration.close()
+
+
 # -- the spool ------------------------------------------------------------------------------------
 
 

@@ -320,7 +320,7 @@ class _Held:
             answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
         except ChildDied as error:
             self._worker = None
-            self._workers.died(worker, str(error))
+            self._workers.died(worker, error.how)
             if self._workers.is_closed:  # by us, and no fault of the engine
                 raise Unavailable("the processes of the direct engine were closed") from None
             return {"fault": f"the process of the direct engine is gone: {error}"}

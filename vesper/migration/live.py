@@ -220,6 +220,12 @@ class Live:
             _log.error("%s: what was found cannot be spooled (%s); it is told to the store", self.key.node, error)
         self._wake()
 
+    def let_go(self) -> None:
+        """Agreements that were gathered count for nothing: their fingerprints are of another key."""
+        with self._lock:
+            self._agreed, self._compared, self._pending = {}, {}, 0
+            self._sending = [replace(each, agreed={}) for each in self._sending]
+
     # -- what the store is told, and says ---------------------------------------------------------
 
     @property

@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
@@ -156,6 +156,8 @@ class Migration:
         now = time.monotonic()
         is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
         written = self._spool.written
+        if is_due:
+            self._notice_replaced(self.store.versions())
         for live in list(self._nodes.values()):
             with self._spoiling("tell", live):
                 self._tell_of(live, is_due)
@@ -215,6 +217,7 @@ class Migration:
             for text in self.store.warnings():
                 _log.warning("the store of migration state, %s: %s", self.store.name, text)
         versions = self.store.versions()
+        self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
             self._is_killed = ledger.killed(self.store) is not None
             self._versions[WHOLE] = versions.get(WHOLE, 0)
@@ -223,6 +226,19 @@ class Migration:
             with self._spoiling("ask", live):
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
+
+    def _notice_replaced(self, versions: Mapping[NodeKey, int]) -> None:
+        """A store that knows less than it did was replaced, and with it the key. What was gathered under the old one
+        would count a second time under the new one."""
+        if all(versions.get(each, 0) >= known for each, known in self._versions.items()):
+            return
+        key = self.store.secret()
+        if key != self.key:
+            _log.warning("the store of migration state was replaced: all nodes begin anew")
+            self.key = key
+            self._versions.clear()  # all of it is read again, whatever number it has there
+            for live in list(self._nodes.values()):
+                live.let_go()
 
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)

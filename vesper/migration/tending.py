@@ -36,6 +36,8 @@ _CLOSELY = 64
 _LATER = 0.005
 """The share of those after that."""
 _MOST_NAMES = 10_000
+_AGAIN = 0.5
+"""Seconds until a helper that has enough to do is asked again."""
 
 
 class Tending:
@@ -66,7 +68,7 @@ class Tending:
         self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
-        self._is_closed = False
+        self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
 
     # -- executions that agreed -------------------------------------------------------------------
@@ -134,7 +136,7 @@ class Tending:
             except OSError:
                 return  # another process does it
             found = enumerate_all(
-                domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closed
+                domain, self._live.key.epoch, self._part, Position(path), is_stopped=self._closing.is_set
             )
         if isinstance(found, Enumerated):
             self._live.enumerated(found)
@@ -142,13 +144,17 @@ class Tending:
             self._live.report(found)
 
     def _part(self, start: int, count: int) -> Report | None:
-        return self._waited(self._helper.enumerate_part(self._known, start, count, self._key()))
+        """Where the helper takes nothing now, traffic goes first, and this waits for its turn."""
+        while (answer := self._helper.enumerate_part(self._known, start, count, self._key())) is None:
+            if self._closing.wait(_AGAIN):
+                return Lost("the helper process was closed")
+        return self._waited(answer)
 
     def _carry(self) -> None:
         source = carry.older_epoch(self._store, self._live.key)
         if source is None or not carry.claim(self._store, self._live.key, f"pid {os.getpid()}", source):
             return
-        found = carry.carry(self._store, source, self._rerun, is_stopped=lambda: self._is_closed)
+        found = carry.carry(self._store, source, self._rerun, is_stopped=self._closing.is_set)
         self._live.carried(found.agreed, found.paths, found.lost)
         for report in found.disagreements:
             self._live.report(report)
@@ -161,10 +167,8 @@ class Tending:
         answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
         return None if answer is None else self._waited(answer)  # what is not admitted is no comparison
 
-    def _waited(self, answer: Answer | None) -> Report | None:
-        """What the helper says; lost where it takes nothing now."""
-        if answer is None:
-            return Lost("the helper process takes no more now")
+    def _waited(self, answer: Answer) -> Report | None:
+        """What the helper says."""
         try:
             return answer.result()
         except CancelledError:
@@ -172,7 +176,7 @@ class Tending:
 
     def close(self) -> None:
         """The helper must be closed before: whoever waits for it comes back then."""
-        self._is_closed = True
+        self._closing.set()
         for thread in self._threads:
             thread.join(10)
 
