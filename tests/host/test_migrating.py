@@ -73,7 +73,7 @@ def test_a_routing_key_that_is_no_input_is_refused(tmp_path: Path) -> None:
     """It would be the same for all: everybody in the canary, or nobody."""
     routes = routes_in(tmp_path, nodes={"payment_decision_v1": {"routing_key": ["contry"]}})
     try:
-        with pytest.raises(ConfigError, match="`contry` is no input; there are amount, .*; did you mean `country`"):
+        with pytest.raises(ConfigError, match=r"`contry` is no input; there are amount, .*; did you mean `country`"):
             routes.program(compiled())
     finally:
         routes.close()
