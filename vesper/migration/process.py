@@ -68,6 +68,8 @@ class Migration:
         self._is_closing = False
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
+        self._said_of: float | None = None
+        """The last time that the store was seen before it was said that it is away for long."""
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
@@ -250,9 +252,19 @@ class Migration:
         if not self._is_away:
             _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
+        self._say_that_it_is_long()
         if time.monotonic() - self._last_seen > self.settings.hold:
             for live in list(self._nodes.values()):
                 live.is_held(True)
+
+    def _say_that_it_is_long(self) -> None:
+        """Once for each time that the store is away: what it means for callers is another thing than that it is."""
+        if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
+            self._said_of = self._last_seen
+            _log.warning(
+                "the store of migration state has been away for more than %g s (`hold`): every node of this process "
+                "runs on Python alone until it is back", self.settings.hold,
+            )  # fmt: skip
 
     def _is_back(self) -> None:
         self._last_seen = time.monotonic()

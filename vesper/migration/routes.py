@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
+from vesper.effects.settings import ConfigError, close_to
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import REFERENCE
@@ -143,6 +145,7 @@ class Routes:
 
     def _rules(self, compiled: Compiled) -> Rules:
         node = self.settings.of(compiled.node.node_id)
+        _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
         return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
@@ -181,6 +184,15 @@ class Routes:
             self._workers.close()
         self.migration.close()
         self._counting.close()
+
+
+def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
+    """One that names no input would be the same for every caller: all of them in the canary, or nobody."""
+    inputs = [each.name for each in compiled.node.inputs]
+    for name in names:
+        if name not in inputs:
+            where = f"migration.nodes.{compiled.node.node_id}.routing_key"
+            raise ConfigError(where, f"`{name}` is no input; there are {', '.join(inputs)}{close_to(name, inputs)}")
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
