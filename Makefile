@@ -10,6 +10,8 @@ CARGO     := cargo
 # rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Images of containers often set it: then each of the hundreds of processes that the tests start compiles Vesper anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp is newer than all that the step was made from; a step whose stamp is fresh is not repeated.
 VENV_STAMP   := $(VENV)/.made
