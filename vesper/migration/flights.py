@@ -23,12 +23,16 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
+from vesper.engines.direct_engine import DirectProgram, Flight
+from vesper.engines.engine import Limits
+from vesper.engines.path import Pathed
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.state import LOST_RUNS, RunLost
@@ -50,25 +54,39 @@ _ALL: WeakSet[Flights] = WeakSet()
 
 
 class Slot:
-    """The two counters of a node. Any thread may count: without the lock two that count at once would be one."""
+    """The two counters of a node. They are counted in Rust, each in one step: any thread may count, from there too."""
 
-    __slots__ = ("_at", "_counters", "_lock")
+    __slots__ = ("bind", "enter", "flight", "leave")
 
     def __init__(self, counters: memoryview, at: int) -> None:
-        self.bind(counters, at)
+        self.flight = Flight(counters, at)
+        self.bind = self.flight.bind
+        self.enter = self.flight.enter
+        self.leave = self.flight.leave
 
-    def bind(self, counters: memoryview, at: int) -> None:
-        # With a lock of its own: after a fork, a thread that is not there any more may have held the other one.
-        self._lock = threading.Lock()
-        self._counters, self._at = counters, at
+    @staticmethod
+    def apart() -> Slot:
+        """Counters that nobody else reads."""
+        return Slot(_apart(), 0)
 
-    def enter(self) -> None:
-        with self._lock:
-            self._counters[self._at] += 1
 
-    def leave(self) -> None:
-        with self._lock:
-            self._counters[self._at + 1] += 1
+class FlownProgram:
+    """A node without effects on the direct engine of this process: whole executions are counted."""
+
+    def __init__(self, program: DirectProgram, slot: Slot) -> None:
+        self.program = program
+        self.slot = slot
+        self.points = program.points
+        self.start_pathed = program.start_pathed
+
+    def call_pathed(
+        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
+    ) -> Pathed:
+        self.slot.enter()
+        try:
+            return self.program.call_pathed(inputs, key, now, limits)
+        finally:
+            self.slot.leave()
 
 
 class Flights:

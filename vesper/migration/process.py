@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from weakref import WeakSet
 
@@ -26,7 +26,7 @@ from vesper.migration.modes import Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.spool import Spool
-from vesper.migration.state import Settings
+from vesper.migration.state import RunLost, Settings
 from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, Store, StoreError, open_store
 
 _log = logging.getLogger("vesper.migration")
@@ -102,6 +102,13 @@ class Migration:
 
     def _write(self, key: NodeKey, batch: Batch) -> None:
         self._spool.write(key, batch)
+
+    def lost_runs(self, key: NodeKey, events: Sequence[RunLost]) -> None:
+        """Executions under the direct engine that a dead process left. Told at once: whoever found them forgets them
+        then. Raises `StoreError`."""
+        batch = Batch(f"{self.process}+{secrets.token_hex(4)}", 1, tuple(Happened(each) for each in events))
+        applied = ledger.apply(self.store, key, batch, self._rules, now_us())
+        self._alerts.decided(key, applied.decisions)
 
     # -- the thread -------------------------------------------------------------------------------
 

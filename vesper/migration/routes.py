@@ -8,13 +8,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.python_engine import PythonEngine
 from vesper.host.config import Config
 from vesper.host.host import Host
@@ -26,6 +28,7 @@ from vesper.migration.direct_side import PathedProgram
 from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
 from vesper.migration.epoch import epoch_of
+from vesper.migration.flights import Flights, FlownProgram, Slot, lost
 from vesper.migration.followers import Followers
 from vesper.migration.helper import Helper
 from vesper.migration.live import Live, now_us
@@ -40,7 +43,10 @@ from vesper.migration.tending import Tending
 if TYPE_CHECKING:
     from vesper.migration.isolation import Workers
 
+_log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
+_EVERY_LOOK = 5.0
+"""Seconds between two looks for what dead processes left."""
 
 
 class Routes:
@@ -54,7 +60,10 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
-        self.migration.chores.append(self.followers.admission.adjust)
+        self.migration.chores += [self._drain, self.followers.admission.adjust, self._look_for_lost]
+        self._flights_folder = config.folder / ".vesper" / "flights"
+        self._flights: Flights | None = None
+        self._last_look = 0.0
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
@@ -79,7 +88,7 @@ class Routes:
         with self._lock:
             return AdoptedProgram(
                 compiled,
-                self._direct(compiled),
+                self._counted(key, self._direct(compiled)),
                 self._live(key, compiled),
                 comparator,
                 self.followers,
@@ -106,7 +115,7 @@ class Routes:
         return RoutedProgram(
             compiled,
             PythonEngine().load(compiled),
-            self._direct(compiled),
+            self._counted(key, self._direct(compiled)),
             live,
             comparator,
             self.followers,
@@ -140,6 +149,28 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """A node on the direct engine of this process leaves word of what is under way."""
+        if not isinstance(direct, DirectProgram):
+            return direct
+        if self._flights is None:
+            try:
+                self._flights = Flights.open(self._flights_folder)
+            except OSError as error:
+                _log.error("executions of %s under way are not counted: %s", key.node, error)
+                return FlownProgram(direct, Slot.apart())
+        return FlownProgram(direct, self._flights.slot(key))
+
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
+    def _look_for_lost(self) -> None:
+        """What processes that died had under way. Raises `StoreError`: then the file is found again."""
+        if time.monotonic() - self._last_look >= _EVERY_LOOK:
+            self._last_look = time.monotonic()
+            lost(self._flights_folder, lambda found: self.migration.lost_runs(found.key, found.events()))
+
     def _redact(self, text: str) -> str:
         for host in list(self._hosts):
             text = host.redact(text)
@@ -150,9 +181,13 @@ class Routes:
         self.followers.after_fork()
         for tending in self._tended:
             tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
+        for program in list(self._programs.values()):
+            program.close()
         self.followers.close()
         self.helper.close()
         for tending in self._tended:
@@ -160,6 +195,8 @@ class Routes:
         if self._workers is not None:
             self._workers.close()
         self.migration.close()
+        if self._flights is not None:
+            self._flights.close()
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:

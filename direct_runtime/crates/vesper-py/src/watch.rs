@@ -29,6 +29,33 @@ enum Lock {
 
 thread_local! {
     static LOCK: Cell<Lock> = const { Cell::new(Lock::NotOurs) };
+    /// How long the run may take, and when it was first looked at.
+    static WITHIN: Cell<Within> = const { Cell::new(NO_END) };
+}
+
+type Within = (Option<Duration>, Option<Instant>);
+
+const NO_END: Within = (None, None);
+
+/// As `watched`, for a run that is stopped when it has taken this long. No clock is read in a short one; in another, time
+/// counts from the first look.
+#[inline]
+pub(crate) fn watched_within<T>(py: Python<'_>, limit: Duration, run: impl FnOnce() -> T) -> PyResult<T> {
+    let outer = WITHIN.replace((Some(limit), None));
+    let result = watched(py, run);
+    WITHIN.set(outer);
+    result
+}
+
+fn is_overdue() -> bool {
+    match WITHIN.get() {
+        (None, _) => false,
+        (limit, None) => {
+            WITHIN.set((limit, Some(Instant::now())));
+            false
+        }
+        (Some(limit), Some(since)) => since.elapsed() >= limit,
+    }
 }
 
 /// Runs what touches no object of Python and does not panic; the error is what a signal raised.
@@ -49,6 +76,10 @@ pub(crate) fn watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T>
 
 /// True when the run should stop.
 fn look() -> bool {
+    is_overdue() || is_interrupted()
+}
+
+fn is_interrupted() -> bool {
     match LOCK.get() {
         Lock::NotOurs => false,
         Lock::Interrupted => true,
@@ -59,11 +90,14 @@ fn look() -> bool {
         Lock::LetGo(_, since) if since.elapsed() < PATIENCE => false,
         Lock::LetGo(thread, _) => {
             LOCK.set(Lock::NotOurs);
+            // A handler may call a node, which has a time of its own.
+            let within = WITHIN.replace(NO_END);
             // SAFETY: as in `watched`. Then the lock is held, and Python may run its handlers.
             let is_interrupted = unsafe {
                 ffi::PyEval_RestoreThread(thread);
                 ffi::PyErr_CheckSignals() != 0
             };
+            WITHIN.set(within);
             if is_interrupted {
                 LOCK.set(Lock::Interrupted);
             } else {

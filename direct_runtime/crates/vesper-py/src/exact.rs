@@ -1,0 +1,202 @@
+//! Outputs of generated Python as values, and whether two values are the same.
+//!
+//! Stricter than the conversion of inputs, which takes an integer for a decimal and a tuple for an array: an answer of
+//! another type is another answer. What is not taken here is compared in Python (`vesper.spec.values.same`), so a form
+//! that is left out costs time and nothing else.
+
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString,
+    PyTzInfo, PyTzInfoAccess,
+};
+use vesper_interp::problems::Path;
+use vesper_ir::{Type, Value};
+
+use crate::composed::Conversion;
+use crate::decimals::decimals;
+use crate::outcome::Named;
+use crate::shapes::{Parts, Shape};
+
+/// The outputs in declared order; nothing where they are not exactly what they should be.
+pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Value>>> {
+    let Some(dict) = exact_dict(object) else {
+        return Ok(None);
+    };
+    if dict.len() != named.names.len() {
+        return Ok(None);
+    }
+    let py = object.py();
+    let mut conversion = Conversion::default();
+    let mut values = Vec::with_capacity(named.names.len());
+    for (name, shape) in named.names.iter().zip(&named.shapes) {
+        let Some(given) = dict.get_item(name.bind(py))? else {
+            return Ok(None);
+        };
+        if !is_exact(shape, &given)? {
+            return Ok(None);
+        }
+        let mut value = Value::Null;
+        if !conversion.value(shape, &given, &Path::Input(""), &mut value)? {
+            return Ok(None);
+        }
+        values.push(value);
+    }
+    Ok(Some(values))
+}
+
+fn exact_dict<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyDict>> {
+    object
+        .is_exact_instance_of::<PyDict>()
+        .then(|| object.cast().ok())?
+}
+
+/// True where an object is of the very type that generated Python gives for this shape, all through. Goes as deep as the
+/// type does, which is limited.
+fn is_exact(shape: &Shape, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match &shape.parts {
+        Parts::None => return is_exact_scalar(&shape.ty, object),
+        Parts::Enum(_) => object.is_exact_instance_of::<PyString>(),
+        Parts::Optional(of) => object.is_none() || is_exact(of, object)?,
+        Parts::Array(of) => {
+            if !object.is_exact_instance_of::<PyList>() {
+                return Ok(false);
+            }
+            for item in object.cast::<PyList>()? {
+                if !is_exact(of, &item)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        Parts::Set(of) => {
+            if !object.is_exact_instance_of::<PyFrozenSet>() {
+                return Ok(false);
+            }
+            for member in object.cast::<PyFrozenSet>()? {
+                if !is_exact(of, &member)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        Parts::Map(_, of) => {
+            let Some(dict) = exact_dict(object) else {
+                return Ok(false);
+            };
+            // A map is in the order of its keys, which the conversion would make good: it must be so already. Texts
+            // are ordered by code point, as their UTF-8 is; other keys are left to Python.
+            let mut last: Option<Bound<'_, PyString>> = None;
+            for (key, value) in dict {
+                if !key.is_exact_instance_of::<PyString>() || !is_exact(of, &value)? {
+                    return Ok(false);
+                }
+                let key = key.cast_into::<PyString>()?;
+                if let Some(last) = &last
+                    && last.to_str()? >= key.to_str()?
+                {
+                    return Ok(false);
+                }
+                last = Some(key);
+            }
+            true
+        }
+        Parts::Record(fields) => {
+            let Some(dict) = exact_dict(object) else {
+                return Ok(false);
+            };
+            if dict.len() != fields.names.len() {
+                return Ok(false);
+            }
+            for (name, shape) in fields.names.iter().zip(&fields.shapes) {
+                match dict.get_item(name.bind(object.py()))? {
+                    Some(value) if is_exact(shape, &value)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
+        }
+    })
+}
+
+fn is_exact_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match ty {
+        Type::Boolean => object.is_exact_instance_of::<PyBool>(),
+        Type::Integer => object.is_exact_instance_of::<PyInt>(),
+        Type::Decimal => decimals(object.py())?.is_plain(object),
+        Type::Float => object.is_exact_instance_of::<PyFloat>(),
+        Type::Text => object.is_exact_instance_of::<PyString>(),
+        Type::Bytes => object.is_exact_instance_of::<PyBytes>(),
+        Type::Date => object.is_exact_instance_of::<PyDate>(),
+        Type::Duration => object.is_exact_instance_of::<PyDelta>(),
+        Type::Timestamp => {
+            if !object.is_exact_instance_of::<PyDateTime>() {
+                return Ok(false);
+            }
+            let zone = object.cast::<PyDateTime>()?.get_tzinfo();
+            let utc = PyTzInfo::utc(object.py())?;
+            zone.is_some_and(|zone| zone.is(utc))
+        }
+        // Python compares json by its text.
+        _ => false,
+    })
+}
+
+/// True where nobody could tell the two apart: as `vesper.spec.values.same`. By itself, and not by what the engine has
+/// for its own operations: what judges the engine must not be wrong where it is.
+pub(crate) fn are_same(left: &[Value], right: &[Value]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
+}
+
+fn is_same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Boolean(left), Value::Boolean(right)) => left == right,
+        (Value::Integer(left), Value::Integer(right))
+        | (Value::Timestamp(left), Value::Timestamp(right))
+        | (Value::Duration(left), Value::Duration(right)) => left == right,
+        (Value::Decimal(left), Value::Decimal(right)) => match (left.as_small(), right.as_small()) {
+            (Some(left), Some(right)) => left == right,
+            // Long ones, and one that is in both forms.
+            _ => left.to_string() == right.to_string(),
+        },
+        // There is one NaN, and two zeros.
+        (Value::Float(left), Value::Float(right)) => {
+            left.to_bits() == right.to_bits() || (left.is_nan() && right.is_nan())
+        }
+        (Value::Text(left), Value::Text(right)) => left == right,
+        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::Date(left), Value::Date(right)) => left == right,
+        (Value::Member(left), Value::Member(right)) => left == right,
+        (Value::Array(left), Value::Array(right)) | (Value::Record(left), Value::Record(right)) => {
+            are_same(left, right)
+        }
+        (Value::Set(left), Value::Set(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right.iter())
+                    .all(|(left, right)| is_same(&left, &right))
+        }
+        (Value::Map(left), Value::Map(right)) => {
+            let keys = (left.keys().iter()).zip(right.keys().iter());
+            left.keys().len() == right.keys().len()
+                && keys.into_iter().all(|(left, right)| is_same(&left, &right))
+                && are_same(left.values(), right.values())
+        }
+        (Value::Null, Value::Null) => true,
+        _ => false,
+    }
+}
+
+/// About how many bytes values take.
+pub(crate) fn bytes_of(values: &[Value]) -> usize {
+    let parts = values.iter().map(|value| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Array(items) | Value::Record(items) => bytes_of(items),
+        Value::Set(members) => members.len() * 32,
+        Value::Map(map) => map.keys().len() * 32 + bytes_of(map.values()),
+        Value::Json(json) => json.text().len(),
+        _ => 0,
+    });
+    size_of_val(values) + parts.sum::<usize>()
+}
