@@ -181,7 +181,7 @@ class Program:
 
 @final
 class Flight:
-    """Two numbers in a buffer: executions that began, and that ended. Any thread may count."""
+    """Two numbers in a buffer: executions that began, and that ended. Any thread of Python may count."""
 
     def __new__(cls, counters: memoryview, at: int, /) -> Flight:
         """`counters` holds numbers of 64 bits, and is held."""
@@ -192,8 +192,9 @@ class Flight:
     def enter(self) -> None: ...
     def leave(self) -> None: ...
 
-_Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int, bool, str | None]
-"""Inputs, outputs of Python, its nanoseconds, whether it agreed and was drawn to be looked at, how the engine broke."""
+_Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int | None, bool, str | None]
+"""Inputs, outputs of Python, its nanoseconds where they were measured, whether it agreed and was drawn to be looked at,
+how the engine broke."""
 
 _Seen: TypeAlias = tuple[
     list[tuple[bytes, list[int], int]],
@@ -207,7 +208,7 @@ _Seen: TypeAlias = tuple[
 ]
 """Agreements (path, fingerprints, comparisons); nanoseconds of Python and of the direct engine; requests served, by the
 number of the mode and the engine (Python, direct); comparisons that were lost; requests for which a coin was drawn;
-how many of those that were followed were timed, and what they cost in nanoseconds; what Python should see itself."""
+about how many were followed, and what that cost in nanoseconds; what Python should see itself."""
 
 @final
 class Route:
@@ -218,8 +219,8 @@ class Route:
         program: Program,
         reference: Callable[..., Any],
         slow: Callable[[int, dict[str, Any]], dict[str, Any]],
-        hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int, bool, str | None], None],
-        flight: Flight,
+        hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int | None, bool, str | None], None],
+        flights: tuple[Flight, Flight],
         /,
         *,
         is_bare: bool,
@@ -228,7 +229,8 @@ class Route:
         keeps: bool,
     ) -> Route:
         """`slow` does a request that was planned (`direct_engine.Plan`) from the beginning; `hand_over` takes an
-        execution that Python should see itself, with what broke where the engine did. `is_bare`: what `reference`
+        execution that Python should see itself, with what broke where the engine did. `flights` are counted in by
+        threads of callers, and by the thread that follows. `is_bare`: what `reference`
         raises is what the caller should see. `keeps`: executions of the node may be kept."""
 
     def call(self, inputs: dict[str, Any], /) -> dict[str, Any]: ...

@@ -4,11 +4,14 @@ router in Python does, in every mode, and counts the same."""
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,12 +22,12 @@ import vesper
 from tests.migration.routed import DECISION, compiled, divergences_of, payment, put_into, routes_in, state_of
 from tests.support.waiting import eventually
 from vesper.api.node import Node
-from vesper.engines.direct_engine import Flight
+from vesper.engines.direct_engine import DirectProgram, Flight, Plan
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.migration import ledger
-from vesper.migration.controller import Mode
-from vesper.migration.modes import LADDER
+from vesper.migration.flights import Slot
+from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote, ending_of
 from vesper.migration.router import RoutedProgram
 from vesper.migration.way_in import WayIn
@@ -40,7 +43,8 @@ class Here:
     def __init__(
         self, folder: Path, node: Path = DECISION, reference: Callable[..., Any] | None = None, **settings: Any
     ) -> None:
-        self.routes = routes_in(folder, follow_cpu="100%", **settings)
+        # What is told, and when, is said by the tests.
+        self.routes = routes_in(folder, **{"follow_cpu": "100%", "refresh": "10s", **settings})
         made = compiled(node)
         self.program: RoutedProgram = self.routes.program(made)
         if reference is not None:
@@ -115,14 +119,7 @@ def test_a_difference_is_found_and_kept_and_the_caller_has_pythons_answer(mode: 
     here.told()
     (found,) = divergences_of(here.routes, here.program)
     assert (found.kind, found.where, found.count) == ("outcome", "outputs.fee", 5)
-    assert state_of(here.routes, here.program).compared == put_clean(mode)
     here.routes.close()
-
-
-def put_clean(mode: Mode) -> int:
-    from tests.migration.routed import _CLEAN
-
-    return _CLEAN[mode]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +211,8 @@ def test_evidence_is_that_of_the_router_in_python(tmp_path: Path) -> None:
         here.program.drain()
         here.routes.followers.drain(5)
         live = here.program.live
-        seen.append((dict(live._agreed), dict(live._compared), {each: note.points for each, note in live._notes.items()}))
+        notes = {each: note.points for each, note in live._notes.items()}
+        seen.append((dict(live._agreed), dict(live._compared), notes))
         here.routes.close()
     assert seen[0] == seen[1]
     assert sum(map(len, seen[0][0].values())) > 300
@@ -231,7 +229,7 @@ def test_a_flood_of_one_input_is_one_piece_of_evidence(here: Here) -> None:
 def test_eight_threads_lose_no_agreement_and_see_every_change_of_mode(here: Here) -> None:
     def work(first: int) -> None:
         for number in range(first, first + 300):
-            assert here.node.call(payment(f"{number}.00"))["decision"] == "approve"
+            here.node.call(payment(f"{number}.00"))
 
     threads = [threading.Thread(target=work, args=(1 + 300 * each,)) for each in range(8)]
     for thread in threads:
@@ -245,12 +243,14 @@ def test_eight_threads_lose_no_agreement_and_see_every_change_of_mode(here: Here
 
 def test_the_kill_switch_and_modes_are_seen_by_threads_that_are_running(tmp_path: Path) -> None:
     stopped, by_mode = threading.Event(), set[str]()
+    made: list[Here] = []
 
     def reference(inputs: dict[str, Any]) -> Any:
-        by_mode.add(here.program.live.local.mode.value)
+        by_mode.add(made[0].program.live.local.mode.value if made else "")
         return RIGHT(inputs)
 
     here = Here(tmp_path, reference=reference)
+    made.append(here)
 
     def work() -> None:
         while not stopped.is_set():
@@ -315,23 +315,104 @@ def test_where_too_much_waits_it_is_lost_and_said(tmp_path: Path) -> None:
     here.routes.close()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sales/sales_report_v1", "calendar/timesheet_v1", "data/json_address_v1", "finance/loan_schedule_v1",
-     "text/slug_v1", "orders/order_pricing_v1", "sales/sales_summary_v1", "checks/iban_check_v1"],
-)  # fmt: skip
-def test_values_of_all_types_are_compared(name: str, tmp_path: Path) -> None:
-    """On what the tests of the nodes give."""
-    path = Path(f"nodes/{name}.vsp")
-    here = Here(tmp_path, path)
-    given = [each.inputs for each in compiled(path).cases]
-    for inputs in given * 3:
-        assert answer(here.node.call, inputs) == answer(here.python.call, inputs)
-    here.told()
-    found = state_of(here.routes, here.program)
-    assert not divergences_of(here.routes, here.program)
-    assert (found.compared, found.unknown) == (3 * len(given), 0)
-    here.routes.close()
+LEFT_TO_PYTHON = {"json_address_v1", "log_redaction_v1", "price_ladder_v1"}
+"""Nodes with outputs that are compared in Python: json, and maps whose keys are no texts."""
+
+
+class Alone:
+    """A route by itself, and what it leaves to Python."""
+
+    def __init__(self, path: Path) -> None:
+        made = compiled(path)
+        self.right: Callable[..., Any] = ENGINES["python"].load(made).entry  # type: ignore[attr-defined]
+        self.reference = self.right
+        self.slow: list[int] = []
+        self.handed: list[tuple[Any, ...]] = []
+        direct = ENGINES["interp"].load(made)
+        assert isinstance(direct, DirectProgram)
+        self.route = direct.route(
+            self._refer,
+            self._slow,
+            lambda *each: self.handed.append(each),
+            Slot.apart().flights,
+            is_bare=True,
+            deadline=5.0,
+            most_bytes=1 << 20,
+            keeps=False,
+        )
+        self.route.set(Mode.SHADOW_DIRECT.level, [], KEY, 0.0)
+
+    def _refer(self, inputs: dict[str, Any]) -> Any:
+        return self.reference(inputs)
+
+    def _slow(self, plan: int, inputs: dict[str, Any]) -> dict[str, Any]:
+        self.slow.append(plan)
+        return self.right(inputs)  # type: ignore[no-any-return]
+
+
+def pure_nodes() -> list[Path]:
+    found = [(path, compiled(path).node) for path in sorted(Path("nodes").rglob("*.vsp"))]
+    return [path for path, node in found if node.type == "function" and node.is_pure()]
+
+
+def test_outputs_of_all_types_are_compared_and_any_change_in_them_is_noticed() -> None:
+    """On what the nodes of this repository give for their own cases."""
+    left = set()
+    for path in pure_nodes():
+        alone = Alone(path)
+        for case in compiled(path).cases:
+            try:
+                outputs = alone.right(case.inputs)
+            except Exception:  # noqa: BLE001  # only what returns is compared there
+                alone.reference = alone.right
+                with pytest.raises(Exception):  # noqa: B017  # the same, whatever it is
+                    alone.route.call(case.inputs)
+                assert alone.slow.pop() == Plan.FOLLOWED
+                continue
+            alone.reference = lambda _, outputs=outputs: outputs
+            assert alone.route.call(case.inputs) is outputs
+            if alone.handed:
+                left.add(path.stem)
+                alone.handed.clear()
+            for name, value in outputs.items():
+                changed = {**outputs, name: otherwise(value)}
+                alone.reference = lambda _, changed=changed: changed
+                alone.route.call(case.inputs)
+                ((_, handed, _, is_chosen, broke),) = alone.handed
+                assert (handed, is_chosen, broke) == (changed, False, None)
+                alone.handed.clear()
+        assert not alone.slow
+    assert left == LEFT_TO_PYTHON
+
+
+def otherwise(value: Any) -> Any:
+    """Something that is nearly this value."""
+    match value:
+        case bool():
+            return int(value)
+        case int():
+            return value + 1
+        case str():
+            return f"{value} "
+        case float():
+            return math.nextafter(value, math.inf) if math.isfinite(value) else 0.0
+        case Decimal():
+            return value.quantize(Decimal((0, (1,), value.as_tuple().exponent - 1)))  # type: ignore[operator]
+        case list():
+            return [*value[:-1], otherwise(value[-1])] if value else [None]
+        case dict():
+            key = next(reversed(value), None)
+            return {"x": 1} if key is None else {**value, key: otherwise(value[key])}
+        case frozenset():
+            return set(value)
+        case datetime():
+            return value.replace(tzinfo=timezone(timedelta(), "X"))
+        case date() | timedelta():
+            return value + timedelta(days=1)
+        case None:
+            return 0
+        case _:
+            return object()
 
 
 def test_what_is_no_inputs_at_all_is_the_callers_mistake(here: Here) -> None:
@@ -366,9 +447,8 @@ def test_a_child_counts_for_itself(here: Here) -> None:
         try:
             for number in range(100, 130):
                 here.node.call(payment(f"{number}.00"))
-            here.program.drain()
-            live = here.program.live
-            status = 0 if sum(live._compared.values()) == 30 and sum(live._served.values()) == 30 else 3
+            here.told()
+            status = 0 if state_of(here.routes, here.program).compared == 30 else 3
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -386,7 +466,7 @@ def test_everything_is_told_before_the_end(tmp_path: Path) -> None:
 
 def test_calls_leave_nothing_behind(here: Here) -> None:
     inputs = payment()
-    held = [inputs, *inputs.values(), here.program._python.entry]
+    held = [inputs, inputs["amount"], inputs["balance"], here.program._python.entry]
     for mode in (Mode.PYTHON_ONLY, Mode.DUAL_VERIFY, Mode.DIRECT_ONLY):
         put_into(here.routes, here.program, mode, here.note(inputs))
         for _ in range(500):
@@ -395,7 +475,7 @@ def test_calls_leave_nothing_behind(here: Here) -> None:
         before = [sys.getrefcount(each) for each in held]
         for _ in range(2000):
             here.node.call(inputs)
-        assert [abs(now - then) < 5 for now, then in zip([sys.getrefcount(each) for each in held], before)] == [True] * len(held)
+        assert [sys.getrefcount(each) for each in held] == before
 
 
 def test_memory_stays_flat_over_many_calls(here: Here) -> None:
@@ -418,8 +498,6 @@ def test_memory_stays_flat_over_many_calls(here: Here) -> None:
 
 def test_a_route_that_nobody_has_any_more_is_collected(tmp_path: Path) -> None:
     here = Here(tmp_path)
-    import weakref
-
     gone = weakref.ref(here.way_in._route)
     here.routes.close()
     del here

@@ -53,7 +53,7 @@ class Admission:
             self._spent += seconds
 
     def fed(self, asked: int, followed: int, seconds: float) -> None:
-        """The same of many that somebody else drew for: of some of those that were followed the cost is known."""
+        """The same of many that somebody else drew for."""
         with self._lock:
             self._asked += asked
             self._followed += followed

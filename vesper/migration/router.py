@@ -170,7 +170,7 @@ class RoutedProgram:
                 self,
                 self._python,
                 direct.program,
-                direct.slot.flight,
+                direct.slot.flights,
                 self._followers.admission,
                 lambda: self._keyed.key,
                 sample=rules.shares.sample / 10_000,
@@ -200,7 +200,7 @@ class RoutedProgram:
         self,
         inputs: Mapping[str, object],
         outputs: Mapping[str, object] | None,
-        took_us: int,
+        took_us: int | None,
         is_chosen: bool,
         broke: str | None,
     ) -> None:
@@ -271,11 +271,14 @@ class RoutedProgram:
 
     # -- following --------------------------------------------------------------------------------
 
-    def _done(self, found: Transcript | Lost, took_us: int, execution: str | None, is_chosen: bool = False) -> None:
-        """An execution on Python has ended: the direct engine follows, at once where that is short."""
+    def _done(
+        self, found: Transcript | Lost, took_us: int | None, execution: str | None, is_chosen: bool = False
+    ) -> None:
+        """An execution on Python has ended: the direct engine follows, at once where that is short. What was not timed
+        was."""
         if isinstance(found, Lost):
             self.live.report(found)
-        elif execution is None and took_us < _SHORT_US:
+        elif execution is None and (took_us is None or took_us < _SHORT_US):
             begun = time.thread_time()
             report = self._follow(found, took_us, None, is_chosen)
             self._followers.admission.followed(time.thread_time() - begun)
@@ -287,7 +290,9 @@ class RoutedProgram:
                 Following(lambda: self._follow(found, took_us, execution, is_chosen), self.live.report, size)
             )
 
-    def _follow(self, transcript: Transcript, python_us: int, execution: str | None, is_chosen: bool) -> Report | None:
+    def _follow(
+        self, transcript: Transcript, python_us: int | None, execution: str | None, is_chosen: bool
+    ) -> Report | None:
         def follow() -> Report | None:
             return follow_transcript(
                 self._direct,

@@ -39,7 +39,7 @@ class Routed(Protocol):
         self,
         inputs: Mapping[str, object],
         outputs: Mapping[str, object] | None,
-        took_us: int,
+        took_us: int | None,
         is_chosen: bool,
         broke: str | None,
     ) -> None: ...
@@ -53,7 +53,7 @@ class WayIn:
         routed: Routed,
         python: PythonProgram,
         direct: DirectProgram,
-        flight: Flight,
+        flights: tuple[Flight, Flight],
         admission: Admission,
         key: Callable[[], bytes],
         *,
@@ -71,7 +71,7 @@ class WayIn:
             python.entry,
             self._slow,
             self._hand_over,
-            flight,
+            flights,
             is_bare=python.is_always_plain,
             deadline=deadline,
             most_bytes=admission.most_bytes,
@@ -94,12 +94,12 @@ class WayIn:
         self,
         inputs: Mapping[str, object],
         outputs: Mapping[str, object] | None,
-        took_ns: int,
+        took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
     ) -> None:
         try:
-            self._routed.seen(inputs, outputs, took_ns // 1000, is_chosen, broke)
+            self._routed.seen(inputs, outputs, _us(took_ns), is_chosen, broke)
         except Exception as error:  # noqa: BLE001  # the caller of the node is not to be troubled with it
             _log.error("what a run came to could not be compared: %s", type(error).__name__)
             self._routed.live.report(Lost(f"comparing broke: {type(error).__name__}"))

@@ -14,6 +14,7 @@ use vesper_ir::{Type, Value};
 
 use crate::composed::Conversion;
 use crate::decimals::decimals;
+use crate::gather::gather;
 use crate::outcome::Named;
 use crate::shapes::{Parts, Shape};
 
@@ -25,11 +26,15 @@ pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResul
     if dict.len() != named.names.len() {
         return Ok(None);
     }
-    let py = object.py();
     let mut conversion = Conversion::default();
+    // Names are the very strings that were interned, or they are looked at by Python.
+    let known = gather(dict, &named.names, |_| None, &mut conversion.held)?;
+    if known.is_none_or(|unknown| !unknown.is_empty()) {
+        return Ok(None);
+    }
     let mut values = Vec::with_capacity(named.names.len());
-    for (name, shape) in named.names.iter().zip(&named.shapes) {
-        let Some(given) = dict.get_item(name.bind(py))? else {
+    for (place, shape) in named.shapes.iter().enumerate() {
+        let Some(given) = conversion.held.get_mut(place).and_then(Option::take) else {
             return Ok(None);
         };
         if !is_exact(shape, &given)? {
@@ -42,6 +47,89 @@ pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResul
         values.push(value);
     }
     Ok(Some(values))
+}
+
+/// Whether the outputs of generated Python are these values: `exact_outputs` and `are_same` in one, without copies of what
+/// most nodes give.
+pub(crate) fn are_outputs(named: &Named, values: &[Value], object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(dict) = exact_dict(object) else {
+        return Ok(false);
+    };
+    if dict.len() != named.names.len() || values.len() != named.names.len() {
+        return Ok(false);
+    }
+    // In declared order, under the very strings that were interned: any other order is left to Python.
+    for (((key, object), name), (shape, value)) in
+        (dict.iter().zip(&named.names)).zip(named.shapes.iter().zip(values))
+    {
+        if !name.is(&key) || !is_object(shape, value, &object)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an object is exactly this value. Goes as deep as the type does, which is limited.
+fn is_object(shape: &Shape, value: &Value, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match (&shape.parts, value) {
+        (Parts::Optional(_), Value::Null) => object.is_none(),
+        (Parts::Optional(of), _) => return is_object(of, value, object),
+        (Parts::Enum(names), Value::Member(member)) => {
+            let name = names.get(member.0 as usize);
+            object.is_exact_instance_of::<PyString>()
+                && match name {
+                    Some(name) if name.is(object) => true,
+                    Some(name) => name.bind(object.py()).to_str()? == object.cast::<PyString>()?.to_str()?,
+                    None => false,
+                }
+        }
+        (_, Value::Boolean(value)) => {
+            object.is_exact_instance_of::<PyBool>() && object.cast::<PyBool>()?.is_true() == *value
+        }
+        (_, Value::Integer(value)) => {
+            object.is_exact_instance_of::<PyInt>()
+                && object.extract::<i64>().is_ok_and(|given| given == *value)
+        }
+        (_, Value::Decimal(value)) if value.as_small().is_some() => {
+            let decimals = decimals(object.py())?;
+            decimals.is_plain(object) && decimals.quick(object) == value.as_small()
+        }
+        (_, Value::Float(value)) => {
+            object.is_exact_instance_of::<PyFloat>() && {
+                let given = object.cast::<PyFloat>()?.value();
+                given.to_bits() == value.to_bits() || (given.is_nan() && value.is_nan())
+            }
+        }
+        (_, Value::Text(value)) => {
+            object.is_exact_instance_of::<PyString>()
+                && object
+                    .cast::<PyString>()?
+                    .to_str()
+                    .is_ok_and(|given| *given == **value)
+        }
+        (Parts::Array(of), Value::Array(items)) => {
+            if !object.is_exact_instance_of::<PyList>() {
+                return Ok(false);
+            }
+            let list = object.cast::<PyList>()?;
+            if list.len() != items.len() {
+                return Ok(false);
+            }
+            for (item, value) in list.iter().zip(items.iter()) {
+                if !is_object(of, value, &item)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        // What is rarer, by way of its value.
+        _ => {
+            let mut given = Value::Null;
+            is_exact(shape, object)?
+                && Conversion::default().value(shape, object, &Path::Input(""), &mut given)?
+                && is_same(&given, value)
+        }
+    })
 }
 
 fn exact_dict<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyDict>> {

@@ -1,7 +1,7 @@
 //! Two counters in memory that outlives the process: direct executions that began, and that ended (docs/adr/0017).
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 
 use crate::gathered::lock;
 
-/// The counters of one node. Everybody who counts goes through here, so that none is lost.
+/// The counters of one node, for all threads of Python: who counts has the global lock, so that none is lost. A thread
+/// without it has a pair of its own.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Flight {
     /// Two numbers, in what `buffer` holds.
@@ -58,16 +59,20 @@ impl Flight {
     #[inline]
     pub(crate) fn enter(&self) {
         let began = self.counters.load(Ordering::Relaxed);
-        // SAFETY: the first of two numbers in a buffer that `buffer` holds, so that it stays where it is; whoever counts
-        // does so here, in one step. `bind` lets go of a buffer only where no other thread can be here.
-        unsafe { AtomicU64::from_ptr(began) }.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the first of two numbers in a buffer that `buffer` holds, so that it stays where it is. Whoever counts
+        // does so here, one at a time: with the global lock, or in the one thread that has the pair for itself. `bind`
+        // lets go of a buffer only where no other thread can be here.
+        unsafe { began.write_volatile(began.read_volatile().wrapping_add(1)) };
     }
 
     #[inline]
     pub(crate) fn leave(&self) {
+        let counters = self.counters.load(Ordering::Relaxed);
         // SAFETY: as above, the second of the two.
-        let ended = unsafe { AtomicU64::from_ptr(self.counters.load(Ordering::Relaxed).add(1)) };
-        ended.fetch_add(1, Ordering::Relaxed);
+        unsafe {
+            let ended = counters.add(1);
+            ended.write_volatile(ended.read_volatile().wrapping_add(1));
+        }
     }
 }
 

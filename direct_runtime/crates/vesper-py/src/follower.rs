@@ -18,16 +18,23 @@ use crate::program::Program;
 use crate::route::{IS_CHECKED, LOOKED_AT};
 
 /// One execution of generated Python that returned.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Value>,
     pub(crate) outputs: Vec<Value>,
-    pub(crate) python: u64,
+    /// Its nanoseconds, where they were measured.
+    pub(crate) python: Option<u64>,
     pub(crate) key: FingerprintKey,
     bytes: usize,
 }
 
 impl Job {
-    pub(crate) fn new(inputs: Vec<Value>, outputs: Vec<Value>, python: u64, key: FingerprintKey) -> Self {
+    pub(crate) fn new(
+        inputs: Vec<Value>,
+        outputs: Vec<Value>,
+        python: Option<u64>,
+        key: FingerprintKey,
+    ) -> Self {
         let bytes = bytes_of(&inputs) + bytes_of(&outputs) + size_of::<Self>();
         Self {
             inputs,
@@ -195,14 +202,14 @@ impl Follower {
         }
         let spent = nanoseconds(begun);
         let mut found = lock(&self.found);
-        found.gathered.cost(spent);
+        found.gathered.cost(spent, 1);
         let mut is_chosen = false;
         if let Some((path, fingerprint)) = agreed {
             found.count += 1;
             is_chosen = mixed(fingerprint, found.count).is_multiple_of(LOOKED_AT);
             if !is_chosen && !found.wanted.wants(&path, fingerprint, self.keeps) {
                 found.gathered.agree(&path, fingerprint);
-                found.gathered.time(Some(job.python), Some(took));
+                found.gathered.time(job.python, Some(took));
                 WAITING.fetch_sub(job.bytes, Ordering::Relaxed);
                 return;
             }

@@ -64,7 +64,7 @@ pub(crate) struct Gathered {
     pub(crate) times: Times,
     /// Comparisons that were admitted and came to nothing.
     pub(crate) lost: u64,
-    /// How many were followed of those of which the cost is known, and what that was in nanoseconds.
+    /// About how many were followed, and what that cost in nanoseconds.
     pub(crate) followed: u64,
     pub(crate) spent: u64,
 }
@@ -87,9 +87,10 @@ impl Gathered {
         }
     }
 
-    pub(crate) fn cost(&mut self, nanoseconds: u64) {
-        self.followed += 1;
-        self.spent += nanoseconds;
+    /// What following cost, for so many.
+    pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
+        self.followed += count;
+        self.spent += count * nanoseconds;
     }
 }
 
@@ -109,28 +110,32 @@ struct WantedOnPath {
 impl Wanted {
     /// Whether this one is wanted, apart from chance. `keeps` is false for nodes of which nothing is kept.
     pub(crate) fn wants(&mut self, path: &Path, fingerprint: u64, keeps: bool) -> bool {
-        if !self.paths.contains_key(path) {
-            if self.paths.len() >= MOST_PATHS {
-                return false;
-            }
-            self.paths.insert(path.clone(), WantedOnPath::default());
+        if let Some(found) = self.paths.get_mut(path) {
+            return found.wants(fingerprint, keeps);
         }
-        let Some(found) = self.paths.get_mut(path) else {
+        if self.paths.len() >= MOST_PATHS {
             return false;
-        };
-        let mut is_wanted = found.given < CLOSELY;
+        }
+        let found = self.paths.entry(path.clone()).or_default();
+        found.wants(fingerprint, keeps)
+    }
+}
+
+impl WantedOnPath {
+    fn wants(&mut self, fingerprint: u64, keeps: bool) -> bool {
+        let mut is_wanted = self.given < CLOSELY;
         if keeps {
-            let is_full = found.smallest.len() >= KEPT;
-            let fits = !is_full || found.smallest.last().is_some_and(|most| fingerprint < *most);
-            if fits && found.smallest.insert(fingerprint) {
+            let is_full = self.smallest.len() >= KEPT;
+            let fits = !is_full || self.smallest.last().is_some_and(|most| fingerprint < *most);
+            if fits && self.smallest.insert(fingerprint) {
                 is_wanted = true;
                 if is_full {
-                    found.smallest.pop_last();
+                    self.smallest.pop_last();
                 }
             }
         }
         if is_wanted {
-            found.given = found.given.saturating_add(1);
+            self.given = self.given.saturating_add(1);
         }
         is_wanted
     }

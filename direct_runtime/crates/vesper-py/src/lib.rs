@@ -2,13 +2,12 @@
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
 //! is one that waits for effects, `entry` the short way in, `route` that of a node that is being moved over, with what it
-//! needs (`exact`, `draw`, `flight`, `gathered`, `follower`). No meaning lives here.
+//! needs (`exact`, `flight`, `gathered`, `follower`). No meaning lives here.
 
 mod composed;
 mod convert;
 #[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
 mod decimals;
-mod draw;
 #[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
 mod entry;
 mod exact;

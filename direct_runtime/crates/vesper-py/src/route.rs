@@ -1,9 +1,10 @@
 //! The way into a node that is being moved over, for the common cases: what is short and goes well. Everything else is
 //! handed to Python (`vesper/migration/way_in.py`), so that nothing is decided in two places.
 //!
-//! Every call begins and ends with the global lock, and so does everything that changes what a call looks at. Hence
-//! counters are plain numbers, and locks are never waited for; none is held while Python may run.
+//! Every call begins and ends with the global lock, and everything that changes what a call looks at has it too. Hence
+//! counters and coins are plain numbers, and no lock here is ever waited for; none is held while Python may run.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,11 +17,10 @@ use vesper_interp::guard::guarded;
 use vesper_interp::{FingerprintKey, Limits, Outcome, Path};
 use vesper_ir::Value;
 
-use crate::draw::{after_fork as draws_anew, below, draw};
-use crate::exact::{are_same, exact_outputs};
+use crate::exact::{are_outputs, are_same, exact_outputs};
 use crate::flight::Flight;
 use crate::follower::{self, Follower, Handed, Job, nanoseconds};
-use crate::gathered::{Gathered, Wanted, lock};
+use crate::gathered::{Gathered, Mixed, Wanted, lock};
 use crate::program::{Program, as_dict, fingerprint_key};
 use crate::watch::{WATCH, watched_within};
 
@@ -30,6 +30,10 @@ pub(crate) const IS_CHECKED: u64 = 50;
 pub(crate) const LOOKED_AT: u64 = 200;
 /// The times of one in so many are kept.
 const TIMED: u64 = 16;
+/// So many executions wait at most for Python to look at them, in the threads of callers.
+const MOST_HANDED: usize = 64;
+/// So many after a long one are all timed.
+const WATCHFUL: u64 = 1_000;
 /// Nanoseconds: a node that takes longer is followed in a thread of its own.
 const SHORT: u64 = 50_000;
 
@@ -64,7 +68,9 @@ pub(crate) struct Route {
     slow: Py<PyAny>,
     /// Takes an execution that Python should see itself.
     hand_over: Py<PyAny>,
+    /// For the threads of callers, and for the one that follows.
     flight: Py<Flight>,
+    thread_flight: Py<Flight>,
     deadline: Duration,
     most_bytes: usize,
     keeps: bool,
@@ -73,38 +79,49 @@ pub(crate) struct Route {
     /// Draws below this are in the sample, and are admitted.
     sample: AtomicU64,
     admission: AtomicU64,
+    /// The key of fingerprints, in two halves.
+    key: [AtomicU64; 2],
     known: Mutex<Known>,
+    /// Words of paths that are trusted and were seen lately, each at its place, and which places hold one.
+    lately: [AtomicU64; 8],
+    are_held: AtomicU8,
+    /// Where the coins are.
+    drawn: AtomicU64,
 
     served: [[AtomicU64; 2]; MODES],
+    /// How many are still to be timed, each of them.
+    watchful: AtomicU64,
     /// For how many a coin of admission was drawn.
     asked: AtomicU64,
-    gathered: Mutex<Gathered>,
-    wanted: Mutex<Wanted>,
+    own: Mutex<Own>,
     follower: Mutex<Option<Arc<Follower>>>,
     /// Whose numbers these are.
     process: AtomicU32,
 }
 
-/// What is known of paths.
-struct Known {
-    key: FingerprintKey,
-    trusted: Trusted,
-}
-
-enum Trusted {
+/// What is known of paths: which may be served uncompared.
+enum Known {
     All,
-    /// The words of paths that returned; few.
-    These(Vec<Box<[u64]>>),
+    /// The words of paths that returned.
+    These(HashSet<Box<[u64]>, Mixed>),
 }
 
-impl Trusted {
+impl Known {
     #[inline]
-    fn has(&self, path: &Path) -> bool {
+    fn trusts(&self, path: &Path) -> bool {
         match self {
             Self::All => true,
-            Self::These(paths) => paths.iter().any(|words| **words == *path.words()),
+            Self::These(paths) => paths.contains(path.words()),
         }
     }
+}
+
+/// What was seen in the threads of callers.
+#[derive(Default)]
+struct Own {
+    gathered: Gathered,
+    wanted: Wanted,
+    handed: Vec<Handed>,
 }
 
 /// Counts with the global lock: nobody else does at the same time.
@@ -120,14 +137,15 @@ fn taken(counter: &AtomicU64) -> u64 {
 #[pymethods]
 impl Route {
     #[new]
-    #[pyo3(signature = (program, reference, slow, hand_over, flight, /, *, is_bare, deadline, most_bytes, keeps))]
+    #[pyo3(signature = (program, reference, slow, hand_over, flights, /, *, is_bare, deadline, most_bytes, keeps))]
     #[expect(clippy::too_many_arguments, reason = "each has a name where it is called")]
     fn new(
+        py: Python<'_>,
         program: Py<Program>,
         reference: Py<PyAny>,
         slow: Py<PyAny>,
         hand_over: Py<PyAny>,
-        flight: Py<Flight>,
+        flights: (Py<Flight>, Py<Flight>),
         is_bare: bool,
         deadline: f64,
         most_bytes: usize,
@@ -147,21 +165,23 @@ impl Route {
             is_bare,
             slow,
             hand_over,
-            flight,
+            flight: flights.0,
+            thread_flight: flights.1,
             deadline,
             most_bytes,
             keeps,
             mode: AtomicU8::new(PYTHON_ONLY),
             sample: AtomicU64::new(u64::MAX),
             admission: AtomicU64::new(u64::MAX),
-            known: Mutex::new(Known {
-                key: [0; 16],
-                trusted: Trusted::These(Vec::new()),
-            }),
+            key: Default::default(),
+            known: Mutex::new(Known::These(HashSet::default())),
+            lately: Default::default(),
+            are_held: AtomicU8::new(0),
+            drawn: AtomicU64::new(seed(py)?),
             served: Default::default(),
+            watchful: AtomicU64::new(1),
             asked: AtomicU64::new(0),
-            gathered: Mutex::default(),
-            wanted: Mutex::default(),
+            own: Mutex::default(),
             follower: Mutex::default(),
             process: AtomicU32::new(std::process::id()),
         })
@@ -173,7 +193,7 @@ impl Route {
         let mode = self.mode.load(Ordering::Relaxed);
         match mode {
             PYTHON_ONLY => self.python(py, mode, inputs),
-            DIRECT_ONLY if draw(py)? >= self.sample.load(Ordering::Relaxed) => self.direct(py, inputs),
+            DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => self.direct(py, inputs),
             SHADOW_DIRECT | DUAL_VERIFY | DIRECT_ONLY => self.followed(py, mode, inputs),
             _ => self.slowly(py, Plan::Open, inputs),
         }
@@ -187,14 +207,9 @@ impl Route {
         if usize::from(mode) >= MODES {
             return Err(PyValueError::new_err("there is no mode of this number"));
         }
-        let words = |path: &Vec<u8>| {
-            let words = path
-                .chunks_exact(8)
-                .map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-            words.collect::<Box<[u64]>>()
-        };
-        let trusted = trusted.map_or(Trusted::All, |paths| {
-            Trusted::These(paths.iter().map(words).collect())
+        let words = |path: &Vec<u8>| path.chunks_exact(8).map(word).collect::<Box<[u64]>>();
+        let known = trusted.map_or(Known::All, |paths| {
+            Known::These(paths.iter().map(words).collect())
         });
         let mode = if key.is_empty() { PYTHON_ONLY } else { mode };
         let key = if key.is_empty() {
@@ -202,7 +217,13 @@ impl Route {
         } else {
             fingerprint_key(key)?
         };
-        *lock(&self.known) = Known { key, trusted };
+        let (low, high) = key.split_at(8);
+        for (half, bytes) in self.key.iter().zip([low, high]) {
+            half.store(word(bytes), Ordering::Relaxed);
+        }
+        let last = std::mem::replace(&mut *lock(&self.known), known);
+        drop(last);
+        self.are_held.store(0, Ordering::Relaxed);
         self.sample.store(below(sample), Ordering::Relaxed);
         self.mode.store(mode, Ordering::Relaxed);
         Ok(())
@@ -217,11 +238,15 @@ impl Route {
     /// Takes what was seen since the last time.
     fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         if self.process.load(Ordering::Relaxed) != std::process::id() {
-            self.after_fork();
+            self.after_fork(py)?;
         }
-        let own = std::mem::take(&mut *lock(&self.gathered));
+        let (own, mut handed) = {
+            let mut own = lock(&self.own);
+            (std::mem::take(&mut own.gathered), std::mem::take(&mut own.handed))
+        };
         let follower = lock(&self.follower).clone();
-        let (other, handed) = follower.map(|each| each.drain()).unwrap_or_default();
+        let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
+        handed.extend(others);
         let served: Vec<Vec<u64>> = (self.served.iter())
             .map(|engines| engines.iter().map(taken).collect())
             .collect();
@@ -277,17 +302,18 @@ impl Route {
     }
 
     /// The child of a fork has seen nothing yet, and has no threads.
-    fn after_fork(&self) {
+    fn after_fork(&self, py: Python<'_>) -> PyResult<()> {
         self.process.store(std::process::id(), Ordering::Relaxed);
-        draws_anew();
+        self.drawn.store(seed(py)?, Ordering::Relaxed);
         follower::after_fork();
-        *lock(&self.gathered) = Gathered::default();
+        *lock(&self.own) = Own::default();
         taken(&self.asked);
         self.served.iter().flatten().for_each(|each| {
             taken(each);
         });
         // Its thread may have been anywhere when the process forked, with a lock in its hand: it is left as it is.
         std::mem::forget(lock(&self.follower).take());
+        Ok(())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -295,7 +321,8 @@ impl Route {
         visit.call(&self.reference)?;
         visit.call(&self.slow)?;
         visit.call(&self.hand_over)?;
-        visit.call(&self.flight)
+        visit.call(&self.flight)?;
+        visit.call(&self.thread_flight)
     }
 }
 
@@ -308,6 +335,47 @@ impl Drop for Route {
 }
 
 impl Route {
+    /// The next number for a coin (`SplitMix64`). One after the other, as everything here, whatever the thread.
+    #[inline]
+    fn draw(&self) -> u64 {
+        let state = self
+            .drawn
+            .load(Ordering::Relaxed)
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.drawn.store(state, Ordering::Relaxed);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Whether an answer on this path may leave uncompared.
+    #[inline]
+    fn trusts(&self, path: &Path) -> bool {
+        let &[word] = path.words() else {
+            return lock(&self.known).trusts(path);
+        };
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let (held, bit) = (self.are_held.load(Ordering::Relaxed), 1 << place);
+        let Some(lately) = self.lately.get(place) else {
+            return false;
+        };
+        if held & bit != 0 && lately.load(Ordering::Relaxed) == word {
+            return true;
+        }
+        let is_trusted = lock(&self.known).trusts(path);
+        if is_trusted {
+            lately.store(word, Ordering::Relaxed);
+            self.are_held.store(held | bit, Ordering::Relaxed);
+        }
+        is_trusted
+    }
+
+    fn key(&self) -> FingerprintKey {
+        let [low, high] = &self.key;
+        let whole = u128::from(high.load(Ordering::Relaxed)) << 64 | u128::from(low.load(Ordering::Relaxed));
+        whole.to_le_bytes()
+    }
+
     #[inline]
     fn served(&self, mode: u8, is_direct: bool) {
         let engines = self.served.get(usize::from(mode));
@@ -353,7 +421,7 @@ impl Route {
         let ran = match program.converted_pathed(dict) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| program.compiled().run_unhashed(frame, None, limits()));
-                watched_within(py, self.deadline, run).map(|ran| ran.map(Some))
+                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
             }
             Ok(Ok(Err(_))) => Ok(Ok(None)),
             Ok(Err(error)) => Err(error),
@@ -361,7 +429,7 @@ impl Route {
         };
         flight.leave();
         match ran {
-            Ok(Ok(Some((Outcome::Returned(values), path)))) if lock(&self.known).trusted.has(&path) => {
+            Ok(Ok(Some((Outcome::Returned(values), path)))) if self.trusts(&path) => {
                 self.served(DIRECT_ONLY, true);
                 return Ok(program.shown().returned(py, &values)?.into_any());
             }
@@ -378,7 +446,7 @@ impl Route {
     fn broke(&self, py: Python<'_>, inputs: &Bound<'_, PyAny>, what: &str) -> PyResult<()> {
         self.hand_over
             .bind(py)
-            .call1((inputs, py.None(), 0, false, what))?;
+            .call1((inputs, py.None(), py.None(), false, what))?;
         Ok(())
     }
 
@@ -391,10 +459,13 @@ impl Route {
     ) -> PyResult<Bound<'py, PyAny>> {
         count(&self.asked);
         let admission = self.admission.load(Ordering::Relaxed);
-        if admission != u64::MAX && draw(py)? >= admission {
+        if admission != u64::MAX && self.draw() >= admission {
             return self.python(py, mode, inputs);
         }
-        let begun = Instant::now();
+        let chance = self.draw();
+        // Reading the clock costs as much as a tenth of a short node: while none was long lately, some are timed.
+        let watchful = self.watchful.load(Ordering::Relaxed);
+        let begun = (watchful > 0 || chance.is_multiple_of(TIMED)).then(Instant::now);
         let outputs = match self.reference.bind(py).call1((inputs,)) {
             Ok(outputs) => outputs,
             Err(error) if error.is_instance_of::<PyException>(py) => {
@@ -402,12 +473,19 @@ impl Route {
             }
             Err(error) => return Err(error),
         };
-        let python = nanoseconds(begun);
+        let python = begun.map(nanoseconds);
+        if let Some(python) = python {
+            let left = if python >= SHORT {
+                WATCHFUL
+            } else {
+                watchful.saturating_sub(1)
+            };
+            self.watchful.store(left, Ordering::Relaxed);
+        }
         self.served(mode, false);
-        let seen = if python >= SHORT {
-            self.put_aside(inputs, &outputs, python)
-        } else {
-            self.follow(py, inputs, &outputs, python)
+        let seen = match python {
+            Some(python) if python >= SHORT => self.put_aside(inputs, &outputs, python),
+            python => self.follow(py, inputs, &outputs, python, chance),
         };
         match seen {
             Ok(Seen::Done) => {}
@@ -420,7 +498,7 @@ impl Route {
                 self.hand_over.bind(py).call1(handed)?;
             }
             Err(error) => {
-                lock(&self.gathered).lost += 1;
+                lock(&self.own).gathered.lost += 1;
                 return Err(error);
             }
         }
@@ -433,11 +511,11 @@ impl Route {
         py: Python<'_>,
         inputs: &Bound<'_, PyAny>,
         outputs: &Bound<'_, PyAny>,
-        python: u64,
+        python: Option<u64>,
+        chance: u64,
     ) -> PyResult<Seen> {
-        let chance = draw(py)?;
         let begun = chance.is_multiple_of(TIMED).then(Instant::now);
-        let key = lock(&self.known).key;
+        let key = self.key();
         let dict = as_dict(inputs)?;
         let (values, path, fingerprint) = match self.run(py, dict, &key)? {
             Ran::Returned(values, path, fingerprint) => (values, path, fingerprint),
@@ -450,34 +528,51 @@ impl Route {
             }
         };
         let took = begun.map(nanoseconds);
-        let Some(expected) = exact_outputs(self.program.get().outputs(), outputs)? else {
-            return Ok(HANDED);
-        };
-        if !are_same(&values, &expected) {
+        if !are_outputs(self.program.get().outputs(), &values, outputs)? {
             return Ok(HANDED);
         }
         if fingerprint.is_multiple_of(IS_CHECKED) {
             match self.run(py, dict, &key)? {
-                Ran::Returned(values, again, its)
-                    if again == path && its == fingerprint && are_same(&values, &expected) => {}
+                Ran::Returned(others, again, its)
+                    if again == path && its == fingerprint && are_same(&others, &values) => {}
                 _ => return Ok(HANDED),
             }
         }
         // Other bits than those that the times are drawn by.
         let is_chosen = (chance >> 8).is_multiple_of(LOOKED_AT);
-        if is_chosen || lock(&self.wanted).wants(&path, fingerprint, self.keeps) {
-            return Ok(Seen::Handed {
-                is_chosen,
-                broke: None,
-            });
+        let mut own = lock(&self.own);
+        let is_wanted =
+            own.handed.len() < MOST_HANDED && (is_chosen || own.wanted.wants(&path, fingerprint, self.keeps));
+        if is_wanted {
+            drop(own);
+            return Ok(self.put_by(dict, values, python, is_chosen));
         }
-        let mut gathered = lock(&self.gathered);
-        gathered.agree(&path, fingerprint);
+        own.gathered.agree(&path, fingerprint);
         if let (Some(took), Some(begun)) = (took, begun) {
-            gathered.time(Some(python), Some(took));
-            gathered.cost(nanoseconds(begun));
+            own.gathered.time(python, Some(took));
+            own.gathered.cost(nanoseconds(begun), TIMED);
         }
         Ok(Seen::Done)
+    }
+
+    /// Keeps an agreement for Python, which comes round for it: the caller does not wait for that.
+    fn put_by(
+        &self,
+        inputs: &Bound<'_, PyDict>,
+        outputs: Vec<Value>,
+        python: Option<u64>,
+        is_chosen: bool,
+    ) -> Seen {
+        let Ok(Ok(Ok(frame))) = self.program.get().converted_pathed(inputs) else {
+            return HANDED;
+        };
+        let job = Job::new(frame, outputs, python, self.key());
+        lock(&self.own).handed.push(Handed {
+            job,
+            is_chosen,
+            broke: None,
+        });
+        Seen::Done
     }
 
     fn run(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, key: &FingerprintKey) -> PyResult<Ran> {
@@ -487,7 +582,7 @@ impl Route {
         let ran = match program.converted_pathed(inputs) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| program.compiled().run_pathed(frame, None, limits(), key));
-                watched_within(py, self.deadline, run).map(|ran| ran.map(Some))
+                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
             }
             Ok(Ok(Err(_))) => Ok(Ok(None)),
             Ok(Err(error)) => Err(error),
@@ -527,7 +622,7 @@ impl Route {
         let Some(expected) = exact_outputs(program.outputs(), outputs)? else {
             return Ok(HANDED);
         };
-        let job = Job::new(frame, expected, python, lock(&self.known).key);
+        let job = Job::new(frame, expected, Some(python), self.key());
         self.thread(inputs.py())?.put(job);
         Ok(Seen::Done)
     }
@@ -540,13 +635,36 @@ impl Route {
         let program = self.program.clone_ref(py);
         let made = Follower::start(
             program,
-            self.flight.clone_ref(py),
+            self.thread_flight.clone_ref(py),
             self.deadline,
             self.most_bytes,
             self.keeps,
         )?;
         Ok(Arc::clone(follower.insert(made)))
     }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Where coins begin: from the system, so that no two processes draw the same.
+fn seed(py: Python<'_>) -> PyResult<u64> {
+    let bytes = py.import("os")?.call_method1("urandom", (8,))?;
+    Ok(word(bytes.cast::<PyBytes>()?.as_bytes()))
+}
+
+/// The number below which this share of all numbers is; the whole takes every number but the last.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shares are between 0 and 1, and a cast of more saturates"
+)]
+fn below(share: f64) -> u64 {
+    (share * 18_446_744_073_709_551_616.0) as u64
 }
 
 /// What came of following.
