@@ -24,7 +24,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -108,6 +108,7 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
@@ -115,6 +116,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python tests/migration/kill_store.py --kills 12
 	$(BIN)/python -m tests.migration.proof --sample
+	$(BIN)/python tests/migration/service/run.py --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
 	$(BIN)/python tests/kills/campaign.py
@@ -124,6 +126,9 @@ proof-migration-kills: build ## five hundred processes killed while they write m
 
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.migration.proof
+
+proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; ten minutes on a quiet machine
+	$(BIN)/python tests/migration/service/run.py
 
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
@@ -138,6 +143,10 @@ proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
 
+.PHONY: proof-replay
+proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
+	$(BIN)/python -m tests.trace.proof
+
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
 
@@ -147,6 +156,9 @@ proof-threads: build ## eight threads with a million calls each, asyncio, forks:
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+
+proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
+	$(BIN)/python -m tests.debug.breakpoints_proof
 
 proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
 	@$(call need_cargo)

@@ -29,9 +29,9 @@ from vesper.engines.registry import ENGINES
 from vesper.migration import ledger
 from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
-from vesper.migration.noise import happened_of_noise
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Difference, Disagreement, Fault
+from vesper.migration.routes import happened_of
 from vesper.migration.state import Diverged, EngineFaulted, Settings
 from vesper.migration.store import Batch, Happened, NodeKey, Store, open_store
 
@@ -267,8 +267,8 @@ def test_a_fault_is_shown_shrunk_and_closed(store: Store, wrong: Callable[[DoneL
 def test_noise_is_listed_and_closed_and_cannot_be_shrunk(store: Store) -> None:
     transcript = recorded(ENGINES["python"].load(node()), INPUTS)
     difference = Difference("noise", "outputs.fee", "returned", "returned")
-    happened = happened_of_noise(difference, "python", node(), transcript, False, NOON)
-    put(store, KEY, happened)
+    report = Disagreement(difference, None, None, transcript, None)
+    put(store, KEY, happened_of(report, divergence_of(report, node(), False, NOON)))
     (listed,) = as_json("list")
     assert listed["kind"] == "noise"
     assert "an engine differs from itself" in said("show", listed["fingerprint"]).stdout

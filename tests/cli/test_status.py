@@ -21,7 +21,7 @@ from tests.migration.places import KINDS, fresh_dsn
 from tests.migration.told import FEE, MINUTE_US, NOON_US, NOTE, ODD, Told
 from tests.support.journalled import invoke
 from vesper.cli import migration_open, status
-from vesper.cli.path_words import path_words
+from vesper.cli.path_words import path_words, point_words
 from vesper.cli.status import _watch
 from vesper.compiler import compile_file
 from vesper.engines.direct_engine import DirectProgram
@@ -319,6 +319,17 @@ def test_conditions_are_in_the_words_of_the_source(told: Told, tmp_path: Path) -
     assert "     returned" in lines
     failed = path_words(PathNote(b"", (), "failed overflow at 0"), compiled, ())
     assert failed[0].startswith("failed overflow at line 1")
+
+
+def test_a_requirement_that_holds_is_said_to_hold() -> None:
+    """A validation with an error is a branch on its opposite; a reader sees the text of the source."""
+    compiled, _ = compile_file(Path("nodes/payments/payment_handler_v1.vsp"))
+    assert compiled is not None
+    program = ENGINES["interp"].load(compiled)
+    assert isinstance(program, DirectProgram)
+    required = [each for each in program.points() if "trim" in point_words(each, compiled)]
+    words = {each.outcome: point_words(each, compiled) for each in required}
+    assert words == {"false": "trim(order_id) == order_id: yes", "true": "trim(order_id) == order_id: no"}
 
 
 # -- what is wrong --------------------------------------------------------------------------------

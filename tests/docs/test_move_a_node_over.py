@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from tests.support.console import ROOT, Command, check_printed, parse_session
 from tests.support.journalled import invoke
 from vesper.api.hosting import close_routes
+from vesper.host.config import config_from
+from vesper.migration.alerts import Alerts
 
 PAGE = (ROOT / "docs" / "how-to" / "move-a-node-over.md").read_text(encoding="utf-8")
 SESSIONS = [
@@ -42,7 +45,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_session(session: list[Command], moved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(moved, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "200")  # how many modes the traffic came in must not change the lines
     for command in session:
         done = invoke(*shlex.split(command.text)[1:])
         check_printed(command, done.output, done.exit_code)
@@ -50,3 +53,11 @@ def test_session(session: list[Command], moved: Path, tmp_path: Path, monkeypatc
 
 def test_the_page_has_sessions() -> None:
     assert len(SESSIONS) == 6
+
+
+def test_the_settings_of_the_page_about_alerts_are_taken(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "react-to-alerts.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    webhook = config_from(tomllib.loads(block), tmp_path).migrating().webhook
+    assert webhook == "https://hooks.example.com/services/T0/B0/x"
+    Alerts(webhook).close()

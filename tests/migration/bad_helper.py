@@ -1,47 +1,44 @@
-"""A helper process whose direct engine breaks on purpose: `python -m tests.migration.bad_helper`. The input `word` says
-how."""
+"""A helper process that runs no engine and breaks on purpose: `python -m tests.migration.bad_helper`. The input `word`
+of an execution says how; whatever else it says is agreement."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from vesper.compiler import Compiled
-from vesper.engines.direct_engine import DirectEngine
-from vesper.migration.comparator import Comparator
-from vesper.migration.helping import HelpingWorker, main
-from vesper.migration.rerun import Pair
+from vesper.migration import packed
+from vesper.migration.paths import PathNote
+from vesper.migration.reports import Agreement
+from vesper.migration.serving import bound, live_as_long_as, serve
+
+AGREED = Agreement(PathNote(b"", (), "returned"), 17)
 
 
-class BadHelper(HelpingWorker):
-    def load(self, compiled: Compiled, comparator: Comparator) -> Pair:
-        return Pair(compiled, comparator, _Bad(DirectEngine().load(compiled)))
-
-
-class _Bad:
-    def __init__(self, program: Any) -> None:
-        self._program = program
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._program, name)
-
-    def start(self, inputs: Any, *rest: Any, **more: Any) -> Any:
-        match inputs["word"]:
-            case "abort":
-                os.abort()
-            case "hang":
-                while True:
-                    pass
-            case "sleep":
-                time.sleep(60)
-            case "raise":
-                raise RuntimeError("the engine raised")
-            case "lie":
-                inputs = {"word": "a lie"}
-        return self._program.start(inputs, *rest, **more)
+def answer(question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+    if question["do"] == "load":
+        return {"loaded": True}
+    word = packed.unpack_transcript(question["transcript"]).inputs["word"]
+    if word != "die before":
+        say({"on": "direct"})
+    match word:
+        case "die before" | "abort":
+            os.abort()
+        case "hang":
+            while True:
+                pass
+        case "sleep":
+            time.sleep(60)
+        case "raise":
+            return {"raised": "RuntimeError: it cannot"}
+        case "nonsense":
+            return {"report": ["nonsense"]}
+    return {"report": packed.pack_report(AGREED)}
 
 
 if __name__ == "__main__":
-    main(BadHelper(), sys.argv[1:])
+    live_as_long_as(int(sys.argv[1]))
+    bound(int(sys.argv[2]))
+    serve(answer)

@@ -31,6 +31,14 @@ class _BadProgram:
         _break(inputs["word"])
         return self._program.start(inputs, *rest)
 
+    def call_pathed(self, inputs: Any, *rest: Any) -> Any:
+        _break(inputs["word"])
+        return self._program.call_pathed(inputs, *rest)
+
+    def start_pathed(self, inputs: Any, *rest: Any) -> Any:
+        _break(inputs["word"])
+        return self._program.start_pathed(inputs, *rest)
+
 
 def _break(word: str) -> None:
     match word:

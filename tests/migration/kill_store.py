@@ -26,7 +26,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from vesper.migration.modes import Mode  # noqa: E402
 from vesper.migration.routing import is_in_canary  # noqa: E402
 from vesper.migration.state import Close, Demote, Event, Kill, Promote, Resume  # noqa: E402
 from vesper.migration.store import Batch, Happened, Store, StoreError, open_store  # noqa: E402
+from vesper.migration.traffic import SAMPLES, TRAFFIC  # noqa: E402
 
 NAME = "migration_kills"
 KILLS = 500
@@ -52,6 +53,7 @@ KINDS = ("sqlite", "redis", "postgres")
 BUSY = 300
 """More steps than a process gets to before it is killed."""
 _PATHS = ("a1", "b2", "c3")
+_SERVED = "shadow_direct/python"
 _ABOUT = struct.Struct(">cQ")
 BEGUN, DONE, REPEATED = b"b", b"d", b"r"
 _CUSTOMERS = [f"customer {number}".encode() for number in range(300)]
@@ -68,7 +70,7 @@ def step(seed: int, life: int, number: int) -> Batch | Event:
     chance = draw.random()
     if chance < 0.5:
         some = [draw.randrange(200_000) * 92_233_720_368_547 for _ in range(draw.choice([3, 40, 160]))]
-        return agreed(process, number, draw.choice(_PATHS), some)
+        return replace(agreed(process, number, draw.choice(_PATHS), some), served={_SERVED: len(some)})
     if chance < 0.75:
         kind = f"kind-{draw.randrange(40)}"
         read = draw.randrange(200_000) * 92_233_720_368_547
@@ -200,6 +202,7 @@ def difference(store: Store, plain: PlainStore) -> str | None:
             ("history", list(store.history(KEY)), node.lines),
             ("divergences", list(store.divergences(KEY)), plain.divergences(KEY)),
             ("versions", dict(store.versions()), plain.versions()),
+            *((name, store.document(KEY, name), node.documents.get(name)) for name in (TRAFFIC, SAMPLES)),
         ]
     )
     for what, found, expected in pairs:

@@ -23,24 +23,46 @@ _REDIS_DATABASE = 9
 _schemas = itertools.count(1)
 
 
-def fresh_dsn(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
-    """A new file, a new schema of one database (which is faster than a database), or an emptied Redis."""
+def fresh_dsn(kind: str, request: pytest.FixtureRequest, folder: Path, has_tables: bool = True) -> str:
+    """A new file, an emptied Redis, or an emptied schema of a database: making the tables in PostgreSQL takes longer
+    than most tests. With `has_tables=False` a schema in which nobody has made them."""
     if kind == "sqlite":
         return f"sqlite:{folder / 'migration.db'}"
     if kind == "postgres":
-        import psycopg
-
         base: str = request.getfixturevalue("postgres").dsn()
-        name = f"migration_{os.getpid()}_{next(_schemas)}"
-        with psycopg.connect(base, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}".encode())
-        return f"{base}?options=-csearch_path%3D{name}"
+        return _emptied_schema(base) if has_tables else _new_schema(base)
     from redis import Redis
 
     url = f"redis://127.0.0.1:{request.getfixturevalue('redis_server').port}/{_REDIS_DATABASE}"
     with Redis.from_url(url) as client:
         client.flushdb()
     return url
+
+
+def _new_schema(base: str) -> str:
+    import psycopg
+
+    name = f"migration_{os.getpid()}_{next(_schemas)}"
+    with psycopg.connect(base, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+    return f"{base}?options=-csearch_path%3D{name}"
+
+
+def _emptied_schema(base: str) -> str:
+    import psycopg
+
+    dsn = _emptied.setdefault(base, "") or _new_schema(base)
+    _emptied[base] = dsn
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'vesper_control_%' "
+            "AND tablename <> 'vesper_control_format'"
+        ).fetchall()
+        connection.execute(";".join(f"DELETE FROM {table}" for (table,) in tables).encode())  # noqa: S608
+    return dsn
+
+
+_emptied: dict[str, str] = {}
 
 
 def agreed(process: str, number: int, path: str, fingerprints: Iterable[int], compared: int | None = None) -> Batch:

@@ -19,12 +19,14 @@ class PlainTransaction:
         self.lines: list[Line] = []
         self.divergences: dict[str, str] = {}
         self.paths: dict[str, str] = {}
+        self.documents: dict[str, str] = {}
 
     def copy(self) -> PlainTransaction:
         again = PlainTransaction()
         again.text, again.version, again.lines = self.text, self.version, [*self.lines]
         again.batches, again.divergences, again.paths = {**self.batches}, {**self.divergences}, {**self.paths}
         again.sets = {name: {*each} for name, each in self.sets.items()}
+        again.documents = {**self.documents}
         return again
 
     def state(self) -> str | None:
@@ -73,6 +75,12 @@ class PlainTransaction:
     def put_path(self, path: str, text: str) -> None:
         self.paths[path] = text
 
+    def document(self, name: str) -> str | None:
+        return self.documents.get(name)
+
+    def put_document(self, name: str, text: str) -> None:
+        self.documents[name] = text
+
 
 class PlainStore:
     """All of it is gone with the process, and one thread may use it."""
@@ -110,6 +118,9 @@ class PlainStore:
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         return self.node(key).paths
+
+    def document(self, key: NodeKey, name: str) -> str | None:
+        return self.node(key).documents.get(name)
 
     def secret(self) -> bytes:
         return bytes(16)

@@ -19,8 +19,7 @@ from vesper.migration import ledger, reservoir
 from vesper.migration.carry import Carried, carry, claim, older_epoch
 from vesper.migration.comparator import Comparator
 from vesper.migration.epoch import epoch_of
-from vesper.migration.helper import Helper, Known
-from vesper.migration.reports import Disagreement, Lost, Report
+from vesper.migration.reports import Disagreement, Lost
 from vesper.migration.rerun import Pair, rerun
 from vesper.migration.reservoir import MAX_TEXT, MOST, MOST_ON_PATH, Reservoir, keep, transcripts
 from vesper.migration.sqlite_store import SqliteMigrationStore
@@ -230,20 +229,12 @@ def test_one_process_does_it_from_the_newest_of_the_older_epochs(store: Store) -
     assert not claim(store, NEW, "two", OLD)
 
 
-def test_it_runs_in_the_helper_process_and_what_is_lost_is_said(store: Store) -> None:
+def test_what_is_lost_is_said_and_who_stops_it_stops_it(store: Store) -> None:
     gathered(store, range(20))
-    helper, known = Helper(), Known.of(node_over(5))
-
-    def run(transcript: Transcript) -> Report | None:
-        answer = helper.rerun(known, transcript, KEY, is_recorded=False)
-        return Lost("refused") if answer is None else answer.result(60)
-
-    try:
-        found = carry(store, OLD, run, is_stopped=lambda: False)
-    finally:
-        helper.close()
-    assert (found.count, found.lost) == (20, 0)
-    assert carry(store, OLD, run).lost == 20
+    assert carry(store, OLD, lambda _: Lost("the helper process is gone")).lost == 20
+    seen: list[int] = []
+    carry(store, OLD, lambda _: None, seen.append, lambda: len(seen) == 5)
+    assert seen == [1, 2, 3, 4, 5]
 
 
 def test_the_epoch_is_another_where_the_meaning_or_the_comparing_is() -> None:

@@ -146,6 +146,20 @@ def test_a_path_needs_its_own_evidence() -> None:
     assert is_proven(state, "rare")
 
 
+def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() -> None:
+    """Nothing is taken away the second time; each one counts all the same."""
+    wrong = [Diverged(MAIN, "f")] * 50
+    state, decisions = told(node(), wrong)
+    assert decisions == [PathDemoted(MAIN, "f", 2)]
+    assert (state.divergences, state.compared, state.paths[MAIN].attempt) == (50, 50, 51)
+    state, decisions = told(state, [Agreed(MAIN, 1, 1), *wrong])
+    assert decisions == [PathDemoted(MAIN, "f", 52)], "it had evidence again"
+    state, decisions = told(state, [Diverged("other", "f"), Diverged(MAIN, "g"), *wrong])
+    assert decisions == [PathDemoted("other", "f", 2), PathDemoted(MAIN, "g", 102)], "another path, another divergence"
+    state, decisions = told(state, [Close("f", *WHO), *wrong])
+    assert decisions == [Closed("f", MAIN, *WHO), PathDemoted(MAIN, "f", 153)], "it was closed, and is open again"
+
+
 def test_generated_inputs_fill_a_path_and_are_no_traffic() -> None:
     state, decisions = told(node(), [Generated("rare", 200_000)])
     assert decisions == [PathProven("rare", 0, 200_000, 1)]

@@ -11,7 +11,6 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.migration.comparator import Comparator
 from vesper.migration.controller import step
 from vesper.migration.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
-from vesper.migration.helper import Helper, Known
 from vesper.migration.modes import Mode
 from vesper.migration.reports import Disagreement, Fault, Lost
 from vesper.migration.rerun import Pair
@@ -195,7 +194,10 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.Monkey
     assert enumerate_all(domain, "e", run, position, lambda *at: seen.append(at)) == Enumerated(12)
     assert asked == [(0, 5), (5, 5), (5, 5), (10, 5)]
     assert seen == [(10, 12), (12, 12)]
+    # All of it was run: whoever has to show it again runs all of it again.
+    assert position.read("e", 12) == 0
     # Another epoch, or a file that is none, begins again.
+    position.write("e", 12, 12)
     assert position.read("e", 12) == 12
     assert position.read("other", 12) == 0
     assert position.read("e", 13) == 0
@@ -204,21 +206,6 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.Monkey
     assert position.read("e", 12) == 0
     file.write_bytes(b"{")
     assert position.read("e", 12) == 0
-
-
-def test_it_runs_in_the_helper_process(tmp_path: Path) -> None:
-    helper = Helper(seconds=20)
-    known, domain = Known.of(TWO_ENUMS), domain_of(TWO_ENUMS)
-
-    def run(start: int, count: int) -> Any:
-        answer = helper.enumerate_part(known, start, count, KEY)
-        assert answer is not None
-        return answer.result(60)
-
-    try:
-        assert enumerate_all(domain, "e", run, Position(tmp_path / "position")) == Enumerated(12)
-    finally:
-        helper.close()
 
 
 def test_contracts_that_contradict_each_other_leave_what_is_refused() -> None:

@@ -1,24 +1,31 @@
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.migration import routed
+from tests.migration.routed import routes_in
 from tests.support.journalled import a_place, dead_owner, node_text
 from tests.support.nodes import ROOT
+from vesper.engines.path import Pathed
 from vesper.journal.owner import this_owner
 from vesper.migration.controller import step
 from vesper.migration.flights import SIZE, SLOTS, Flights, LostFlights, LostRuns, lost
-from vesper.migration.modes import Mode
+from vesper.migration.modes import Mode, Reason
+from vesper.migration.sqlite_store import SqliteMigrationStore
 from vesper.migration.state import RunLost, State
 from vesper.migration.store import NodeKey
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
 KEY, OTHER = NodeKey("pay_v1", "e1"), NodeKey("ship_v1", "e1")
 
 
@@ -220,3 +227,46 @@ def test_runs_with_a_journal_whose_process_is_gone_are_told_once(tmp_path: Path)
             assert (run.node_id, event) == ("charge_v1", RunLost(left))
             assert runs.look(since_us=0) == []
             assert LostRuns(journal).look(since_us=run.started_us + 1) == []
+
+
+class Aborting(routed.Misbehaving):
+    """A direct engine that takes the process with it, for one amount."""
+
+    def call_pathed(self, inputs: Mapping[str, object], *rest: Any) -> Pathed:
+        if inputs["amount"] == 66:
+            os.abort()
+        return super().call_pathed(inputs, *rest)
+
+
+def _serve_until_it_aborts(folder: Path, is_first: bool) -> None:
+    _no_core()
+    faulthandler.disable()  # pytest's would print where it aborts
+    routes = routes_in(folder, SqliteMigrationStore(str(folder / "migration.db")), sample="0.01%")
+    routes._direct = Aborting  # type: ignore[assignment]
+    program = routes.program(routed.compiled())
+    if is_first:
+        routed.put_into(routes, program, Mode.DIRECT_ONLY)
+    assert program.live.local.mode is Mode.DIRECT_ONLY
+    assert program.call(routed.payment()).kind == "returned"
+    program.call(routed.payment("66"))
+
+
+def test_a_node_whose_direct_engine_takes_the_process_with_it_twice_is_latched(tmp_path: Path) -> None:
+    for is_first in (True, False):
+        if (child := os.fork()) == 0:
+            try:
+                _serve_until_it_aborts(tmp_path, is_first)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -6
+    routes = routes_in(tmp_path, SqliteMigrationStore(str(tmp_path / "migration.db")))
+    try:
+        program = routes.program(routed.compiled())
+        routes.migration.tend(is_all=True)
+        state = routed.state_of(routes, program)
+        assert state.mode is Mode.PYTHON_ONLY
+        assert [each.reason for each in state.latches] == [Reason.LOST_RUNS]
+        assert program.call(routed.payment()).kind == "returned"
+    finally:
+        routes.close()
+    assert not list((tmp_path / ".vesper" / "migration" / "flights").iterdir())

@@ -25,6 +25,7 @@ from vesper.migration import ledger
 from vesper.migration.codec import BadState
 from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.modes import Mode
+from vesper.migration.paths import PathNote
 from vesper.migration.state import Changed, Close, Demote, Kill, PathDemoted, PathProven, Promote, Refused, Resume
 from vesper.migration.store import WHOLE, Batch, Happened, Line, SeenOnPath, Store, Transaction, open_store
 
@@ -177,9 +178,14 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
 
 
 def test_notes_of_paths(store: Store) -> None:
-    apply(store, Batch("one", 1, paths={MAIN: "first", OTHER: "other"}))
-    apply(store, Batch("two", 1, paths={MAIN: "later"}))
-    assert store.paths(KEY) == {MAIN: "first", OTHER: "other"}
+    """The first one stays, with every prefix that any process saw."""
+    first, other = PathNote(b"\x01", ("charge: ok",), "returned", ("x",)), PathNote(b"\x02", (), "returned")
+    apply(store, Batch("one", 1, paths={MAIN: first.to_text(), OTHER: other.to_text()}))
+    apply(store, Batch("two", 1, paths={MAIN: replace(first, prefixes=("y", "x")).to_text()}))
+    assert {name: PathNote.from_text(text) for name, text in store.paths(KEY).items()} == {
+        MAIN: replace(first, prefixes=("x", "y")),
+        OTHER: other,
+    }
 
 
 def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +275,11 @@ def test_the_kill_switch_for_all(store: Store) -> None:
     assert store.versions() == {KEY: 1, WHOLE: 1}
     assert ledger.killed(store) == ledger.Killed("ann", "worried", NOW)
     assert ledger.load(store, KEY, SETTINGS).mode is Mode.SHADOW_DIRECT, "the node itself is as it was"
-    ledger.resume_all(store)
+    ledger.resume_all(store, "bob", "calm again", NOW + 1)
     assert ledger.killed(store) is None
     assert store.versions() == {KEY: 1, WHOLE: 2}
+    assert [json.loads(line.text)["kind"] for line in store.history(WHOLE)] == ["killed_all", "resumed_all"]
+    assert ledger.verify_history(store.history(WHOLE)) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"killed": 7}', '{"killed": {"who": "ann"}}'])

@@ -531,7 +531,7 @@ def test_flights_are_counted_by_everybody_in_one_place() -> None:
 def test_direct_executions_are_counted_as_flights(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.sample(0.0)
-    flights = here.routes._flights
+    flights = here.routes._counting._flights
     assert flights is not None
     before = flights._counters.tolist()
     for _ in range(10):
@@ -549,7 +549,7 @@ def test_a_process_that_died_in_the_direct_engine_is_told_of(tmp_path: Path) -> 
             here.program._direct.slot.enter()  # type: ignore[attr-defined]
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    here.routes._last_look = -10.0
+    here.routes._counting._looked = float("-inf")
     here.routes.migration.tend(is_all=True)
     assert here.program.live.local.mode is Mode.PYTHON_ONLY
     assert [each.reason.value for each in state_of(here.routes, here.program).latches] == ["lost_runs"]

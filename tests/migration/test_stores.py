@@ -51,6 +51,7 @@ def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[A
         ("drop", (draw.choice(["n", "p", "pa:", "pab", "d"]),)), ("head", ()),
         ("append", (Line(model.head()[0] + 1, word, f"hash {draw.random()}"),)),
         ("divergence", (name,)), ("put_divergence", (name, word)), ("path", (name,)), ("put_path", (name, word)),
+        ("document", (name,)), ("put_document", (name, word)),
     ]  # fmt: skip
     return draw.choice(calls)
 
@@ -83,6 +84,7 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
         assert list(store.history(key)) == model.lines
         assert list(store.divergences(key)) == [*reversed(model.divergences.values())]
         assert store.paths(key) == model.paths
+        assert [store.document(key, name) for name in "uvwx"] == [model.documents.get(name) for name in "uvwx"]
     assert store.versions() == {key: each.version for key, each in models.items() if each.version}
 
 
@@ -218,8 +220,10 @@ def processes(works: list[Callable[[], None]]) -> list[int]:
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
-def test_processes_that_count_at_once_lose_nothing(dsn: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_that_count_at_once_lose_nothing(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Each opens the store anew, all at once, also the tables."""
+    dsn = fresh_dsn(kind, request, tmp_path, has_tables=False)
     assert processes([lambda: count(open_store(dsn))] * 3) == [0, 0, 0]
     store = open_store(dsn)
     assert store.read(KEY) == str(3 * ROUNDS)

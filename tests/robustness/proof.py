@@ -33,7 +33,7 @@ STORES = {
     "journal": ["postgres_server", "sqlite_errors", "sqlite_file", "store"],
     "migration": [
         *("codec", "controller", "divergence", "ledger", "postgres_store", "redis_store", "redis_values", "routing"),
-        *("sql_store", "sql_tables", "sqlite_store", "state", "store", "store_rules"),
+        *("sql_store", "sql_tables", "sqlite_store", "state", "store", "store_rules", "traffic"),
     ],
 }
 """What decides how migration state is kept."""

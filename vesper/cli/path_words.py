@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from vesper.cli.show import span_of
 from vesper.compiler import Compiled
 from vesper.engines.path import Point, points_of
+from vesper.ir.nodes import Call, children
 from vesper.migration.paths import PathNote
 from vesper.spec.values import printable
 
 _LONGEST = 60
 _FAILED = re.compile(r"failed (.*) at ([0-9]+)")
 _OUTCOMES = {"true": "yes", "false": "no", "none": "no round", "one": "one round", "many": "many rounds"}
+_SPELT_AS_ITS_OPPOSITE = {"true": "false", "false": "true"}
 
 
 def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point]) -> list[str]:
@@ -28,8 +30,17 @@ def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point
 def point_words(point: Point, compiled: Compiled) -> str:
     if point.kind == "handler":
         return f"handler {point.expression + 1}: ran"
-    outcome = _OUTCOMES.get(point.outcome, point.outcome)
-    return f"{_source_text(compiled, point.expression)}: {outcome}"
+    outcome = _SPELT_AS_ITS_OPPOSITE[point.outcome] if _is_requirement(compiled, point) else point.outcome
+    return f"{_source_text(compiled, point.expression)}: {_OUTCOMES.get(outcome, outcome)}"
+
+
+def _is_requirement(compiled: Compiled, point: Point) -> bool:
+    """Whether the condition is that a requirement of a validation does *not* hold, where the source spells what must:
+    the two have one place."""
+    condition = compiled.node.expressions()[point.expression]
+    if point.kind != "condition" or not isinstance(condition, Call) or condition.op != "boolean.not":
+        return False
+    return condition.place == children(condition)[0].place
 
 
 def _ending_words(ending: str, compiled: Compiled | None) -> str:

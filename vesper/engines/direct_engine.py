@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper import _direct
@@ -52,7 +55,12 @@ class DirectEngine:
     name = "interp"
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return DirectProgram(_direct.Program.load(compiled.ir, [each.ir for each in all_callees(compiled)]))
+        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)])
+
+
+def load_documents(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
+    """A node from its document and those of all nodes that it calls: for a process that has nothing else of it."""
+    return DirectProgram(_direct.Program.load(ir, callees))
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
@@ -257,3 +265,9 @@ _CODES = frozenset(code.value for code in ErrorCode)
 def decimal_access() -> str:
     """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
     return _direct.decimal_access()
+
+
+@lru_cache(maxsize=1)
+def build() -> str:
+    """Which build of the engine this is: two builds of one version may differ."""
+    return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

@@ -50,7 +50,7 @@ class Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, str(life), *arguments],
+                [_interpreter(), "-P", "-m", module, str(life), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -121,9 +121,11 @@ class Child:
             raise ChildDied(f"its answer is none: {error}") from None
 
     def kill(self) -> None:
-        """Ends the child, from any thread: whoever waits for its answer finds that it is gone."""
+        """Ends the child, from any thread, and comes back when it is gone. Whoever waits for its answer finds out, and
+        closes it: the pipes are that one's."""
         if self._is_ours:
             self._process.kill()
+            self._process.wait()
 
     def close(self) -> None:
         """Ends the child; comes back when it is gone."""
@@ -219,6 +221,13 @@ def _how(status: int) -> str:
         hint = " (somebody killed it; where nobody did, the system was out of memory)" if name == "SIGKILL" else ""
         return f"it was ended by {name}{hint}"
     return f"it ended with status {status}"
+
+
+def _interpreter() -> str:
+    """Where Python is embedded in another program, `sys.executable` may be that one."""
+    if sys.executable and "py" in Path(sys.executable).name:
+        return sys.executable
+    return str(Path(sys.exec_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
 
 
 def _environment() -> dict[str, str]:

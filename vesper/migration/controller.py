@@ -234,6 +234,7 @@ def _enumerated(state: State, event: Enumerated) -> Stepped:
 
 def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
     paths, opened = _demoted_path(state, event)
+    is_news = event.fingerprint not in state.open or _has_evidence(state.paths.get(event.path))
     state = replace(
         state,
         clean=max(0, state.clean - event.was_clean),
@@ -245,7 +246,7 @@ def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
         rate=cusum.diverged(state.rate, state.mode),
     )
     decisions: tuple[Decision, ...] = ()
-    if event.path in paths:
+    if event.path in paths and is_news:
         decisions = (PathDemoted(event.path, event.fingerprint, paths[event.path].attempt),)
     if event.is_effect:
         latch = Latch(Reason.EFFECT_MISMATCH, CONTROLLER, f"the effects differ: {event.fingerprint}", now_us)
@@ -265,6 +266,12 @@ def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
         return state, decisions
     why = f"the evidence does not carry {state.mode.value} with the divergence {event.fingerprint} in it"
     return _and(decisions, _fallen(state, carried, Reason.DIVERGENCE, CONTROLLER, why, now_us))
+
+
+def _has_evidence(path: PathState | None) -> bool:
+    """Whether a divergence takes anything from the path: an engine that is wrong on every request says so once, and
+    does not fill the history."""
+    return path is None or path.clean + path.generated > 0
 
 
 def _demoted_path(state: State, event: Diverged) -> tuple[Mapping[str, PathState], Mapping[str, str]]:

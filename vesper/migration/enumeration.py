@@ -344,6 +344,7 @@ def enumerate_all(
         done = min(done + PART, domain.size)
         position.write(epoch, domain.size, done)
     progress(done, domain.size)
+    position.clear()  # who has to show it again, after a divergence, runs all of it again
     return Enumerated(domain.size)
 
 

@@ -6,22 +6,13 @@ Prose, spans and layout are no part of it. What is part of it begins the evidenc
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
-from pathlib import Path
 
 from vesper import __version__
 from vesper.compiler import Compiled
+from vesper.engines.direct_engine import build
 
 
 def epoch_of(compiled: Compiled, compares: str) -> str:
     """`compares` is the version of the comparator, and of whatever else leads."""
-    parts = (compiled.semantic_hash, __version__, _engine(), compares)
+    parts = (compiled.semantic_hash, __version__, build(), compares)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-
-
-@lru_cache(maxsize=1)
-def _engine() -> str:
-    """Which build of the direct engine this is: two builds of one version may differ, and then their evidence does."""
-    from vesper import _direct
-
-    return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

@@ -23,16 +23,13 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 from weakref import WeakSet
 
-from vesper.engines.direct_engine import DirectProgram, Flight
-from vesper.engines.engine import Limits
-from vesper.engines.path import Pathed
+from vesper.engines.direct_engine import Flight
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.state import LOST_RUNS, RunLost
@@ -77,25 +74,6 @@ class Slot:
     def apart() -> Slot:
         """One whose counters nobody else reads."""
         return Slot(_apart(), _apart())
-
-
-class FlownProgram:
-    """A node without effects on the direct engine of this process: whole executions are counted."""
-
-    def __init__(self, program: DirectProgram, slot: Slot) -> None:
-        self.program = program
-        self.slot = slot
-        self.points = program.points
-        self.start_pathed = program.start_pathed
-
-    def call_pathed(
-        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
-    ) -> Pathed:
-        self.slot.enter()
-        try:
-            return self.program.call_pathed(inputs, key, now, limits)
-        finally:
-            self.slot.leave()
 
 
 class Flights:

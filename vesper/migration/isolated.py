@@ -10,8 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vesper import _direct
-from vesper.engines.direct_engine import DirectProgram
+from vesper.engines.direct_engine import load_documents
 from vesper.engines.engine import Blocked, Done, Limits
 from vesper.migration.packed import (
     pack_marks,
@@ -36,7 +35,7 @@ class Worker:
         self._marks: list[tuple[int, Value]] = []
 
     def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
-        return DirectProgram(_direct.Program.load(ir, list(callees)))
+        return load_documents(ir, list(callees))
 
     def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
         try:

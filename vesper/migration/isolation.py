@@ -27,7 +27,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration import packed
-from vesper.migration.child import Child, ChildDied
+from vesper.migration.child import MAX_MESSAGE, Child, ChildDied
 from vesper.migration.direct_side import NotAsked
 from vesper.migration.isolated import MOST_PROGRAMS
 from vesper.migration.restarts import Restarts
@@ -76,7 +76,7 @@ class Workers:
         self._memory_mib = memory_mib
         self._most_deaths = most_deaths
         self._module = module
-        self._is_closed = False
+        self.is_closed = False
         self._begin_afresh()
         _ALL.add(self)
 
@@ -115,19 +115,30 @@ class Workers:
 
     def give_back(self, worker: _Worker) -> None:
         """May be called from a finaliser: takes no lock."""
-        self._idle.put(worker)
+        if self.is_closed:
+            worker.child.close()
+        else:
+            self._idle.put(worker)
+
+    def abandon(self, worker: _Worker) -> None:
+        """Ends one that somebody asked and did not listen to; no fault of the engine."""
+        with self._lock:
+            self._all.discard(worker)
+        worker.child.close()
 
     def died(self, worker: _Worker, why: str) -> None:
         self._drop(worker, why)
         self._start_another()
 
     def close(self) -> None:
-        """Ends all of them; comes back when they are gone."""
+        """Ends all of them; comes back when they are gone. Whoever waits for one finds that it is."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             workers, self._all = self._all, set()
         for each in workers:
-            each.child.close()
+            each.child.kill()
+        while not self._idle.empty():
+            self._idle.get_nowait().child.close()
 
     def forked(self) -> None:
         """The processes are those of the one that we were forked from."""
@@ -153,7 +164,7 @@ class Workers:
     def _start_another(self) -> str:
         """Begins to start one, where one may be; why nobody has one now."""
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return "the workers were closed"
             wait = self._restarts.wait()
             if wait is None:
@@ -180,7 +191,7 @@ class Workers:
             if worker is None:
                 self._restarts.died()
                 return
-            if not self._is_closed:
+            if not self.is_closed:
                 self._all.add(worker)
                 self._idle.put(worker)
                 self._is_up.set()
@@ -310,9 +321,16 @@ class _Held:
         except ChildDied as error:
             self._worker = None
             self._workers.died(worker, str(error))
+            if self._workers.is_closed:  # by us, and no fault of the engine
+                raise Unavailable("the processes of the direct engine were closed") from None
             return {"fault": f"the process of the direct engine is gone: {error}"}
         except _Raised as error:
             return {"fault": f"the direct engine does not load the node: {error}"}
+        except BaseException:
+            # Whoever has the worker next would be given the answer to this question.
+            self._worker = None
+            self._workers.abandon(worker)
+            raise
         if "raised" in answer and answer["raised"] not in _MISUSE:
             return {"fault": f"{answer['raised']}: {answer['message']}"}
         return answer
@@ -417,6 +435,9 @@ def _question(
 
 def _sent(question: Mapping[str, object]) -> bytes:
     try:
-        return packed.message(question)
+        message = packed.message(question)
     except packed.Unsendable as error:
         raise Unavailable(f"the direct engine's process cannot be given this: {error}") from None
+    if len(message) > MAX_MESSAGE:
+        raise Unavailable(f"the direct engine's process is given at most {MAX_MESSAGE:,} bytes, not {len(message):,}")
+    return message

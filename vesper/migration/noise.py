@@ -16,10 +16,7 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Program
 from vesper.migration.again import Given, compared, done_of
 from vesper.migration.comparator import Comparator, Verdict
-from vesper.migration.diverged import divergence_of
-from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
-from vesper.migration.state import Noisy
-from vesper.migration.store import Happened
+from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Report
 from vesper.migration.transcript import Transcript
 from vesper.verify.differential import steps_by_expression
 
@@ -61,9 +58,9 @@ def noise_between(first: Agreement, again: Report | None) -> Difference | None:
             return None
 
 
-def checked(follow: Callable[[], Report | None], tell: Callable[[Difference], None]) -> Report | None:
-    """What following comes to; of one in so many agreements, after following once more. Noise is told, and is no
-    agreement."""
+def checked(follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None) -> Report | None:
+    """What following comes to; of one in so many agreements, after following once more. Noise is reported in the place
+    of the agreement."""
     report = follow()
     if not isinstance(report, Agreement) or not is_checked(report.fingerprint):
         return report
@@ -71,22 +68,4 @@ def checked(follow: Callable[[], Report | None], tell: Callable[[Difference], No
     if isinstance(again, Fault):
         return again
     difference = noise_between(report, again)
-    if difference is None:
-        return report
-    tell(difference)
-    return Lost("the engine differs from itself")
-
-
-def happened_of_noise(
-    difference: Difference,
-    engine: str,
-    compiled: Compiled,
-    transcript: Transcript,
-    is_sensitive: bool,
-    now_us: int,
-    execution: str | None = None,
-) -> Happened:
-    """What the store is told: the event, and what is kept to look at. It is closed as a divergence is."""
-    report = Disagreement(difference, None, None, transcript, None, execution)
-    kept = divergence_of(report, compiled, is_sensitive, now_us, (engine, engine))
-    return Happened(Noisy(kept.fingerprint, kept.where), kept)
+    return report if difference is None else Disagreement(difference, None, None, transcript, None, execution)

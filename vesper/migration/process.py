@@ -11,7 +11,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
 
@@ -20,13 +21,12 @@ from vesper.host.migrating import MigrationSettings
 from vesper.journal.owner import this_owner
 from vesper.migration import ledger
 from vesper.migration.alerts import Alerts
-from vesper.migration.codec import BadState
 from vesper.migration.live import Live, most_of, now_us
 from vesper.migration.modes import Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.spool import Spool
-from vesper.migration.state import RunLost, Settings
+from vesper.migration.state import Settings
 from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, Store, StoreError, open_store
 
 _log = logging.getLogger("vesper.migration")
@@ -47,7 +47,10 @@ class Migration:
         self._alerts = Alerts(settings.webhook)
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
+        self._spoilt: set[tuple[str, NodeKey]] = set()
+        """Nodes of which what the store has cannot be used, to be told or asked for."""
         self._is_killed = False
+        self._has_warned = False
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
@@ -71,6 +74,7 @@ class Migration:
 
     def _after_fork(self) -> None:
         started = self._thread is not None
+        self._spool.forked()
         self._begin_process()
         for live in self._nodes.values():
             live.after_fork(self.process)
@@ -85,14 +89,17 @@ class Migration:
             live = self._nodes.get(key)
             if live is None:
                 most = most_of(self.settings.of(key.node).max_mode)
-                live = Live(key, compiled, self.process, most, self._write, self._wakes.set, divergence_of)
+                live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
                 self._nodes[key] = live
                 try:
                     self._learn_key()
+                    live.is_killed(ledger.killed(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
-                except (StoreError, BadState) as error:
+                except StoreError as error:
                     self._gone(error)
                     live.is_held(True)
+                except Exception as error:  # noqa: BLE001  # whatever a store holds, the node runs
+                    self._spoil("ask", live, error)
             self.start()
             return live
 
@@ -100,15 +107,11 @@ class Migration:
         if not self.key:
             self.key = self.store.secret()
 
-    def _write(self, key: NodeKey, batch: Batch) -> None:
-        self._spool.write(key, batch)
+    def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
+        self._spool.write(key, batch, is_synced)
 
-    def lost_runs(self, key: NodeKey, events: Sequence[RunLost]) -> None:
-        """Executions under the direct engine that a dead process left. Told at once: whoever found them forgets them
-        then. Raises `StoreError`."""
-        batch = Batch(f"{self.process}+{secrets.token_hex(4)}", 1, tuple(Happened(each) for each in events))
-        applied = ledger.apply(self.store, key, batch, self._rules, now_us())
-        self._alerts.decided(key, applied.decisions)
+    def _wake(self) -> None:
+        self._wakes.set()  # not bound once: the child of a fork has another
 
     # -- the thread -------------------------------------------------------------------------------
 
@@ -122,35 +125,41 @@ class Migration:
         while not self._is_closing:
             self._wakes.wait(self.settings.refresh)
             self._wakes.clear()
-            try:
-                self.tend()
-            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
-                _log.exception("what was seen cannot be told to the store; it is tried again")
+            self.tend()
 
     def tend(self, is_all: bool = False) -> None:
-        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing of the
-        store's: what it means is decided here."""
+        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
+        that cannot be used means is decided here."""
         with self._telling:
             try:
-                for chore in self.chores:
-                    chore()
                 self._tell(is_all)
                 self._ask()
-            except (StoreError, BadState) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, nobody may go on for ever with what he knew
                 self._gone(error)
             else:
                 self._is_back()
+            self._do_chores()
+
+    def _do_chores(self) -> None:
+        """After what matters more: a chore that fails keeps nothing from being told."""
+        for chore in self.chores:
+            try:
+                chore()
+            except StoreError as error:
+                if not self._is_away:
+                    _log.warning("what is kept beside the evidence has to wait: %s", error)
+                return
+            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+                _log.exception("what is done beside the evidence failed")
 
     def _tell(self, is_all: bool) -> None:
         now = time.monotonic()
         is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
         written = self._spool.written
         for live in list(self._nodes.values()):
-            for batch in live.due(is_due):
-                applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-                live.told(batch)  # and not before: it may have come through, and is sent again as it is
-                self._alerts.decided(live.key, applied.decisions)
-        if not any(live.has_urgent for live in self._nodes.values()):
+            with self._spoiling("tell", live):
+                self._tell_of(live, is_due)
+        if not any(live.has_untold for live in self._nodes.values()):
             self._spool.clear(written)
         if is_due:
             self._last_flush = now
@@ -158,24 +167,62 @@ class Migration:
             self._last_look_around = now
             self._take_what_is_left()
 
+    def _tell_of(self, live: Live, is_due: bool) -> None:
+        for batch in live.due(is_due):
+            applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
+            live.told(batch)  # and not before: it may have come through, and is sent again as it is
+            self._alerts.decided(live.key, applied.decisions)
+
+    @contextmanager
+    def _spoiling(self, step: str, live: Live) -> Iterator[None]:
+        """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # documents of another version, or damaged in any way
+            self._spoil(step, live, error)
+        else:
+            self._spoilt.discard((step, live.key))
+
+    def _spoil(self, step: str, live: Live, error: Exception) -> None:
+        if (step, live.key) not in self._spoilt:
+            _log.error(
+                "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
+                live.key.node, type(error).__name__, error,
+            )  # fmt: skip
+        self._spoilt.add((step, live.key))
+        live.is_held(True)
+
     def _take_what_is_left(self) -> None:
         """What killed processes had spooled."""
         for path, batches in self._spool.left_by_others():
-            for key, batch in batches:
-                applied = ledger.apply(self.store, key, batch, self._rules, now_us())
-                self._alerts.decided(key, applied.decisions)
+            try:
+                for key, batch in batches:
+                    applied = ledger.apply(self.store, key, batch, self._rules, now_us())
+                    self._alerts.decided(key, applied.decisions)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # what the store has of that node is not the others' trouble
+                _log.error("%s has to wait, because the store does not take it: %s", path, error)
+                continue
             self._spool.forget(path)
 
     def _ask(self) -> None:
         self._learn_key()
+        if not self._has_warned:
+            self._has_warned = True
+            for text in self.store.warnings():
+                _log.warning("the store of migration state, %s: %s", self.store.name, text)
         versions = self.store.versions()
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
             self._is_killed = ledger.killed(self.store) is not None
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
             live.is_killed(self._is_killed)
-            if versions.get(key, 0) != self._versions.get(key, -1):
-                self._read(live, versions.get(key, 0))
+            with self._spoiling("ask", live):
+                if versions.get(key, 0) != self._versions.get(key, -1):
+                    self._read(live, versions.get(key, 0))
 
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)
@@ -185,10 +232,10 @@ class Migration:
 
     def _gone(self, error: Exception) -> None:
         if not self._is_away:
-            _log.warning("the store of migration state cannot be used: %s", error)
+            _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
         if time.monotonic() - self._last_seen > self.settings.hold:
-            for live in self._nodes.values():
+            for live in list(self._nodes.values()):
                 live.is_held(True)
 
     def _is_back(self) -> None:
@@ -196,8 +243,9 @@ class Migration:
         if self._is_away:
             _log.warning("the store of migration state can be used again")
             self._is_away = False
-        for live in self._nodes.values():
-            live.is_held(False)
+        spoilt = {key for _, key in self._spoilt}
+        for live in list(self._nodes.values()):
+            live.is_held(live.key in spoilt)
 
     @property
     def is_away(self) -> bool:
@@ -211,6 +259,8 @@ class Migration:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self.tend(is_all=True)
+        if not self._is_away and any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+            self.tend(is_all=True)  # what had waited for the store was told alone
         self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:

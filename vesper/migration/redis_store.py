@@ -172,6 +172,11 @@ class RedisMigrationStore:
             found = self._client.hgetall(Keys(key).paths)
         return {decoded(path, self._name): decoded(found[path], self._name) for path in sorted(found)}
 
+    def document(self, key: NodeKey, name: str) -> str | None:
+        with self._asking():
+            found = self._client.hget(Keys(key).documents, name)
+            return None if found is None else decoded(found, self._name)
+
     def secret(self) -> bytes:
         with self._asking():
             self._client.set(_SECRET_KEY, secrets.token_bytes(SECRET_BYTES), nx=True)
@@ -246,6 +251,7 @@ class _Change:
         self._put_applied: dict[str, int] = {}
         self._put_divergences: dict[str, str] = {}
         self._put_paths: dict[str, str] = {}
+        self._put_documents: dict[str, str] = {}
         self._lines: list[Line] = []
         self._head: tuple[int, str] | None = None
         self._sets: dict[str, _Set] = {}
@@ -331,6 +337,15 @@ class _Change:
     def put_path(self, path: str, text: str) -> None:
         self._put_paths[path] = text
 
+    def document(self, name: str) -> str | None:
+        if name in self._put_documents:
+            return self._put_documents[name]
+        found = self._redis.hget(self._keys.documents, name)
+        return None if found is None else decoded(found, self._name)
+
+    def put_document(self, name: str, text: str) -> None:
+        self._put_documents[name] = text
+
     def commit(self, has_reserved: bool) -> None:
         """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
         what was only read is of two times."""
@@ -366,6 +381,8 @@ class _Change:
             yield "HSET", keys.divergences, fingerprint, f"{self._turn * _MANY + number}\n{text}"
         for path, text in self._put_paths.items():
             yield "HSET", keys.paths, path, text
+        for name, text in self._put_documents.items():
+            yield "HSET", keys.documents, name, text
 
     def _processes(self) -> Iterator[tuple[Any, ...]]:
         """Whenever a process is new, those that are long gone go. By the clock of Redis, which all share."""

@@ -19,7 +19,10 @@ PREFIX = "{vesper:migration}:"
 class Keys:
     """The names of what belongs to a node."""
 
-    __slots__ = ("divergences", "field", "history", "paths", "processes", "reserved", "scopes", "sets", "state", "turn")
+    __slots__ = (
+        "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes", "sets", "state",
+        "turn",
+    )  # fmt: skip
 
     def __init__(self, key: NodeKey) -> None:
         self.field = f"{quote(key.node, safe='')}:{quote(key.epoch, safe='')}"
@@ -31,6 +34,7 @@ class Keys:
         self.history = f"{of_node}history"
         self.divergences = f"{of_node}divergences"
         self.paths = f"{of_node}paths"
+        self.documents = f"{of_node}documents"
         self.scopes = f"{of_node}scopes"
         self.sets = f"{of_node}set:"
 

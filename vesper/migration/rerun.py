@@ -16,7 +16,7 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import first_difference
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Execution, Program, Request
-from vesper.engines.outcome import EngineFault, Outcome
+from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Conditions, Point, conditions_of, conditions_of_marks
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.journal.typed_json import encode
@@ -84,6 +84,8 @@ def rerun(
         return found
     if was_stopped(transcript.outcome):
         return None
+    if any(isinstance(each, LimitHit) for each in (transcript.outcome, python.done.outcome)):
+        return None  # the leader may have had more fuel than there is here, or less
     if is_recorded:
         verdict = pair.comparator.outcomes(transcript.outcome, python.done.outcome)
         if (found := judge.judged(verdict, python.done.outcome)) is not None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Protocol, TypeAlias, cast
 
 from vesper.compiler import Compiled
-from vesper.engines.direct_engine import Plan
+from vesper.engines.direct_engine import DirectProgram, Plan
 from vesper.engines.engine import Execution, Limits, Observer
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
@@ -25,16 +25,17 @@ from vesper.journal.errors import JournalError
 from vesper.journal.journal import Summary
 from vesper.journal.typed_json import encode
 from vesper.migration.comparator import Comparator
+from vesper.migration.counted import CountedProgram
 from vesper.migration.direct_side import PathedProgram
 from vesper.migration.executions import GuardedProgram, PairedProgram
-from vesper.migration.flights import FlownProgram
+from vesper.migration.flights import Slot
 from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
-from vesper.migration.live import Live, now_us
+from vesper.migration.live import Live
 from vesper.migration.modes import Mode
-from vesper.migration.noise import checked, happened_of_noise
+from vesper.migration.noise import checked
 from vesper.migration.recorded import RecordedProgram, transcript_of
-from vesper.migration.reports import Agreement, Difference, Fault, Lost, Report
+from vesper.migration.reports import Agreement, Fault, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
 from vesper.migration.way_in import Ended, WayIn
@@ -122,6 +123,7 @@ class RoutedProgram:
         self._keyed = keyed
         self._rules = rules
         self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+        self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
         self._recorded = RecordedProgram(python, self._done)
         self._way_in: WayIn | None = None
 
@@ -147,10 +149,10 @@ class RoutedProgram:
             mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             self.live.served(mode, "direct")
-            return self._guarded(None).call(inputs, now, limits)
+            return self._guarded().call(inputs, now, limits)
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
-            return self._paired(None).call(inputs, now, limits)
+            return self._paired().call(inputs, now, limits)
         self.live.served(mode, "python")
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return self._python.call(inputs, now, limits)
@@ -161,16 +163,18 @@ class RoutedProgram:
     def way_in(self, ended: Ended) -> Callable[..., dict[str, object]] | None:
         """What a caller of a node without effects calls, in Rust; None where the node has none, because its direct
         engine runs in another process. `ended` gives the outputs of an outcome, or raises."""
-        direct = self._direct
-        if not isinstance(direct, FlownProgram) or self._python.takes_now:
+        direct, slot = self._direct, None
+        if isinstance(direct, CountedProgram):
+            slot, direct = direct.slot, direct.program
+        if not isinstance(direct, DirectProgram) or self._python.takes_now:
             return None
         if self._way_in is None:
             rules = self._rules
             self._way_in = WayIn(
                 self,
                 self._python,
-                direct.program,
-                direct.slot.flights,
+                direct,
+                (slot or Slot.apart()).flights,
                 self._followers.admission,
                 lambda: self._keyed.key,
                 sample=rules.shares.sample / 10_000,
@@ -189,7 +193,7 @@ class RoutedProgram:
                 return self._python.call(inputs)
             case Plan.DIRECT if mode is Mode.DIRECT_ONLY and is_a(inputs, dict):
                 self.live.served(mode, "direct")
-                return self._guarded(None).call(inputs)
+                return self._guarded().call(inputs)
             case Plan.FOLLOWED if mode is not Mode.PYTHON_ONLY:
                 self.live.served(mode, "python")
                 return self._recorded.call(inputs)
@@ -246,28 +250,31 @@ class RoutedProgram:
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
             self.live.served(mode, "direct")
-            return replace(prepared, program=self._guarded(execution), engine="interp")
+            return replace(prepared, program=self._guarded(), engine="interp")
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
-            return replace(prepared, program=self._paired(execution), engine="python")
+            return replace(prepared, program=self._paired(), engine="python")
         self.live.served(mode, "python")
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return replace(prepared, program=self._python, engine="python")
         return replace(prepared, program=self._recorded, engine="python")
 
-    def _guarded(self, execution: str | None) -> GuardedProgram:
-        rules = self._rules
-        return GuardedProgram(
-            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
-            is_sensitive=rules.is_sensitive, execution_name=execution,
-        )  # fmt: skip
+    def _guarded(self) -> GuardedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[1]
 
-    def _paired(self, execution: str | None) -> PairedProgram:
+    def _paired(self) -> PairedProgram:
+        if self._both is None or self._both[0] != self._keyed.key:
+            self._both = self._made(self._keyed.key)
+        return self._both[2]
+
+    def _made(self, key: bytes) -> tuple[bytes, GuardedProgram, PairedProgram]:
+        """They never change, and any number of requests may use them; but the key comes with the store."""
         rules = self._rules
-        return PairedProgram(
-            self._python, self._direct, self._comparator, self._keyed.key, self.live, rules.deadline,
-            is_sensitive=rules.is_sensitive, execution_name=execution,
-        )  # fmt: skip
+        parts = (self._python, self._direct, self._comparator, key, self.live, rules.deadline)
+        guarded = GuardedProgram(*parts, is_sensitive=rules.is_sensitive)
+        return key, guarded, PairedProgram(*parts, is_sensitive=rules.is_sensitive)
 
     # -- following --------------------------------------------------------------------------------
 
@@ -299,17 +306,12 @@ class RoutedProgram:
                 transcript,
                 self._comparator,
                 self._keyed.key,
+                deadline=self._rules.deadline,
                 execution=execution,
                 is_sensitive=self._rules.is_sensitive,
             )
 
-        def noisy(difference: Difference) -> None:
-            is_sensitive = self._rules.is_sensitive
-            self.live.noisy(
-                happened_of_noise(difference, "interp", self._compiled, transcript, is_sensitive, now_us(), execution)
-            )
-
-        report = checked(follow, noisy)
+        report = checked(follow, transcript, execution)
         if not isinstance(report, Agreement):
             return report
         if self._agreed is not None:

@@ -11,32 +11,33 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.engines.direct_engine import DirectEngine, DirectProgram
+from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import REFERENCE
 from vesper.host.config import Config
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
 from vesper.migration.admission import Admission
 from vesper.migration.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.comparator import Comparator
+from vesper.migration.counted import Counting
 from vesper.migration.direct_side import PathedProgram
 from vesper.migration.diverged import divergence_of
 from vesper.migration.divergence import Divergence
 from vesper.migration.epoch import epoch_of
-from vesper.migration.flights import Flights, FlownProgram, Slot, lost
 from vesper.migration.followers import Followers
 from vesper.migration.helper import Helper
 from vesper.migration.live import Live, now_us
+from vesper.migration.modes import Mode
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
 from vesper.migration.router import RoutedProgram, Rules
 from vesper.migration.routing import Shares
-from vesper.migration.state import Diverged, EngineFaulted
+from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
 from vesper.migration.tending import Tending
 
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
-_EVERY_LOOK = 5.0
-"""Seconds between two looks for what dead processes left."""
 
 
 class Routes:
@@ -60,10 +59,10 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
-        self.migration.chores += [self._drain, self.followers.admission.adjust, self._look_for_lost]
-        self._flights_folder = config.folder / ".vesper" / "flights"
-        self._flights: Flights | None = None
-        self._last_look = 0.0
+        self.migration.chores += [self._drain, self.followers.admission.adjust]
+        approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
+        self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
+        self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
         self.is_closed = False
@@ -74,6 +73,13 @@ class Routes:
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        for tolerance in comparator.expired():
+            _log.warning(
+                "%s: the tolerance of `%s` ended on %s and holds no more",
+                compiled.node.node_id,
+                tolerance.field,
+                tolerance.until,
+            )
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
@@ -82,14 +88,14 @@ class Routes:
             return found
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
-        """A node behind a function: `function` is what that is, and part of the epoch."""
+        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
             return AdoptedProgram(
                 compiled,
                 self._counted(key, self._direct(compiled)),
-                self._live(key, compiled),
+                self._live(key, compiled, function.partition("#")[0]),
                 comparator,
                 self.followers,
                 self.migration,
@@ -125,11 +131,12 @@ class Routes:
             self._hosts.add,
         )
 
-    def _live(self, key: NodeKey, compiled: Compiled) -> Live:
+    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
 
         def happened(report: Disagreement | Fault) -> Happened:
-            kept = divergence_of(report, compiled, is_sensitive, now_us(), redact=self._redact)
+            engines = (leader, DirectEngine.name)
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
             return happened_of(report, kept)
 
         return self.migration.node(key, compiled, happened)
@@ -140,6 +147,10 @@ class Routes:
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
         return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
 
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """In processes of its own the engine can take nothing with it."""
+        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
+
     def _direct(self, compiled: Compiled) -> PathedProgram:
         if self.settings.isolation == "process":
             from vesper.migration.isolation import IsolatedProgram, Workers
@@ -149,27 +160,9 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
-    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
-        """A node on the direct engine of this process leaves word of what is under way."""
-        if not isinstance(direct, DirectProgram):
-            return direct
-        if self._flights is None:
-            try:
-                self._flights = Flights.open(self._flights_folder)
-            except OSError as error:
-                _log.error("executions of %s under way are not counted: %s", key.node, error)
-                return FlownProgram(direct, Slot.apart())
-        return FlownProgram(direct, self._flights.slot(key))
-
     def _drain(self) -> None:
         for program in list(self._programs.values()):
             program.drain()
-
-    def _look_for_lost(self) -> None:
-        """What processes that died had under way. Raises `StoreError`: then the file is found again."""
-        if time.monotonic() - self._last_look >= _EVERY_LOOK:
-            self._last_look = time.monotonic()
-            lost(self._flights_folder, lambda found: self.migration.lost_runs(found.key, found.events()))
 
     def _redact(self, text: str) -> str:
         for host in list(self._hosts):
@@ -195,14 +188,15 @@ class Routes:
         if self._workers is not None:
             self._workers.close()
         self.migration.close()
-        if self._flights is not None:
-            self._flights.close()
+        self._counting.close()
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
     """What the controller is told of it."""
     if isinstance(report, Fault):
         return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
     event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
     return Happened(event, divergence, report.fingerprint)
 

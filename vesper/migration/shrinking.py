@@ -93,7 +93,10 @@ def shrink_divergence(
         raise CannotShrink("it is one engine that differs from itself, now and then: no case shows that again")
     for name in engines:
         if name not in programs:
-            raise CannotShrink(f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask")
+            hint = f"; `vesper verify {compiled.node.node_id} --against {name}` compares the two" if ":" in name else ""
+            raise CannotShrink(
+                f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask{hint}"
+            )
     runner = _Runner(compiled, programs, engines, comparator, time.monotonic() + seconds)
     start, target = _start(runner, shown)
     search = _Search(runner, target, progress)

@@ -158,7 +158,8 @@ class Tending:
         )  # fmt: skip
 
     def _rerun(self, transcript: Transcript) -> Report | None:
-        return self._waited(self._helper.rerun(self._known, transcript, self._key(), is_recorded=False))
+        answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
+        return None if answer is None else self._waited(answer)  # what is not admitted is no comparison
 
     def _waited(self, answer: Answer | None) -> Report | None:
         """What the helper says; lost where it takes nothing now."""
@@ -176,4 +177,5 @@ class Tending:
             thread.join(10)
 
     def after_fork(self) -> None:
+        self._reservoir.after_fork()
         self._threads = []

@@ -369,7 +369,7 @@ def main() -> None:
     parser.add_argument("--sample", action="store_true", help="a few seconds in all; writes no result")
     options = parser.parse_args()
     begun = time.monotonic()
-    seconds, rounds = (1.5, 1) if options.sample else (options.seconds, options.rounds)
+    seconds, rounds = (1.0, 1) if options.sample else (options.seconds, options.rounds)
     found = run(seconds, rounds, lambda text: print(text, flush=True))
     found = {"source_hash": whole_hash(), "engine_hash": engine_hash(), **found}
     found["elapsed_seconds"] = round(time.monotonic() - begun, 1)

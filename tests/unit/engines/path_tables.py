@@ -116,6 +116,11 @@ flow:
   - {operation: return, success: {first: one, second: other}}
 security: {capabilities_required: [database.read.people]}
 """,
+    "given": """\
+inputs: {a: integer, b: integer}
+outputs: {success: {result: integer}}
+flow: [{operation: return, success: {result: a}}]
+""",
     "time": """\
 inputs: {is_asked: {type: boolean, default: true}}
 outputs: {success: {result: integer}}
@@ -222,6 +227,8 @@ def _lines(count: int) -> dict[str, object]:
 
 
 READ = [
+    Read("given", {"a": 1, "b": 1}, {"a": 2}, False),
+    Read("given", {"a": 1, "b": 1}, {"b": 2}, True),
     Read("choice", _CHOICE, {"a": 2}, False),
     Read("choice", _CHOICE, {"b": 9}, False),
     Read("choice", _CHOICE, {"c": 9}, True),

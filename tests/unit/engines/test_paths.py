@@ -83,6 +83,12 @@ def check(node: Compiled, seed: int, count: int) -> None:
         traced = run_with(direct, inputs, now, respond, limits)
         assert conditions_of(little.path, points) == conditions_of_marks(traced.marks, node.node), (inputs, limits)
         assert isinstance(little.outcome, LimitHit) or repr(little) == repr(pathed)
+        # Whatever is changed without changing what was read changes nothing.
+        for name, value in generator.draw().items():
+            changed = {**inputs, name: value}
+            other = run_pathed(direct, changed, now, respond)
+            if (other.path, other.fingerprint) == (pathed.path, pathed.fingerprint):
+                assert repr(other) == repr(pathed), (inputs, changed)
 
 
 def _plain(
@@ -218,7 +224,8 @@ def siphash(key: bytes, data: bytes) -> int:
     for at in range(0, len(padded), 8):
         word = int.from_bytes(padded[at : at + 8], "little")
         v[3] ^= word
-        round_(), round_()
+        round_()
+        round_()
         v[0] ^= word
     v[2] ^= 0xFF
     for _ in range(4):

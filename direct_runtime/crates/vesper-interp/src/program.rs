@@ -349,9 +349,11 @@ impl PathedForm {
         let Some(of_code) = &self.code.path else {
             return so_far.finish();
         };
+        // What is returned as it was given is read by no instruction: at the end everything was come to.
+        let is_at_the_end = frame.next >= self.code.instructions.len();
         let ending = Ending {
             path,
-            at: frame.next,
+            at: if is_at_the_end { usize::MAX } else { frame.next },
             skipped: &frame.flow.skipped,
             is_error: frame.flow.is_error,
         };
