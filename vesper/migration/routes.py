@@ -59,7 +59,8 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
-        self.migration.chores += [self._drain, self.followers.admission.adjust]
+        self.migration.gatherers.append(self._drain)
+        self.migration.chores.append(self.followers.admission.adjust)
         approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
         self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
         self.migration.chores.append(self._counting.look)
