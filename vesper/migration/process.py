@@ -54,6 +54,8 @@ class Migration:
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
+        self.gatherers: list[Callable[[], None]] = []
+        """Who has gathered something for the nodes is asked for it before the store is told."""
         self.chores: list[Callable[[], None]] = []
         """What else is done each time that the thread comes round."""
         self._begin_process()
@@ -133,6 +135,11 @@ class Migration:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
         that cannot be used means is decided here."""
         with self._telling:
+            for gather in self.gatherers:
+                try:
+                    gather()
+                except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+                    _log.exception("what was gathered elsewhere could not be taken over")
             try:
                 self._tell(is_all)
                 self._ask()

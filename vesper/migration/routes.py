@@ -61,6 +61,7 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.gatherers.append(self._drain)
         self.migration.chores.append(self.followers.admission.adjust)
         approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
         self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
@@ -163,6 +164,10 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
     def _redact(self, text: str) -> str:
         for host in list(self._hosts):
             text = host.redact(text)
@@ -173,9 +178,13 @@ class Routes:
         self.followers.after_fork()
         for tending in self._tended:
             tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
+        for program in list(self._programs.values()):
+            program.close()
         self.followers.close()
         self.helper.close()
         for tending in self._tended:

@@ -73,14 +73,14 @@ class Tending:
 
     # -- executions that agreed -------------------------------------------------------------------
 
-    def agreed(self, report: Agreement, transcript: Transcript) -> None:
-        """Any thread; costs a look at a number, for most."""
+    def agreed(self, report: Agreement, transcript: Transcript, is_chosen: bool = False) -> None:
+        """Any thread; costs a look at a number, for most. `is_chosen`: somebody has drawn already."""
         if self._is_adopted:
             return
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
-        if count >= _CLOSELY and self._draw() >= _LATER:
+        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
             return
         if count or len(self._looked_at) < _MOST_NAMES:
             self._looked_at[name] = count + 1
