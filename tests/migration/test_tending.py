@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import pytest
-
 from tests.migration.memory_store import MemoryStore
 from tests.migration.routed import routes_in, state_of
 from tests.support.waiting import eventually
