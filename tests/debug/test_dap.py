@@ -15,8 +15,8 @@ from tests.debug.dap_client import Client, adapter, adapter_process
 from tests.debug.subjects import DRAWN, PAYMENT, ROOT
 from vesper.debug.dap_wire import WireError, read_message
 
-MOST_SECONDS = 0.05
-"""That one step may take; the middle one of all, because the machine may be busy with other tests."""
+MOST_SECONDS = 0.5
+"""Ten times what a step may take on a machine of its own (docs/spec/debugger.md): a test is no measurement."""
 
 
 def test_an_editor_goes_through_a_payment_on_both_engines() -> None:
