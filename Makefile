@@ -10,6 +10,8 @@ CARGO     := cargo
 # rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Images of containers often set it: then each of the hundreds of processes that the tests start compiles Vesper anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp is newer than all that the step was made from; a step whose stamp is fresh is not repeated.
 VENV_STAMP   := $(VENV)/.made
@@ -24,7 +26,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -98,6 +100,9 @@ bench: build ## measure generated Python and the engines beside hand-written Pyt
 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
+
+bench-routing: build ## measure what routing costs over the bare engines; PYTHON=/usr/bin/python3.11 measures that interpreter
+	$(if $(findstring command line,$(origin PYTHON)),$(PYTHON),$(BIN)/python) tests/bench/routing.py
 
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))

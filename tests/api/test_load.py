@@ -195,3 +195,10 @@ def test_a_node_with_effects_may_do_nothing_that_is_not_granted(
         assert "[[grants]]" in outcome.error.message
         with pytest.raises(vesper.Stopped, match="denied: greet_v1 may not use"):
             node.call({"event_id": "e1"})
+
+
+def test_a_node_says_in_which_mode_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_CONFIG", str(tmp_path / "vesper.toml"))
+    (tmp_path / "vesper.toml").write_text("", encoding="utf-8")
+    modes = {each: vesper.load("payment_decision", nodes=NODES, engine=each).mode for each in ("python", "auto")}
+    assert modes == {"python": None, "auto": "shadow_direct"}

@@ -307,6 +307,7 @@ def test_a_sensitive_execution_is_read_in_the_journal_when_asked_for(
     wrong(charges_more)
     shown = said("show", found.fingerprint)
     assert "the node is sensitive, and the journal has them" in shown.stdout
+    assert " --reveal` makes the smallest case of it" in shown.stdout
     assert execution in shown.stdout
     refused = said("shrink", found.fingerprint, code=1)
     assert "--reveal reads them" in refused.stderr

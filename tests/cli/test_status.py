@@ -291,6 +291,17 @@ def test_a_node_that_is_not_there(told: Told, wanted: str, said: str) -> None:
     assert (done.exit_code, said in done.stderr) == (1, True), done.stderr
 
 
+def test_a_setting_for_a_node_that_is_not_there_is_said(told: Told, tmp_path: Path) -> None:
+    """A limit on a node whose name was misspelt limits nothing."""
+    told.batch(FEE, runs=1)
+    names = ["fee", "fee_v1", "fe_v1"]
+    (tmp_path / "vesper.toml").write_text("".join(f"[migration.nodes.{each}]\n" for each in names), encoding="utf-8")
+    warnings = [line for line in shown() if "[migration" in line]
+    assert warnings == [
+        "warning: [migration.nodes.fe_v1]: no node of this name was ever routed here; did you mean `fee_v1`?"
+    ]
+
+
 def test_an_epoch_is_named_by_its_beginning(told: Told) -> None:
     told.batch(NodeKey("fee_v1", "ab12" + "0" * 60), runs=1)
     told.batch(NodeKey("fee_v1", "ab34" + "0" * 60), runs=1)

@@ -202,3 +202,31 @@ def test_another_text_of_the_function_is_another_epoch(routes: Routes) -> None:
 def test_a_node_with_effects_is_refused(routes: Routes) -> None:
     with pytest.raises(CannotAdopt, match="both would happen"):
         vesper.adopt(lambda **_: {}, "nodes/payments/payment_handler_v1.vsp", routes=routes)
+
+
+async def _awaited(**_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _of_others(amount: Decimal, price: Decimal) -> dict[str, Any]:
+    return {}
+
+
+def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        (_awaited, "_awaited is a coroutine function"),
+        (
+            _of_others,
+            "_of_others does not take `balance`, `currency`, `country`, `user_age_days`, and payment_decision_v1",
+        ),
+        (_with_a_session, "_with_a_session cannot be called without `session`"),
+    ],
+)
+def test_a_function_that_could_never_be_compared_is_refused(function: Any, said: str, routes: Routes) -> None:
+    with pytest.raises(CannotAdopt, match=said):
+        vesper.adopt(function, NODE, routes=routes)

@@ -126,6 +126,7 @@ RISEN = Agreed("p", 300, 300)
         ),
         ([RISEN, Kill("ann", "fire")], "WARNING", "kill by ann: fire"),
         ([Diverged("p", "0dd")], "WARNING", "the engines disagree (divergence 0dd); path p is compared from now on"),
+        ([Diverged("", "0dd")], "WARNING", "(divergence 0dd); whatever goes that way is compared from now on"),
         ([Diverged("p", "0dd"), Close("0dd", "ann", "fixed")], "INFO", "divergence 0dd closed by ann: fixed"),
         ([Noisy("a1", "outputs.fee")], "WARNING", "an engine differs from itself at outputs.fee (noise a1)"),
         ([Enumerated(0)], "WARNING", "enumerated was refused: a domain of 1 to 1,000,000 inputs"),

@@ -16,7 +16,7 @@ from vesper.engines.engine import Blocked
 from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine
 from vesper.migration import ledger, reservoir
-from vesper.migration.carry import Carried, carry, claim, older_epoch
+from vesper.migration.carry import Carried, carry, claim, leave, older_epoch
 from vesper.migration.comparator import Comparator
 from vesper.migration.epoch import epoch_of
 from vesper.migration.reports import Disagreement, Lost
@@ -227,6 +227,9 @@ def test_one_process_does_it_from_the_newest_of_the_older_epochs(store: Store) -
     assert older_epoch(store, NEW) == OLD
     assert claim(store, NEW, "one", OLD)
     assert not claim(store, NEW, "two", OLD)
+    leave(store, NEW)
+    assert claim(store, NEW, "two", OLD), "who was ended before it was done leaves it to the next"
+    assert not claim(store, NEW, "three", OLD)
 
 
 def test_what_is_lost_is_said_and_who_stops_it_stops_it(store: Store) -> None:

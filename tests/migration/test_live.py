@@ -176,14 +176,17 @@ def test_what_latches_stops_the_direct_engine_here_at_once(
 
 
 def test_a_store_that_is_away_is_held_for_a_while_and_then_python_runs_alone(
-    live: Live, migration: Migration, store: Shaky
+    live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
 ) -> None:
     agree(live, 300)
     migration.tend(is_all=True)
     store.is_away = True
     migration.tend()
     assert live.local.mode is Mode.CANARY_DIRECT  # held
+    assert "runs on Python alone" not in caplog.text
     eventually(is_in(live, Mode.PYTHON_ONLY))
+    migration.tend()
+    assert caplog.text.count("every node of this process runs on Python alone until it is back") == 1
     agree(live, 20, first=500)
     store.is_away = False
     eventually(is_in(live, Mode.CANARY_DIRECT))

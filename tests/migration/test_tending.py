@@ -112,3 +112,30 @@ def test_what_a_new_definition_is_tried_on_is_what_the_last_one_saw(tmp_path: Pa
         assert state_of(routes, changed).clean == state_of(routes, program).clean
     finally:
         routes.close()
+
+
+def test_a_process_that_ends_too_early_leaves_the_rest_to_the_next(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that lives for a second must not use up what the last definition saw."""
+    caplog.set_level("INFO", "vesper.migration")
+    store = MemoryStore()
+    routes = routes_in(tmp_path / "one", store)
+    program = routes.program(made(AMOUNTS.replace("FEE", "1.00")))
+    for number in range(40):
+        program.call({"amount": number})
+    routes.close()
+    routes = routes_in(tmp_path / "two", store)
+    routes.helper.close()
+    changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
+    eventually(lambda: "this process ends, and the next one runs the others" in caplog.text, within=30)
+    routes.close()
+    assert (state_of(routes, changed).clean, state_of(routes, changed).unknown) == (0, 0)
+    routes = routes_in(tmp_path / "three", store)
+    changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
+    try:
+        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=30)
+        routes.migration.tend(is_all=True)
+        assert state_of(routes, changed).clean == 40
+    finally:
+        routes.close()

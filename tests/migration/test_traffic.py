@@ -11,7 +11,7 @@ from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
 from vesper.migration import ledger
 from vesper.migration.controller import Missing
 from vesper.migration.modes import Engine, Mode
-from vesper.migration.overview import letters, missing_words
+from vesper.migration.overview import letters
 from vesper.migration.series import Band, read_series, series
 from vesper.migration.state import EngineFaulted, Settings
 from vesper.migration.store import Batch
@@ -149,6 +149,6 @@ def test_there_is_nothing_to_draw() -> None:
 
 def test_letters_and_words() -> None:
     assert [letters(at) for at in (0, 1, 25, 26, 27, 701, 702)] == ["A", "B", "Z", "AA", "AB", "ZZ", "AAA"]
-    assert missing_words(Missing("open divergences to be closed", 1)) == "1 open divergence to be closed"
-    assert missing_words(Missing("more distinct runs that agree", 7412)) == "7,412 more distinct runs that agree"
-    assert missing_words(Missing("the end of its pin")) == "the end of its pin"
+    assert str(Missing("open divergences to be closed", 1)) == "1 open divergence to be closed"
+    assert str(Missing("more distinct runs that agree", 7412)) == "7,412 more distinct runs that agree"
+    assert str(Missing("the end of its pin")) == "the end of its pin"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vesper.api.load import compiled_node
-from vesper.migration.adopting import FunctionCall, answers_of, check_adoptable, function_name
+from vesper.migration.adopting import FunctionCall, answers_of, check_adoptable, check_function, function_name
 
 if TYPE_CHECKING:
     from vesper.migration.routes import Routes
@@ -78,4 +78,5 @@ def adopt(
 
     compiled, path, _ = compiled_node(node, nodes)
     check_adoptable(compiled)
+    check_function(function, compiled)
     return Adopted(function, compiled, routes or default_routes(str(path), None))

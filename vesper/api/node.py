@@ -158,6 +158,12 @@ class Node:
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
 
     @property
+    def mode(self) -> str | None:
+        """Where the engine is `auto`, the mode in which this process has the node; with any other engine None."""
+        live = getattr(self._program, "live", None)
+        return None if live is None else str(live.local.mode.value)
+
+    @property
     def source(self) -> str:
         """The Python that Vesper generates for this node."""
         from vesper.codegen.module import generate_module

@@ -112,7 +112,9 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
     if found.small is not None:
         lines += ["", "the smallest case", *_indented(found.small)]
     elif found.kind != "noise":
-        lines += ["", f"`vesper divergences shrink {printable(found.fingerprint)}` makes the smallest case of it"]
+        is_sealed = any(each.inputs is None and not each.left_out for each in found.exemplars)
+        command = f"vesper divergences shrink {printable(found.fingerprint)}{' --reveal' if is_sealed else ''}"
+        lines += ["", f"`{command}` makes the smallest case of it"]
     return lines
 
 

@@ -119,7 +119,8 @@ def _known(record: dict[str, Any]) -> list[str]:
             generated = f" and {record['generated']:,} generated" if record["generated"] else ""
             return [f"path {record['path']} has its evidence: {record['clean']:,}{generated}"]
         case "path_demoted":
-            return [f"divergence {record['fingerprint']}: path {record['path']} is compared from now on"]
+            what = f"path {record['path']}" if record["path"] else "whatever goes that way"
+            return [f"divergence {record['fingerprint']}: {what} is compared from now on"]
         case "noise_found":
             return [f"noise {record['fingerprint']}: an engine differs from itself at {record['where']}"]
         case "latched":

@@ -70,7 +70,13 @@ def promote_command(
 
 @click.command("demote")
 @click.argument("node")
-@click.option("--to", "mode", type=click.Choice(_MODES), help="The mode. The one below, unless said.")
+@click.option(
+    "--to",
+    "mode",
+    type=click.Choice(_MODES),
+    metavar="MODE",
+    help=f"{', '.join(_MODES)}. The one below, unless said.",
+)
 @store_options
 @epoch_option
 @why_option(is_required=True)
@@ -102,7 +108,7 @@ def _below(opened: Opened, key: NodeKey) -> Mode:
 
 @click.command("pin")
 @click.argument("node")
-@click.argument("mode", type=click.Choice(_MODES))
+@click.argument("mode", type=click.Choice(_MODES), metavar="MODE")
 @click.option(
     "--for", "length_us", required=True, metavar="TIME", callback=read_length, help="How long, such as 12h or 7d."
 )
@@ -122,7 +128,10 @@ def pin_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Hold a node in a MODE that is not higher than its own. It keeps its evidence and rises when the pin is over."""
+    """Hold a node in a MODE that is not higher than its own. It keeps its evidence and rises when the pin is over.
+
+    MODE is python_only, shadow_direct, canary_direct, dual_verify or direct_only.
+    """
     who = by or this_user()
     with the_store(config, dsn) as opened:
         key = the_key(opened, node, epoch)

@@ -14,14 +14,14 @@ import click
 
 from vesper.cli.journal_open import is_of_node, read_words, seconds_of
 from vesper.diagnostics.suggest import did_you_mean
-from vesper.effects.settings import ConfigError
+from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
 from vesper.migration.codec import BadState
 from vesper.migration.modes import Mode
 from vesper.migration.overview import newest, read_node
 from vesper.migration.state import MAX_PIN_US, Settings
-from vesper.migration.store import NodeKey, Store, StoreError, keys_of, open_store
+from vesper.migration.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
 from vesper.spec.node_id import split_node_id
 from vesper.spec.values import printable
 
@@ -75,6 +75,17 @@ class Opened:
         """The highest mode that the configuration allows; None where it says nothing."""
         named = self.migration.of(node).max_mode
         return None if named is None else Mode(named)
+
+    def unknown_names(self) -> list[str]:
+        """What the configuration says of nodes that nobody has routed: often a name that was misspelt, and a limit on a
+        node that is none."""
+        ids = sorted({each.node for each in keys_of(self.store) if each != WHOLE})
+        names = {split[0] for split in map(split_node_id, ids) if split is not None}
+        return [
+            f"[migration.nodes.{name}]: no node of this name was ever routed here{close_to(name, ids)}"
+            for name in self.migration.nodes
+            if name not in ids and name not in names
+        ]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,8 @@ def _painted(
                 return document(detail_json(overview, detail, now_us()))
             return "\n".join(detail_lines(overview, detail, now_us(), width))
         overview = read_overview(opened.store, opened.settings, all_epochs)
+        if overview.nodes:
+            overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
         if style == "json":
             return document(overview_json(overview, highest, now_us()))

@@ -265,11 +265,18 @@ def _path_lines(detail: Detail, width: int) -> list[str]:
     for each in detail.paths[:_MOST_PATHS]:
         generated = f" and {each.seen.generated:,} generated" if each.seen.generated else ""
         lines.append(f"  {each.letter}  {each.seen.clean:,}{generated}: {path_lack(each)}")
-        words = "; ".join(detail.path_words.get(each.name, ())) or f"path {printable(each.name)}"
+        words = "; ".join(detail.path_words.get(each.name, ())) or _unnamed(each.name)
         lines += textwrap.wrap(words, max(30, width), initial_indent="     ", subsequent_indent="     ")
     if len(detail.paths) > _MOST_PATHS:
         lines.append(f"  and {len(detail.paths) - _MOST_PATHS:,} more; --format json shows all")
     return lines
+
+
+def _unnamed(path: str) -> str:
+    """A path of which nothing else is known; a run that was left on its way has none."""
+    return (
+        f"path {printable(path)}" if path else "runs that were left on their way, where the two asked for other things"
+    )
 
 
 def path_lack(each: PathOverview) -> str:

@@ -142,9 +142,13 @@ class Session:
                 side.complete(replace(completion, id=waiting.id))
 
     def _complete(self, stop: int) -> None:
-        """Records until the statement of this stop was executed."""
+        """Records until the statement of this stop was executed; or until the engines part, where that is to stop it:
+        what one of them asks for then is not answered before somebody goes on."""
+        is_looked_for = any(each.kind is Kind.DIVERGENCE for each in self.breakpoints) and self.divergence() is None
         while not self._is_recorded() and len(self.leader.stops) <= stop + 1:
             self._record()
+            if is_looked_for and self.divergence() is not None:
+                return
 
     def stop_of(self, side: Side, position: Position | None = None) -> Stop:
         """Where a side is; one that has fewer stops is at its last."""
@@ -196,8 +200,8 @@ class Session:
         return Moved(Why.STEP)
 
     def _after(self, place: Position) -> Position | None:
+        self._complete(place.stop)
         if not place.is_after:
-            self._complete(place.stop)
             return Position(place.stop, True)
         return Position(place.stop + 1) if place.stop < self._last() else None
 
@@ -378,7 +382,11 @@ class Session:
             for index, stop in enumerate(side.stops)
             if _asks(stop, side.requests[number] if number < len(side.requests) else None)
         ]
-        return Divergence(Position(min(stops, default=self._last())), "what is asked for", told)
+        stop = min(stops, default=self._last())
+        # What a called node asks for is known only once the call is on its way; unless both are at other calls already.
+        reached = [side.stops[stop] for side in self.sides if stop < len(side.stops)]
+        is_after = any(each.request is None for each in reached) and len({each.path for each in reached}) == 1
+        return Divergence(Position(stop, is_after), "what is asked for", told)
 
     @property
     def watches(self) -> list[Breakpoint]:

@@ -35,7 +35,7 @@ from vesper.debug.stops import (
     line_of,
     operation,
 )
-from vesper.engines.engine import Engine
+from vesper.engines.engine import Engine, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.ir import nodes as ir
 from vesper.ir.failures import becomes_declared
@@ -369,6 +369,8 @@ class Walk:
             yield from self._unmarked(value)
         stop.given = {name: self._computed(value) for name, value in call.inputs}
         while isinstance((event := (yield from self._peek())), Asked | Answered):
+            if isinstance(event, Asked) and not _is_inside_call(event.request, call):
+                break  # the call has failed, and its handler asks
             self._waiting.popleft()
             if isinstance(event, Asked):
                 stop.inside.append((event.request, None))
@@ -376,6 +378,8 @@ class Walk:
                 stop.inside[-1] = (stop.inside[-1][0], event.completion)
         if isinstance(event, Marked) and event.index == call.result.index:
             return (yield from self._marked(call.result))
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+            raise _Failure(str(event.outcome.code))
         outcome = self._on_call(stop, self._engine)
         match outcome:
             case Failed(code):
@@ -501,6 +505,11 @@ class Walk:
         if isinstance(event, Marked):
             self._note(event)
         return event
+
+
+def _is_inside_call(request: Request, call: ir.CallNode) -> bool:
+    head, slash, _ = request.path.partition("/")
+    return bool(slash) and head.partition("[")[0] == call.name
 
 
 def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, TypeVar
 
 from vesper.diagnostics.suggest import did_you_mean
@@ -39,8 +40,19 @@ class Table:
     def names(self) -> list[str]:
         return list(self._values)
 
-    def text(self, name: str, default: str = _UNSET) -> str:
-        return self._of(name, str, "a text", default)
+    def text(self, name: str, default: str = _UNSET, expected: str = "a text") -> str:
+        return self._of(name, str, expected, default)
+
+    def day(self, name: str) -> date:
+        """A day as a text, or as TOML has it."""
+        expected = "a day such as 2027-01-31"
+        if type(self._values.get(name)) is date:
+            return self._of(name, date, expected, _UNSET)
+        text = self.text(name, expected=expected)
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            raise self.error(name, f"{expected} is expected, not `{text}`") from None
 
     def integer(self, name: str, default: int = _UNSET, least: int = 0, most: int = 1 << 53) -> int:
         value = self._of(name, int, "a whole number", default)

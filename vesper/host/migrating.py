@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from vesper.effects.settings import Table
+from vesper.spec.node_id import split_node_id
 
 MODES = ("python_only", "shadow_direct", "canary_direct", "dual_verify", "direct_only")
 
@@ -59,10 +60,15 @@ class MigrationSettings:
     nodes: Mapping[str, NodeMigration] = field(default_factory=dict)
 
     def of(self, node_id: str) -> NodeMigration:
-        return self.nodes.get(node_id, _USUAL)
+        """What is said of this version of the node, or else of the node by its name without a version."""
+        split = split_node_id(node_id)
+        by_name = _USUAL if split is None else self.nodes.get(split[0], _USUAL)
+        return self.nodes.get(node_id, by_name)
 
 
 _USUAL = NodeMigration()
+_EXACT = 'a positive number as a text, such as "0.01",'
+"""A number of TOML is a float, and not exactly what is written."""
 
 
 def read_migration(table: Table, folder: Path) -> MigrationSettings:
@@ -81,7 +87,7 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
         tuple(_mode(table, "approvals", each) for each in table.texts("approvals", ())),
         table.seconds("refresh", usual.refresh),
         table.seconds("hold", usual.hold),
-        _share(table, "follow_cpu", usual.follow_cpu, 0.0, 64.0),
+        _share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
         table.size("follow_memory", usual.follow_memory),
         "process" if table.choice("isolation", ("none", "process"), usual.isolation) == "process" else "none",
         table.seconds("deadline", usual.deadline),
@@ -92,11 +98,11 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
     if not found.store.startswith(("sqlite:", "postgresql://", "postgres://", "redis://", "rediss://", "unix://")):
         raise table.error("store", "a store is at `sqlite:PATH`, `postgresql://…` or `redis://…`")
     if not 0.05 <= found.refresh <= 10:
-        raise table.error("refresh", "every 50ms at most, and every 10s at least")
+        raise table.error("refresh", "from 50ms to 10s is expected")
     if not 1 <= found.hold <= 86_400:
-        raise table.error("hold", "a second at least, and a day at most")
+        raise table.error("hold", "from 1s to 1d is expected")
     if not 0.01 <= found.deadline <= 3600:
-        raise table.error("deadline", "10ms at least, and an hour at most")
+        raise table.error("deadline", "from 10ms to 1h is expected")
     return found
 
 
@@ -112,16 +118,15 @@ def _node(table: Table) -> NodeMigration:
 
 
 def _tolerance(name: str, table: Table) -> Tolerance:
-    absolute = table.text("absolute") if "absolute" in table else None
-    relative = table.text("relative") if "relative" in table else None
-    until = table.text("until")
-    found = Tolerance(
-        name, absolute, relative, table.integer("version", least=1), _day(table, until), table.text("why")
+    absolute, relative = (
+        table.text(each, expected=_EXACT) if each in table else None for each in ("absolute", "relative")
     )
+    until = table.day("until")
+    found = Tolerance(name, absolute, relative, table.integer("version", least=1), until, table.text("why"))
     table.done()
     for key, text in (("absolute", absolute), ("relative", relative)):
         if text is not None and not _is_positive(text):
-            raise table.error(key, f'a positive number as a text is expected, such as "0.01", not `{text}`')
+            raise table.error(key, f"{_EXACT} is expected, not `{text}`")
     if absolute is None and relative is None:
         raise table.error("absolute", "say how far apart the two may be: `absolute`, `relative`, or both")
     return found
@@ -135,24 +140,16 @@ def _is_positive(text: str) -> bool:
     return number.is_finite() and number > 0
 
 
-def _day(table: Table, text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise table.error("until", f'a day such as "2027-01-31" is expected, not `{text}`') from None
-
-
 def _share(table: Table, name: str, default: float, least: float, most: float) -> float:
     """A share as a text, such as `5 %` or `0.5 %`."""
     if name not in table:
         return default
-    text = table.text(name)
+    expected = f'a share as a text, from "{least * 100:g} %" to "{most * 100:g} %",'
+    text = table.text(name, expected=expected)
     number = text.removesuffix("%").rstrip()
-    if not text.endswith("%") or not _is_positive(number):
-        raise table.error(name, f'a share such as "5 %" is expected, not `{text}`')
-    found = float(Decimal(number) / 100)
-    if not least <= found <= most:
-        raise table.error(name, f"a share from {least:.2%} to {most:.0%} is expected, not {text}")
+    found = float(Decimal(number) / 100) if text.endswith("%") and _is_positive(number) else None
+    if found is None or not least <= found <= most:
+        raise table.error(name, f"{expected} is expected, not `{text}`")
     return found
 
 

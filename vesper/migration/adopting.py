@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from vesper.migration.recorded import transcript_of
 from vesper.migration.reports import Agreement, Difference, Fault, Lost, Report
 from vesper.migration.router import Chooser, Keyed, Rules
 from vesper.migration.transcript import Transcript
+from vesper.spec.types import OptionalOf
 from vesper.spec.vesper_error import VesperError
 from vesper.verify.against import identity_of
 
@@ -51,6 +52,40 @@ def check_adoptable(compiled: Compiled) -> None:
         )
     if node.type != "function":
         raise CannotAdopt(f"{node.node_id} may ask for the time at which it starts, which a function is not told")
+
+
+def check_function(function: Callable[..., object], compiled: Compiled) -> None:
+    """Refuses functions that could never be compared with the node: their callers would be answered, and nothing would
+    be learnt. One that does not say what it takes is believed."""
+    node, name = compiled.node.node_id, getattr(function, "__name__", repr(function))
+    if inspect.iscoroutinefunction(function):
+        raise CannotAdopt(
+            f"{name} is a coroutine function: it gives back what is to be awaited, and no outputs of {node}. Adopt the "
+            "function in it that decides"
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return
+    inputs = [each.name for each in compiled.node.inputs]
+    takes = {each.name for each in parameters}
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        required = [
+            each for each in compiled.node.inputs if each.default is None and not isinstance(each.type, OptionalOf)
+        ]
+        _refuse(name, "does not take", [each.name for each in required if each.name not in takes], node, inputs)
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    needed = [each.name for each in parameters if each.kind not in kinds and each.default is each.empty]
+    _refuse(name, "cannot be called without", [each for each in needed if each not in inputs], node, inputs)
+
+
+def _refuse(function: str, what: str, names: Sequence[str], node: str, inputs: Sequence[str]) -> None:
+    if names:
+        listed, expected = (", ".join(f"`{each}`" for each in some) for some in (names, inputs))
+        raise CannotAdopt(
+            f"{function} {what} {listed}, and {node} takes {expected}: the two are given the same, by the names of the "
+            "function's parameters. Put a function around it that has these"
+        )
 
 
 def function_name(function: Callable[..., object]) -> str:

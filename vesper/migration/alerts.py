@@ -144,7 +144,8 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             level = logging.WARNING if latch.reason is Reason.KILL else logging.ERROR
             return Alert(level, text, _change("latched", before, Mode.PYTHON_ONLY, latch.reason, latch.who))
         case PathDemoted(path, fingerprint):
-            text = f"the engines disagree (divergence {fingerprint}); path {path} is compared from now on"
+            what = f"path {path}" if path else "whatever goes that way"
+            text = f"the engines disagree (divergence {fingerprint}); {what} is compared from now on"
             return Alert(logging.WARNING, text, {"kind": "diverged", "fingerprint": fingerprint, "path": path})
         case NoiseFound(fingerprint, where):
             text = f"an engine differs from itself at {where} (noise {fingerprint}); until it is closed nothing rises"

@@ -21,6 +21,7 @@ from vesper.migration.store import WHOLE, NodeKey, SeenOnPath, Store, Transactio
 from vesper.migration.transcript import Transcript
 
 _CARRIED = "carried"
+_LEFT = "{}"
 MOST_DISAGREEMENTS = 20
 """After so many it is clear that the new definition does not run alike, and the rest is left."""
 
@@ -58,16 +59,21 @@ def older_epoch(store: Store, key: NodeKey) -> NodeKey | None:
 
 
 def claim(store: Store, key: NodeKey, process: str, source: NodeKey) -> bool:
-    """Whether this process is the one to do it: of all that start with a new definition, one does, once. Where it dies
-    on the way, nobody does: evidence comes with the traffic as well."""
+    """Whether this process is the one to do it: of all that start with a new definition, one does, once. Where it is
+    killed on the way, nobody does: evidence comes with the traffic as well."""
 
     def work(transaction: Transaction) -> bool:
-        if transaction.document(_CARRIED) is not None:
+        if transaction.document(_CARRIED) not in (None, _LEFT):
             return False
         transaction.put_document(_CARRIED, json.dumps({"by": process, "from": source.epoch}, sort_keys=True))
         return True
 
     return store.transact(key, work)
+
+
+def leave(store: Store, key: NodeKey) -> None:
+    """The process ends before it is done: the next one that starts may claim it. What agreed before counts once."""
+    store.transact(key, lambda transaction: transaction.put_document(_CARRIED, _LEFT))
 
 
 def carry(

@@ -92,10 +92,23 @@ def is_proven(state: State, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stands between a node and its next mode."""
+    """What stands between a node and its next mode; as a text `7,412 more distinct runs that agree`."""
 
     what: str
     count: int | None = None
+
+    def __str__(self) -> str:
+        if self.count is None:
+            return self.what
+        what = self.what
+        if self.count == 1:
+            for many, one in _ONE.items():
+                what = what.replace(many, one)
+        return f"{self.count:,} {what}"
+
+
+_ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
+"""How `Missing` says many of a thing, and how one of it is said."""
 
 
 def missing(state: State) -> tuple[Missing, ...]:
@@ -346,8 +359,7 @@ def _promoted(state: State, event: Promote, who: str, why: str, now_us: int) -> 
         return state, (Refused(event, reason),)
     lacking = [each for each in missing(state) if not each.what.startswith("the approval")]
     if lacking:
-        texts = [each.what if each.count is None else f"{each.count:,} {each.what}" for each in lacking]
-        return state, (Refused(event, f"{after.value} lacks {'; '.join(texts)}"),)
+        return state, (Refused(event, f"{after.value} lacks {'; '.join(map(str, lacking))}"),)
     return _changed(state, after, Reason.PERSON, who, why, now_us)
 
 

@@ -140,6 +140,10 @@ class Helper:
         question = {"do": "enumerate", "pair": known.name, "start": start, "count": count, "key": key}
         return self._admitted(_Task(known, packed.message(question), Future()))
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
     def close(self) -> None:
         """What waits is lost; comes back when the child is gone."""
         with self._changed:

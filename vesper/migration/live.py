@@ -61,6 +61,8 @@ class Live:
         self.key = key
         self.compiled = compiled
         self.local = Local(Mode.SHADOW_DIRECT)
+        self.listeners: list[Callable[[Local], None]] = []
+        """Told of `local` whenever it was made anew, before anybody else acts on it."""
         self._process = process
         self._most = most
         self._spool = spool
@@ -114,10 +116,10 @@ class Live:
     def trusts_prefix(self, name: str) -> bool:
         return name in self.local.prefixes
 
-    def served(self, mode: Mode, engine: str) -> None:
-        """Counts a request for the totals of traffic."""
+    def served(self, mode: Mode, engine: str, count: int = 1) -> None:
+        """Counts requests for the totals of traffic."""
         name = f"{mode.value}/{engine}"
-        self._served[name] = self._served.get(name, 0) + 1  # a lost count between threads moves a share by nothing
+        self._served[name] = self._served.get(name, 0) + count  # a lost count between threads moves a share by nothing
 
     # -- what was seen ----------------------------------------------------------------------------
 
@@ -126,8 +128,7 @@ class Live:
             case Agreement():
                 self._agree(report)
             case Lost():
-                with self._lock:
-                    self._unknown += 1
+                self.lost(1)
             case Disagreement() | Fault():
                 self._trouble(report)
 
@@ -140,6 +141,11 @@ class Live:
     def time(self, python_us: int | None, direct_us: int | None) -> None:
         with self._lock:
             self._time(python_us, direct_us)
+
+    def lost(self, count: int) -> None:
+        """So many comparisons came to nothing."""
+        with self._lock:
+            self._unknown += count
 
     def lost_run(self, execution: str) -> None:
         """A run under the direct engine never ended."""
@@ -311,14 +317,18 @@ class Live:
 
     def _look(self) -> None:
         """Makes `local` anew."""
+        self.local = self._local()
+        for tell in self.listeners:
+            tell(self.local)
+
+    def _local(self) -> Local:
         state = self._state
         if self._is_stopped or self._held or self._killed:
-            self.local = Local(Mode.PYTHON_ONLY, version=self._version)
-            return
+            return Local(Mode.PYTHON_ONLY, version=self._version)
         mode = min(state.mode, self._most, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
         notes = [self._known[path] for path in proven if path in self._known]
-        self.local = Local(
+        return Local(
             mode,
             proven,
             frozenset(prefix for note in notes for prefix in note.prefixes),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from vesper.migration import codec, wilson
 from vesper.migration.confidence import clean_runs_needed
-from vesper.migration.controller import Missing, is_proven, missing
+from vesper.migration.controller import is_proven, missing
 from vesper.migration.divergence import Divergence
 from vesper.migration.evalue import EProcess, log_needed
 from vesper.migration.ledger import Killed, killed
@@ -22,8 +22,6 @@ from vesper.migration.store import NodeKey, Store, keys_of
 from vesper.migration.traffic import TRAFFIC, Traffic, traffic_of
 
 DAY_HOURS = 24
-_ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
-"""How `Missing` says many of a thing, and how one of it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +88,9 @@ def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
 # -- what is missing ------------------------------------------------------------------------------
 
 
-def missing_words(each: Missing) -> str:
-    """`7,412 more distinct runs that agree`."""
-    if each.count is None:
-        return each.what
-    what = each.what
-    if each.count == 1:
-        for many, one in _ONE.items():
-            what = what.replace(many, one)
-    return f"{each.count:,} {what}"
-
-
 def lacking(state: State, highest: Mode | None = None) -> list[str]:
     """What stands between a node and its next mode, in words. `highest` is what the configuration allows."""
-    words = [missing_words(each) for each in missing(state)]
+    words = [str(each) for each in missing(state)]
     if highest is not None and state.mode.level >= highest.level and state.mode is not LADDER[-1]:
         words.insert(0, f"a configuration that allows more than {highest.value}")
     return words

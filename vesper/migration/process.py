@@ -54,6 +54,8 @@ class Migration:
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
+        self.gatherers: list[Callable[[], None]] = []
+        """Who has gathered something for the nodes is asked for it before the store is told."""
         self.chores: list[Callable[[], None]] = []
         """What else is done each time that the thread comes round."""
         self._begin_process()
@@ -68,6 +70,8 @@ class Migration:
         self._is_closing = False
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
+        self._said_of: float | None = None
+        """The last time that the store was seen before it was said that it is away for long."""
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
@@ -131,6 +135,11 @@ class Migration:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
         that cannot be used means is decided here."""
         with self._telling:
+            for gather in self.gatherers:
+                try:
+                    gather()
+                except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+                    _log.exception("what was gathered elsewhere could not be taken over")
             try:
                 self._tell(is_all)
                 self._ask()
@@ -250,9 +259,19 @@ class Migration:
         if not self._is_away:
             _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
+        self._say_that_it_is_long()
         if time.monotonic() - self._last_seen > self.settings.hold:
             for live in list(self._nodes.values()):
                 live.is_held(True)
+
+    def _say_that_it_is_long(self) -> None:
+        """Once for each time that the store is away: what it means for callers is another thing than that it is."""
+        if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
+            self._said_of = self._last_seen
+            _log.warning(
+                "the store of migration state has been away for more than %g s (`hold`): every node of this process "
+                "runs on Python alone until it is back", self.settings.hold,
+            )  # fmt: skip
 
     def _is_back(self) -> None:
         self._last_seen = time.monotonic()

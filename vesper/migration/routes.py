@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
+from vesper.effects.settings import ConfigError, close_to
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import REFERENCE
@@ -59,6 +61,7 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.gatherers.append(self._drain)
         self.migration.chores.append(self.followers.admission.adjust)
         approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
         self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
@@ -143,6 +146,7 @@ class Routes:
 
     def _rules(self, compiled: Compiled) -> Rules:
         node = self.settings.of(compiled.node.node_id)
+        _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
         return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
@@ -160,6 +164,10 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
     def _redact(self, text: str) -> str:
         for host in list(self._hosts):
             text = host.redact(text)
@@ -170,9 +178,13 @@ class Routes:
         self.followers.after_fork()
         for tending in self._tended:
             tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
+        for program in list(self._programs.values()):
+            program.close()
         self.followers.close()
         self.helper.close()
         for tending in self._tended:
@@ -181,6 +193,15 @@ class Routes:
             self._workers.close()
         self.migration.close()
         self._counting.close()
+
+
+def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
+    """One that names no input would be the same for every caller: all of them in the canary, or nobody."""
+    inputs = [each.name for each in compiled.node.inputs]
+    for name in names:
+        if name not in inputs:
+            where = f"migration.nodes.{compiled.node.node_id}.routing_key"
+            raise ConfigError(where, f"`{name}` is no input; there are {', '.join(inputs)}{close_to(name, inputs)}")
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:

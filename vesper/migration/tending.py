@@ -73,14 +73,14 @@ class Tending:
 
     # -- executions that agreed -------------------------------------------------------------------
 
-    def agreed(self, report: Agreement, transcript: Transcript) -> None:
-        """Any thread; costs a look at a number, for most."""
+    def agreed(self, report: Agreement, transcript: Transcript, is_chosen: bool = False) -> None:
+        """Any thread; costs a look at a number, for most. `is_chosen`: somebody has drawn already."""
         if self._is_adopted:
             return
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
-        if count >= _CLOSELY and self._draw() >= _LATER:
+        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
             return
         if count or len(self._looked_at) < _MOST_NAMES:
             self._looked_at[name] = count + 1
@@ -107,17 +107,17 @@ class Tending:
         """Starts what is done once, in the background: in one of the processes that share the folder or the store."""
         if self._is_adopted:
             return
-        self._start("vesper-enumeration", self._enumerate)
-        self._start("vesper-carry", self._carry)
+        self._start("enumeration", self._enumerate, "running all inputs that there can be")
+        self._start("carry", self._carry, "running executions of the last definition again")
 
-    def _start(self, name: str, work: Callable[[], None]) -> None:
+    def _start(self, name: str, work: Callable[[], None], what: str) -> None:
         def guarded() -> None:
             try:
                 work()
             except (StoreError, OSError) as error:
-                _log.warning("%s: %s has to wait for the next start: %s", self._live.key.node, name, error)
+                _log.warning("%s: %s has to wait for the next start: %s", self._live.key.node, what, error)
 
-        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread = threading.Thread(target=guarded, name=f"vesper-{name}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -154,14 +154,26 @@ class Tending:
         source = carry.older_epoch(self._store, self._live.key)
         if source is None or not carry.claim(self._store, self._live.key, f"pid {os.getpid()}", source):
             return
-        found = carry.carry(self._store, source, self._rerun, is_stopped=self._closing.is_set)
-        self._live.carried(found.agreed, found.paths, found.lost)
+        found = carry.carry(self._store, source, self._rerun, is_stopped=self._is_ending)
+        is_left = self._is_ending()
+        self._live.carried(found.agreed, found.paths, 0 if is_left else found.lost)
         for report in found.disagreements:
             self._live.report(report)
+        if is_left:
+            carry.leave(self._store, self._live.key)
+            _log.info(
+                "%s: %d executions of the last definition agreed under this one; this process ends, and the next one "
+                "runs the others", self._live.key.node, found.count,
+            )  # fmt: skip
+            return
         _log.info(
             "%s: %d executions of the last definition were run again under this one: %d agreed, %d do not apply",
             self._live.key.node, found.count + found.unfit + found.lost, found.count, found.unfit,
         )  # fmt: skip
+
+    def _is_ending(self) -> bool:
+        """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""
+        return self._closing.is_set() or self._helper.is_closed
 
     def _rerun(self, transcript: Transcript) -> Report | None:
         answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
