@@ -14,15 +14,15 @@ import pytest
 
 from tests.migration import routed
 from tests.migration.routed import routes_in
-from tests.support.journalled import a_place, dead_owner, node_text
+from tests.support.journalled import dead_owner
 from tests.support.nodes import ROOT
 from vesper.engines.path import Pathed
 from vesper.journal.owner import this_owner
 from vesper.migration.controller import step
-from vesper.migration.flights import SIZE, SLOTS, Flights, LostFlights, LostRuns, lost
+from vesper.migration.flights import SIZE, SLOTS, Flights, LostFlights, lost
 from vesper.migration.modes import Mode, Reason
 from vesper.migration.sqlite_store import SqliteMigrationStore
-from vesper.migration.state import RunLost, State
+from vesper.migration.state import State
 from vesper.migration.store import NodeKey
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
@@ -214,19 +214,6 @@ def test_a_disk_that_is_full_is_an_error_and_leaves_nothing(tmp_path: Path, monk
     with pytest.raises(OSError, match="No space"):
         Flights.open(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_runs_with_a_journal_whose_process_is_gone_are_told_once(tmp_path: Path) -> None:
-    with a_place(tmp_path, f"sqlite:{tmp_path / 'journal.db'}") as place:
-        place.run(node_text(), engine="interp")
-        place.left(node_text(), engine="python")
-        left = place.left(node_text(), engine="interp")
-        with place.journal() as journal:
-            runs = LostRuns(journal)
-            ((run, event),) = runs.look(since_us=0)
-            assert (run.node_id, event) == ("charge_v1", RunLost(left))
-            assert runs.look(since_us=0) == []
-            assert LostRuns(journal).look(since_us=run.started_us + 1) == []
 
 
 class Aborting(routed.Misbehaving):

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,8 +26,9 @@ from tests.migration.routed import (
     state_of,
 )
 from tests.support.waiting import eventually
-from vesper.engines.engine import Done, Limits
+from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
+from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
 from vesper.migration.followers import Following
 from vesper.migration.modes import LADDER, Mode
@@ -187,9 +187,10 @@ def test_an_engine_that_computes_on_and_on_while_it_follows_is_ended_and_latched
 
     def late(_: object, __: bytes, ___: object, limits: Limits | None) -> Any:
         asked.append(None if limits is None else limits.seconds)
-        return SimpleNamespace(advance=lambda _: Done(LimitHit("time"), ()), path=bytes, fingerprint=int)
+        return Pathed(LimitHit("time"), b"", 0)
 
-    monkeypatch.setattr(here.direct, "start_pathed", late)
+    monkeypatch.setattr(here.direct, "call_pathed", late)  # as callers are served: times are compared
+    monkeypatch.setattr(here.direct, "start_pathed", None)
     assert here.program.call(payment()) == here.python.call(payment())
     here.told()
     assert asked == [5.0]

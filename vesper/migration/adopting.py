@@ -237,6 +237,7 @@ class AdoptedProgram:
                 self._comparator,
                 self._keyed.key,
                 deadline=self._rules.deadline,
+                is_plain=True,
                 is_sensitive=self._rules.is_sensitive,
             ),
             transcript,

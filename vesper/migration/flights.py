@@ -30,7 +30,6 @@ from typing import Final, TypeAlias
 from weakref import WeakSet
 
 from vesper.engines.direct_engine import Flight
-from vesper.journal.journal import Journal, Status, Summary
 from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.state import LOST_RUNS, RunLost
 from vesper.migration.store import NodeKey
@@ -304,20 +303,3 @@ def _set_aside(path: Path, why: Exception) -> None:
     _log.error("%s cannot be read: %s; it is moved to %s", path, why, aside)
     aside.mkdir(exist_ok=True, mode=0o700)
     path.rename(aside / path.name)
-
-
-class LostRuns:
-    """Runs with a journal that began under the direct engine and whose process is gone; each is told once."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._told: set[str] = set()
-
-    def look(self, since_us: int, limit: int = 1000) -> list[tuple[Summary, RunLost]]:
-        """Those that began since. Who looks must do so before anybody takes them over."""
-        found = []
-        for run in self._journal.find(status=Status.RUNNING, since_us=since_us, limit=limit):
-            if run.engine == "interp" and run.execution not in self._told and is_dead(run.owner):
-                self._told.add(run.execution)
-                found.append((run, RunLost(run.execution)))
-        return found

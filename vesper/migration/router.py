@@ -308,6 +308,7 @@ class RoutedProgram:
                 self._keyed.key,
                 deadline=self._rules.deadline,
                 execution=execution,
+                is_plain=self._python.is_plain,
                 is_sensitive=self._rules.is_sensitive,
             )
 
