@@ -215,6 +215,26 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
         routes.close()
 
 
+def test_what_comes_before_a_worker_is_up_is_not_followed_and_not_unknown(tmp_path: Path) -> None:
+    """A burst right after the start must not keep the node from rising."""
+    routes = routes_in(tmp_path, isolation="process")
+    program = routes.program(ECHO)
+    workers = routes._workers
+    assert workers is not None
+    try:
+        for number in range(30):
+            assert program.call({"word": f"early {number}"}) == Returned({"result": f"early {number}"})
+        assert workers.wait_until_up(30)
+        for number in range(10):
+            program.call({"word": f"late {number}"})
+        routes.followers.drain(10)
+        routes.migration.tend(is_all=True)
+        state = state_of(routes, program)
+        assert (state.unknown, state.clean >= 10) == (0, True), state
+    finally:
+        routes.close()
+
+
 def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
     program = IsolatedProgram(ECHO, bad_workers)
     pids = bad_workers.pids()

@@ -97,6 +97,15 @@ class Workers:
         """Whether one of them has come up."""
         return self._is_up.wait(seconds)
 
+    def is_ready(self) -> bool:
+        """Whether one of them is up; where none is, one is begun to be started. A request that finds none is not
+        followed at all: one that were would be counted as a comparison that came to nothing, and a burst after each
+        start would keep its node from rising."""
+        if self._all:
+            return True
+        self._start_another()
+        return False
+
     def pids(self) -> list[int]:
         with self._lock:
             return [each.child.pid for each in self._all]

@@ -36,7 +36,7 @@ from vesper.migration.live import Live, now_us
 from vesper.migration.modes import Mode
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
-from vesper.migration.router import RoutedProgram, Rules
+from vesper.migration.router import Chooser, RoutedProgram, Rules
 from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
@@ -85,7 +85,7 @@ class Routes:
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
-            return AdoptedProgram(
+            found = AdoptedProgram(
                 compiled,
                 self._counted(key, self._direct(compiled)),
                 self._live(key, compiled, function.partition("#")[0]),
@@ -94,6 +94,8 @@ class Routes:
                 self.migration,
                 self._rules(compiled),
             )
+            self._admit_where_ready(found.chooser)
+            return found
 
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
         live, rules = self._live(key, compiled), self._rules(compiled)
@@ -111,7 +113,7 @@ class Routes:
         self._tended.append(tending)
         self.migration.chores.append(tending.flush)
         tending.begin()
-        return RoutedProgram(
+        found = RoutedProgram(
             compiled,
             PythonEngine().load(compiled),
             self._counted(key, self._direct(compiled)),
@@ -123,6 +125,14 @@ class Routes:
             tending.agreed,
             self._hosts.add,
         )
+        self._admit_where_ready(found.chooser)
+        return found
+
+    def _admit_where_ready(self, chooser: Chooser) -> None:
+        """In processes of its own the direct engine can follow only while one of them is up."""
+        if self._workers is not None:
+            is_ready, admits = self._workers.is_ready, chooser.admits
+            chooser.admits = lambda: is_ready() and admits()
 
     def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
