@@ -68,7 +68,9 @@ class Workers:
         memory_mib: int = 512,
         most_deaths: int = _MOST_DEATHS,
         module: str = "vesper.migration.isolated",
+        is_owned: bool = False,
     ) -> None:
+        """`is_owned`: whoever made them closes them when the process ends, after what still waits for them."""
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
@@ -76,6 +78,7 @@ class Workers:
         self._memory_mib = memory_mib
         self._most_deaths = most_deaths
         self._module = module
+        self._is_owned = is_owned
         self.is_closed = False
         self._begin_afresh()
         _ALL.add(self)
@@ -105,6 +108,10 @@ class Workers:
             return True
         self._start_another()
         return False
+
+    def at_exit(self) -> None:
+        if not self._is_owned:
+            self.close()
 
     def pids(self) -> list[int]:
         with self._lock:
@@ -209,7 +216,7 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
     for each in list(_ALL):
-        each.close()
+        each.at_exit()
 
 
 os.register_at_fork(after_in_child=_after_fork)

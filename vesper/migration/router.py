@@ -59,6 +59,9 @@ class Rules:
     routing_key: tuple[str, ...]
     deadline: float
     is_sensitive: bool
+    is_apart: bool = False
+    """The direct engine has processes of its own. Asking one takes longer than a short node, and there are fewer of
+    them than threads that call: it follows in its own thread, one after the other."""
 
 
 class Chooser:
@@ -199,7 +202,7 @@ class RoutedProgram:
         """An execution on Python has ended: the direct engine follows, at once where that is short."""
         if isinstance(found, Lost):
             self.live.report(found)
-        elif execution is None and took_us < _SHORT_US:
+        elif execution is None and took_us < _SHORT_US and not self._rules.is_apart:
             begun = time.thread_time()
             report = self._follow(found, took_us, None)
             self._followers.admission.followed(time.thread_time() - begun)

@@ -149,7 +149,8 @@ class Routes:
         _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
-        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
+        is_apart = self.settings.isolation == "process"
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive, is_apart)
 
     def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
         """In processes of its own the engine can take nothing with it."""
@@ -160,7 +161,7 @@ class Routes:
             from vesper.migration.isolation import IsolatedProgram, Workers
 
             if self._workers is None:
-                self._workers = Workers(deadline=self.settings.deadline)
+                self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
