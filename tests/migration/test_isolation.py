@@ -216,6 +216,35 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
         routes.close()
 
 
+def test_no_comparison_is_lost_before_a_worker_is_up_nor_with_more_threads_than_workers(tmp_path: Path) -> None:
+    """Neither a burst right after the start nor more threads than workers may keep the node from rising."""
+    routes = routes_in(tmp_path, isolation="process")
+    program = routes.program(ECHO)
+    workers = routes._workers
+    assert workers is not None
+    try:
+        for number in range(30):
+            assert program.call({"word": f"early {number}"}) == Returned({"result": f"early {number}"})
+        assert workers.wait_until_up(30)
+
+        def some(thread: int) -> None:
+            for number in range(20):
+                program.call({"word": f"late {thread} {number}"})
+
+        threads = [threading.Thread(target=some, args=(each,)) for each in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        workers.at_exit()  # what waits is followed first, when the routes are closed
+        routes.followers.drain(10)
+        routes.migration.tend(is_all=True)
+        state = state_of(routes, program)
+        assert (state.unknown, state.clean >= 80) == (0, True), state
+    finally:
+        routes.close()
+
+
 def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
     program = IsolatedProgram(ECHO, bad_workers)
     pids = bad_workers.pids()

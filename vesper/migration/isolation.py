@@ -68,7 +68,9 @@ class Workers:
         memory_mib: int = 512,
         most_deaths: int = _MOST_DEATHS,
         module: str = "vesper.migration.isolated",
+        is_owned: bool = False,
     ) -> None:
+        """`is_owned`: whoever made them closes them when the process ends, after what still waits for them."""
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
@@ -76,6 +78,7 @@ class Workers:
         self._memory_mib = memory_mib
         self._most_deaths = most_deaths
         self._module = module
+        self._is_owned = is_owned
         self.is_closed = False
         self._begin_afresh()
         _ALL.add(self)
@@ -96,6 +99,19 @@ class Workers:
     def wait_until_up(self, seconds: float) -> bool:
         """Whether one of them has come up."""
         return self._is_up.wait(seconds)
+
+    def is_ready(self) -> bool:
+        """Whether one of them is up; where none is, one is begun to be started. A request that finds none is not
+        followed at all: one that were would be counted as a comparison that came to nothing, and a burst after each
+        start would keep its node from rising."""
+        if self._all:
+            return True
+        self._start_another()
+        return False
+
+    def at_exit(self) -> None:
+        if not self._is_owned:
+            self.close()
 
     def pids(self) -> list[int]:
         with self._lock:
@@ -206,7 +222,7 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
     for each in list(_ALL):
-        each.close()
+        each.at_exit()
 
 
 os.register_at_fork(after_in_child=_after_fork)

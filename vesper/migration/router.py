@@ -65,6 +65,9 @@ class Rules:
     routing_key: tuple[str, ...]
     deadline: float
     is_sensitive: bool
+    is_apart: bool = False
+    """The direct engine has processes of its own. Asking one takes longer than a short node, and there are fewer of
+    them than threads that call: it follows in its own thread, one after the other."""
 
 
 class Chooser:
@@ -285,7 +288,7 @@ class RoutedProgram:
         was."""
         if isinstance(found, Lost):
             self.live.report(found)
-        elif execution is None and (took_us is None or took_us < _SHORT_US):
+        elif execution is None and not self._rules.is_apart and (took_us is None or took_us < _SHORT_US):
             begun = time.thread_time()
             report = self._follow(found, took_us, None, is_chosen)
             self._followers.admission.followed(time.thread_time() - begun)

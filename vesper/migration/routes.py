@@ -37,7 +37,7 @@ from vesper.migration.live import Live, now_us
 from vesper.migration.modes import Mode
 from vesper.migration.process import Migration
 from vesper.migration.reports import Disagreement, Fault
-from vesper.migration.router import RoutedProgram, Rules
+from vesper.migration.router import Chooser, RoutedProgram, Rules
 from vesper.migration.routing import Shares
 from vesper.migration.state import Diverged, EngineFaulted, Noisy, Settings
 from vesper.migration.store import Happened, NodeKey, Store
@@ -95,7 +95,7 @@ class Routes:
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
-            return AdoptedProgram(
+            found = AdoptedProgram(
                 compiled,
                 self._counted(key, self._direct(compiled)),
                 self._live(key, compiled, function.partition("#")[0]),
@@ -104,6 +104,8 @@ class Routes:
                 self.migration,
                 self._rules(compiled),
             )
+            self._admit_where_ready(found.chooser)
+            return found
 
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
         live, rules = self._live(key, compiled), self._rules(compiled)
@@ -121,7 +123,7 @@ class Routes:
         self._tended.append(tending)
         self.migration.chores.append(tending.flush)
         tending.begin()
-        return RoutedProgram(
+        found = RoutedProgram(
             compiled,
             PythonEngine().load(compiled),
             self._counted(key, self._direct(compiled)),
@@ -133,6 +135,14 @@ class Routes:
             tending.agreed,
             self._hosts.add,
         )
+        self._admit_where_ready(found.chooser)
+        return found
+
+    def _admit_where_ready(self, chooser: Chooser) -> None:
+        """In processes of its own the direct engine can follow only while one of them is up."""
+        if self._workers is not None:
+            is_ready, admits = self._workers.is_ready, chooser.admits
+            chooser.admits = lambda: is_ready() and admits()
 
     def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
@@ -149,7 +159,8 @@ class Routes:
         _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
-        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive)
+        is_apart = self.settings.isolation == "process"
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive, is_apart)
 
     def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
         """In processes of its own the engine can take nothing with it."""
@@ -160,7 +171,7 @@ class Routes:
             from vesper.migration.isolation import IsolatedProgram, Workers
 
             if self._workers is None:
-                self._workers = Workers(deadline=self.settings.deadline)
+                self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
