@@ -10,6 +10,8 @@ CARGO     := cargo
 # rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Images of containers often set it: then each of the hundreds of processes that the tests start compiles Vesper anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp is newer than all that the step was made from; a step whose stamp is fresh is not repeated.
 VENV_STAMP   := $(VENV)/.made
@@ -24,7 +26,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -99,12 +101,16 @@ bench: build ## measure generated Python and the engines beside hand-written Pyt
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
 
+bench-routing: build ## measure what routing costs over the bare engines; PYTHON=/usr/bin/python3.11 measures that interpreter
+	$(if $(findstring command line,$(origin PYTHON)),$(PYTHON),$(BIN)/python) tests/bench/routing.py
+
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
@@ -139,6 +145,10 @@ proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/robustness/fuzz.py
 
+.PHONY: proof-replay
+proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
+	$(BIN)/python -m tests.trace.proof
+
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
 
@@ -148,6 +158,9 @@ proof-threads: build ## eight threads with a million calls each, asyncio, forks:
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+
+proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
+	$(BIN)/python -m tests.debug.breakpoints_proof
 
 proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
 	@$(call need_cargo)

@@ -24,6 +24,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite goldens and snapshots instead of comparing")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _generated_once() -> Iterator[None]:
+    """Loading a node again takes no second generation of its Python: that is most of what loading costs."""
+    from tests.support.generated import GeneratedOnce
+    from vesper.engines import python_engine
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(python_engine, "generate_module", GeneratedOnce())
+        yield
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares text with a file of the repository; `make update` rewrites the file."""

@@ -1,6 +1,6 @@
 """The Rust engine, as Python sees it. Only `vesper.engines.direct_engine` imports this module."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NoReturn, TypeAlias, TypedDict, final
 
@@ -59,8 +59,10 @@ __all__ = [
     "IR_VERSION",
     "Entry",
     "Execution",
+    "Flight",
     "IrRejected",
     "Program",
+    "Route",
     "decimal_access",
     "journal_text",
     "operation_names",
@@ -176,6 +178,77 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> Execution: ...
+
+@final
+class Flight:
+    """Two numbers in a buffer: executions that began, and that ended. Any thread of Python may count."""
+
+    def __new__(cls, counters: memoryview, at: int, /) -> Flight:
+        """`counters` holds numbers of 64 bits, and is held."""
+
+    def bind(self, counters: memoryview, at: int, /) -> None:
+        """Count elsewhere, and let go of what was held. For the child of a fork."""
+
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+
+_Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int | None, bool, str | None]
+"""Inputs, outputs of Python, its nanoseconds where they were measured, whether it agreed and was drawn to be looked at,
+how the engine broke."""
+
+_Seen: TypeAlias = tuple[
+    list[tuple[bytes, list[int], int]],
+    list[tuple[int | None, int | None]],
+    list[list[int]],
+    int,
+    int,
+    int,
+    int,
+    list[_Handed],
+]
+"""Agreements (path, fingerprints, comparisons); nanoseconds of Python and of the direct engine; requests served, by the
+number of the mode and the engine (Python, direct); comparisons that were lost; requests for which a coin was drawn;
+about how many were followed, and what that cost in nanoseconds; what Python should see itself."""
+
+@final
+class Route:
+    """The way into a node that is being moved over: does what is common, and leaves the rest to Python."""
+
+    def __new__(
+        cls,
+        program: Program,
+        reference: Callable[..., Any],
+        slow: Callable[[int, dict[str, Any]], dict[str, Any]],
+        hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int | None, bool, str | None], None],
+        flights: tuple[Flight, Flight],
+        /,
+        *,
+        is_bare: bool,
+        deadline: float,
+        most_bytes: int,
+        keeps: bool,
+    ) -> Route:
+        """`slow` does a request that was planned (`direct_engine.Plan`) from the beginning; `hand_over` takes an
+        execution that Python should see itself, with what broke where the engine did. `flights` are counted in by
+        threads of callers, and by the thread that follows. `is_bare`: what `reference`
+        raises is what the caller should see. `keeps`: executions of the node may be kept."""
+
+    def call(self, inputs: dict[str, Any], /) -> dict[str, Any]: ...
+    def set(self, mode: int, trusted: Sequence[bytes] | None, key: bytes, sample: float, /) -> None:
+        """The mode by its number, paths that may be served uncompared (None for all), the key of fingerprints (empty
+        where it is not known: then Python runs alone), the share of the sample."""
+
+    def admit(self, chance: float, /) -> None:
+        """The chance with which a request is followed."""
+
+    def drain(self) -> _Seen:
+        """Take what was seen since the last time."""
+
+    def wait(self, seconds: float, /) -> bool:
+        """Until what was put aside is followed; False where that took longer."""
+
+    def close(self) -> None: ...
+    def after_fork(self) -> None: ...
 
 def decimal_access() -> str:
     """How decimals are read and made: `layout`, through their layout in memory, or `text: ` and why."""

@@ -164,6 +164,7 @@ def _json_bomb() -> object:
         (object, "type `object`"),
         (lambda: {"a": [lambda: 1]}, "type `function`"),
         (lambda: datetime(2026, 1, 1), "no time zone"),  # noqa: DTZ001
+        (lambda: datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))), "out of range"),
         (_nested, "nested too deeply"),
         (lambda: 10**5000, "too large"),
         (_json_bomb, "too large"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import vesper
 from tests.migration.routed import divergences_of, payment, put_into, routes_in, state_of
-from vesper.engines.outcome import Returned
+from vesper.engines.engine import Limits
+from vesper.engines.outcome import LimitHit, Returned
+from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
 from vesper.migration.adopting import CannotAdopt
 from vesper.migration.modes import Mode
@@ -41,6 +44,15 @@ class Legacy:
         if not isinstance(outcome, Returned):
             raise Refused(str(outcome))
         return {**outcome.value, **({} if self.fee is None else {"fee": self.fee})}
+
+
+class Strange(dict[str, Any]):
+    """A mapping that cannot be read."""
+
+    def keys(self) -> Any:
+        raise RuntimeError("not now")
+
+    __iter__ = keys
 
 
 @pytest.fixture
@@ -115,7 +127,9 @@ def test_a_path_without_evidence_still_asks_the_function(adopted: Any, legacy: L
     assert len(divergences_of(routes, adopted._program)) == 1
 
 
-@pytest.mark.parametrize("answer", [None, 7, {"fee": "no"}, {}], ids=repr)
+@pytest.mark.parametrize(
+    "answer", [None, 7, {"fee": "no"}, {}, {1: 2}, Strange()], ids=lambda each: type(each).__name__
+)
 def test_an_answer_that_is_no_outputs_goes_to_the_caller_as_it_is(answer: Any, routes: Routes) -> None:
     adopted = vesper.adopt(lambda **_: answer, NODE, routes=routes)
     assert adopted(**payment()) is answer
@@ -133,6 +147,50 @@ def test_arguments_by_position_have_the_names_of_the_function(routes: Routes) ->
     told(routes)
     assert state_of(routes, adopted._program).clean == 1
     assert getattr(adopted, "__name__", None) == "fee"
+
+
+def test_parameters_by_position_alone_stay_so(routes: Routes) -> None:
+    def fee(amount: Decimal, /, balance: Decimal, **other: Any) -> dict[str, Any]:
+        return Legacy()(amount=amount, balance=balance, **other)
+
+    given = payment()
+    adopted = vesper.adopt(fee, NODE, routes=routes)
+    assert adopted(given.pop("amount"), **given) == Legacy()(**payment())
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        adopted(Decimal(1))  # type: ignore[call-arg]
+
+
+def raises_now(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("it breaks")
+
+
+@pytest.mark.parametrize("mode", [Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY])
+def test_whatever_breaks_after_the_function_did_its_work_is_nothing_for_its_caller(
+    mode: Mode, adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into(routes, adopted._program, mode)
+    adopted._program.chooser.draw = lambda: 0.5
+    monkeypatch.setattr(adopted._program.live, "report", raises_now)
+    monkeypatch.setattr(routes.followers, "put", raises_now)
+    assert adopted(**payment()) == Legacy()(**payment())
+    assert legacy.calls == 1
+
+
+def test_an_engine_that_breaks_once_in_the_place_of_the_function_is_latched(
+    adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into(routes, adopted._program, Mode.DIRECT_ONLY)
+    adopted._program.chooser.draw = lambda: 0.5
+    asked: list[float | None] = []
+
+    def late(_: object, __: bytes, ___: object, limits: Limits) -> Pathed:
+        asked.append(limits.seconds)
+        return Pathed(LimitHit("time"), b"", 0)
+
+    monkeypatch.setattr(adopted._program, "_direct", SimpleNamespace(call_pathed=late))
+    assert adopted(**payment()) == Legacy()(**payment())
+    assert asked == [5.0]  # with its deadline, and not once more
+    assert adopted.mode == "python_only"
 
 
 def test_another_text_of_the_function_is_another_epoch(routes: Routes) -> None:

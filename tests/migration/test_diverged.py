@@ -75,6 +75,26 @@ def test_what_is_kept() -> None:
     assert transcript_in(exemplar) == WRITTEN
 
 
+_HOLDS_ITSELF: list[object] = []
+_HOLDS_ITSELF.append(_HOLDS_ITSELF)
+
+
+@pytest.mark.parametrize(
+    "given", [object(), _HOLDS_ITSELF, NOW.replace(tzinfo=None)], ids=["object", "itself", "local"]
+)
+def test_a_divergence_on_inputs_that_cannot_be_written_down_is_not_lost(given: object) -> None:
+    found = kept(report(transcript=Transcript({"amount": given}, NOW, (), LEFT)))
+    (exemplar,) = found.exemplars
+    assert found.fingerprint == kept(report()).fingerprint
+    assert (exemplar.inputs, exemplar.records) == (None, None)
+    assert exemplar.leader == f'returned\nfee = 1.50\nwho = "{SECRET}"'
+
+
+def test_a_divergence_at_a_key_that_is_no_utf_8_is_not_lost() -> None:
+    found = kept(report(replace(DIFFERENCE, where="outputs.by\ud800")))
+    assert Divergence.from_text(found.to_text()) == found
+
+
 def test_an_execution_without_requests_is_kept_once() -> None:
     (exemplar,) = kept(report(transcript=replace(WRITTEN, exchanges=()))).exemplars
     assert exemplar.records is None

@@ -18,6 +18,7 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Limits
 from vesper.engines.outcome import LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.migration.child import ChildDied
 from vesper.migration.comparator import Comparator
 from vesper.migration.enumeration import Position, domain_of, enumerate_all
 from vesper.migration.helper import Helper, Known
@@ -260,6 +261,23 @@ def test_what_kills_the_child_while_the_direct_engine_runs_is_a_fault(helper: He
     assert "SIGABRT" in fault.what
     assert fault.transcript == said("abort")
     assert result(helper, Known.of(ECHO), said("again")) == AGREED
+
+
+def test_whatever_an_answer_does_to_who_reads_it_nobody_waits_for_ever(
+    helper: Helper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(packed: object) -> Report:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr("vesper.migration.packed.unpack_report", breaks)
+    answer = helper.rerun(Known.of(ECHO), said("fine"), KEY)
+    assert answer is not None
+    assert isinstance(answer.result(20), Lost)
+
+
+def test_what_a_child_says_when_it_dies_is_in_no_log() -> None:
+    died = ChildDied("it was ended by SIGABRT; it said: panicked at 'ann@example.com'")
+    assert died.how == "it was ended by SIGABRT"
 
 
 def test_who_asks_for_too_much_is_refused(helper: Helper) -> None:

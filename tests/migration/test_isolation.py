@@ -17,6 +17,7 @@ from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
+from vesper.migration.child import Child
 from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Workers
 from vesper.migration.modes import Mode, Reason
 from vesper.verify.inputs import InputGenerator
@@ -253,6 +254,44 @@ def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
     assert isinstance(step, Done)
     assert step.outcome == EngineFault("RuntimeError: the engine raised")
     assert bad_workers.pids() == pids
+
+
+def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that ends a request with a signal raises in the middle of it."""
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(20)
+    program = IsolatedProgram(ECHO, workers)
+    assert until(lambda: _is_answered(program))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as signalled:
+        signalled.setattr(Child, "receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            program.call({"word": "mine"})
+    found: list[object] = []
+
+    def is_answered() -> bool:
+        try:
+            found.append(program.call({"word": "yours"}))
+        except Busy:
+            return False
+        return True
+
+    assert until(is_answered)
+    assert found == [Returned({"result": "yours"})]
+    workers.close()
+
+
+def test_what_is_too_large_to_be_sent_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = IsolatedProgram(ECHO, workers)
+    monkeypatch.setattr("vesper.migration.isolation.MAX_MESSAGE", 1000)
+    with pytest.raises(Unavailable, match="at most 1,000 bytes"):
+        program.call({"word": "x" * 1000})
 
 
 def test_they_are_not_started_for_ever() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,9 @@ from vesper.engines.outcome import Returned
 from vesper.host.migrating import MigrationSettings, NodeMigration
 from vesper.journal.owner import this_owner
 from vesper.migration import ledger
+from vesper.migration import spool as spool_module
+from vesper.migration.codec import state_text
+from vesper.migration.controller import is_proven
 from vesper.migration.divergence import Divergence, fingerprint_of
 from vesper.migration.live import Live
 from vesper.migration.modes import Mode
@@ -27,7 +31,7 @@ from vesper.migration.reports import Agreement, Difference, Disagreement, Fault,
 from vesper.migration.routes import happened_of
 from vesper.migration.spool import Spool
 from vesper.migration.state import Diverged, Kill, Settings, State
-from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, StoreAway, Transaction
+from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, Transaction
 from vesper.migration.transcript import Transcript
 
 T = TypeVar("T")
@@ -261,6 +265,206 @@ def test_a_child_counts_for_itself(live: Live, migration: Migration, store: Shak
     assert state_of(store).clean == 10
 
 
+# -- what must not undo, hold up or hide what was found -------------------------------------------
+
+
+def test_what_the_store_said_before_something_was_found_gives_no_trust_back(
+    live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(live, 300)
+    migration.tend(is_all=True)
+    notes = {MAIN.name: MAIN}
+
+    def slow(report: Disagreement | Fault) -> Happened:
+        live.is_now(live.state, 99, notes)  # it was asked for before, and comes now
+        assert live.local.mode is Mode.PYTHON_ONLY
+        return happened(report)
+
+    monkeypatch.setattr(live, "_divergence_of", slow)
+    live.report(Fault("it panicked"))
+
+
+def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
+    live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(live, 300)
+    migration.tend(is_all=True)
+    store.is_away = True
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(state: State, path: str) -> bool:
+        begun.set()
+        may_end.wait(10)
+        return is_proven(state, path)
+
+    monkeypatch.setattr("vesper.migration.live.is_proven", slow)
+    looks = threading.Thread(target=live.is_now, args=(live.state, 99, {MAIN.name: MAIN}))
+    looks.start()
+    begun.wait(10)
+    finds = threading.Thread(target=live.report, args=(Fault("it panicked"),))
+    finds.start()
+    finds.join(0.2)  # without order it would be done by now, and overwritten
+    may_end.set()
+    looks.join()
+    finds.join()
+    assert live.local.mode is Mode.PYTHON_ONLY
+
+
+def test_what_could_not_be_told_gives_no_trust_back(
+    live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(live, 300)
+    migration.tend(is_all=True)
+
+    def breaks(report: Disagreement | Fault) -> Happened:
+        raise RuntimeError("no words for it")
+
+    monkeypatch.setattr(live, "_divergence_of", breaks)
+    with pytest.raises(RuntimeError):
+        live.report(differs())
+    agree(live, 10, OTHER, 1000)
+    migration.tend(is_all=True)
+    assert not live.trusts(MAIN.name)
+
+
+def test_nobody_waits_for_the_disk_but_who_found_something(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(key: NodeKey, batch: Batch, is_synced: bool) -> None:
+        other = threading.Thread(target=agree, args=(live, 1))
+        other.start()
+        other.join(10)
+        assert not other.is_alive()
+
+    monkeypatch.setattr(live, "_spool", slow)
+    live.report(differs())
+
+
+def test_a_flood_of_one_divergence_is_synced_once_and_told_in_few_words(
+    live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.is_away = True
+    spooled: list[bool] = []
+    monkeypatch.setattr(live, "_spool", lambda *given: spooled.append(given[2]))
+    for number in range(1200):
+        live.report(differs(fingerprint=number))
+    assert (sum(spooled), len(spooled)) == (1, 1200)
+    told: list[Batch] = []
+    apply = ledger.apply
+
+    def applied(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int) -> ledger.Applied:
+        told.append(batch)
+        return apply(store, key, batch, settings, now_us)
+
+    monkeypatch.setattr(ledger, "apply", applied)
+    store.is_away = False
+    eventually(lambda: state_of(store).divergences == 1200)
+    assert len(told) < 10
+    assert [Divergence.from_text(text).count for text in store.divergences(KEY)] == [1200]
+
+
+def test_who_forked_is_woken_by_what_it_found(
+    live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Woken(threading.Event):
+        times = 0
+
+        def set(self) -> None:
+            self.times += 1
+            super().set()
+
+    its_own = Woken()
+    monkeypatch.setattr(migration, "_wakes", its_own)  # as after a fork
+    live.report(differs())
+    assert its_own.times == 1
+
+
+def test_a_node_that_begins_after_all_were_stopped_begins_on_python(store: Shaky, tmp_path: Path) -> None:
+    ledger.kill_all(store, "ann", "an incident", 1)
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    assert migration.node(KEY, compiled, happened).local.mode is Mode.PYTHON_ONLY
+    migration.close()
+
+
+@pytest.mark.parametrize("error", [StoreError("it takes no documents"), RuntimeError("it broke")])
+def test_a_chore_that_fails_keeps_nothing_from_being_told(
+    error: Exception, live: Live, migration: Migration, store: Shaky
+) -> None:
+    def fails() -> None:
+        raise error
+
+    migration.chores.append(fails)
+    live.report(differs())
+    migration.tend()
+    assert state_of(store).divergences == 1
+    assert not migration.is_away
+
+
+@pytest.mark.parametrize("what", ["a path", "the state"])
+def test_what_is_damaged_of_one_node_stops_that_node_alone(
+    what: str, live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damage(transaction: Transaction) -> None:
+        if what == "a path":
+            transaction.put_path("p", '{"format": 99}')
+        transaction.put_state(state_text(State(*key)) if what == "a path" else "{")
+
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    key = ("another_v1", "one")
+    damaged = migration.node(NodeKey(*key), compiled, happened)
+    store.transact(NodeKey(*key), damage)
+    damaged.report(differs())
+    eventually(is_in(damaged, Mode.PYTHON_ONLY))
+    agree(live, 300)
+    migration.tend(is_all=True)
+    assert live.local.mode is Mode.CANARY_DIRECT
+    assert not migration.is_away
+    assert caplog.text.count("another_v1: what the store has of it cannot be used") <= 2  # to be told, and asked for
+    ledger.kill_all(store, "ann", "an incident", 1)
+    eventually(is_in(live, Mode.PYTHON_ONLY))
+
+
+def test_all_that_was_seen_is_told_when_a_process_ends(
+    store: Shaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Migration, "start", lambda _: None)
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    live = migration.node(KEY, compiled, happened)
+    agree(live, 10)
+    store.is_away = True
+    migration.tend(is_all=True)
+    agree(live, 10, first=100)
+    live.report(Lost("one"))
+    store.is_away = False
+    migration.close()
+    assert (state_of(store).clean, state_of(store).unknown) == (20, 1)
+
+
+def test_a_store_that_was_replaced_has_another_key(store: Shaky, tmp_path: Path) -> None:
+    """Whoever went on with the old one would count inputs a second time that others count under the new one."""
+
+    class Other(Shaky):
+        def secret(self) -> bytes:
+            return b"another 16 bytes"
+
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    live = migration.node(KEY, compiled, happened)
+    agree(live, 300)
+    migration.tend(is_all=True)
+    agree(live, 10, OTHER, 1000)
+    migration.store = other = Other()
+    migration.tend(is_all=True)
+    assert migration.key == other.secret()
+    migration.tend(is_all=True)
+    assert (state_of(other).clean, live.local.mode) == (0, Mode.SHADOW_DIRECT)
+    migration.close()
+
+
 # -- the spool ------------------------------------------------------------------------------------
 
 
@@ -307,7 +511,78 @@ def test_a_spool_that_was_cut_off_or_damaged_gives_what_is_whole(
     migration.tend()
     assert state_of(store).divergences == 1
     assert "line 2 cannot be read" in caplog.text
-    assert "line 3 cannot be read" in caplog.text
+    assert "line 3 was cut off" in caplog.text
+    (kept,) = (tmp_path / "spool" / "aside").iterdir()  # nothing is deleted that nobody could read
+    assert kept.read_bytes().splitlines()[1] == lines[1].rstrip()
+
+
+def test_a_spool_that_is_too_large_to_be_read_is_kept(
+    migration: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "spool"
+    folder.mkdir(exist_ok=True)
+    dead = folder / f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead.spool"
+    dead.write_bytes(b"x" * 100)
+    monkeypatch.setattr(spool_module, "_LARGEST", 10)
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert not dead.exists()
+    assert (folder / "aside" / dead.name).read_bytes() == b"x" * 100
+
+
+def test_what_was_spooled_before_the_machine_was_started_again_is_told(
+    migration: Migration, store: Shaky, tmp_path: Path
+) -> None:
+    """Of such a process nobody can say whether it lives, but by the lock on its file."""
+    process = f"{this_owner()[:-1]}!+other"
+    spool = Spool(tmp_path / "spool", process)
+    spool.write(KEY, batch_of(process, 1))
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 0  # it lives
+    spool.close()
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 1
+    spool.write(KEY, batch_of(process, 2))  # one that was closed may be written to again
+    spool.close()
+    migration._last_look_around = 0.0
+    migration.tend()
+    assert state_of(store).divergences == 2
+
+
+def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead"
+    spool = Spool(tmp_path, process)
+    spool.write(KEY, batch_of(process, 1))
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda file, data: write(file, data[:40]))
+        with pytest.raises(OSError, match="a part of it"):
+            spool.write(KEY, batch_of(process, 2))
+    spool.write(KEY, batch_of(process, 3))
+    spool.close()
+    ((_, read),) = Spool(tmp_path, "other+1").left_by_others()
+    assert [batch.number for _, batch in read] == [1, 3]
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at_is_nobodys_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+{name}"
+        spool = Spool(tmp_path, process)
+        spool.write(KEY, batch_of(process, 1))
+        spool.close()
+    read = spool_module._read
+
+    def quicker(path: Path) -> list[tuple[NodeKey, Batch]]:
+        if "+a" in path.name:
+            path.unlink()
+        return read(path)
+
+    monkeypatch.setattr(spool_module, "_read", quicker)
+    assert [path.name.partition("+")[2] for path, _ in Spool(tmp_path, "other+1").left_by_others()] == ["b.spool"]
 
 
 def test_the_spool_is_cleared_only_when_the_store_has_all_of_it(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ right, lies, breaks, or is slow. The caller notices none of it."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -24,10 +26,14 @@ from tests.migration.routed import (
     state_of,
 )
 from tests.support.waiting import eventually
-from vesper.engines.outcome import Failed, Outcome, Returned
+from vesper.engines.engine import Limits
+from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
+from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
+from vesper.migration.followers import Following
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote, ending_of
+from vesper.migration.reports import Lost, Report
 from vesper.migration.router import RoutedProgram
 
 
@@ -173,6 +179,36 @@ def test_a_fault_of_the_engine_stops_it_everywhere(does: Any, here: Here) -> Non
     assert found.kind == "fault"
 
 
+def test_an_engine_that_computes_on_and_on_while_it_follows_is_ended_and_latched(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever called waits for it, where the node is short."""
+    asked: list[float | None] = []
+
+    def late(_: object, __: bytes, ___: object, limits: Limits | None) -> Any:
+        asked.append(None if limits is None else limits.seconds)
+        return Pathed(LimitHit("time"), b"", 0)
+
+    monkeypatch.setattr(here.direct, "call_pathed", late)  # as callers are served: times are compared
+    monkeypatch.setattr(here.direct, "start_pathed", None)
+    assert here.program.call(payment()) == here.python.call(payment())
+    here.told()
+    assert asked == [5.0]
+    assert [each.reason.value for each in state_of(here.routes, here.program).latches] == ["engine_fault"]
+
+
+def test_a_report_that_cannot_be_made_does_not_end_all_following(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    def breaks(_: Report) -> None:
+        raise RuntimeError("no words for it")
+
+    followed: list[Report] = []
+    for report in (breaks, followed.append):
+        here.routes.followers.put(Following(lambda: Lost("it was not compared"), report, 1))
+    assert here.routes.followers.drain(5)
+    assert followed == [Lost("it was not compared")]
+    assert "could not be reported" in caplog.text
+
+
 def test_what_is_no_inputs_at_all_is_the_callers_mistake_and_no_fault(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.program.chooser.draw = lambda: 0.5
@@ -219,3 +255,17 @@ def test_routes_tell_everything_before_they_end(tmp_path: Path) -> None:
         here.program.call(payment(f"{number + 1}.00"))
     here.routes.close()
     assert state_of(here.routes, here.program).clean == 10
+
+
+def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.router._SHORT_US", 10**9)
+    (tending,) = here.routes._tended
+    held = tending._reservoir._lock
+    with held:  # as a thread of the parent had it at that moment
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            here.program.call(payment())  # is followed at once, agrees, and is offered
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

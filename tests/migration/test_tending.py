@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,25 @@ def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: 
         assert state_of(routes, program).mode is Mode.DIRECT_ONLY
         program.chooser.draw = lambda: 0.5
         assert program.live.local.is_complete
+    finally:
+        routes.close()
+
+
+def test_an_enumeration_waits_while_the_helper_has_enough_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vesper.migration.tending._AGAIN", 0.01)
+    routes = routes_in(tmp_path)
+    asked, enumerate_part = [], routes.helper.enumerate_part
+
+    def refuses_at_first(*given: Any) -> Any:
+        asked.append(given)
+        return None if len(asked) < 4 else enumerate_part(*given)
+
+    monkeypatch.setattr(routes.helper, "enumerate_part", refuses_at_first)
+    program = routes.program(made(SWITCH))
+    try:
+        eventually(lambda: state_of(routes, program).is_complete, within=30)
     finally:
         routes.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from vesper.check.expressions import ExpressionChecker
@@ -36,6 +37,16 @@ def written_for_tests() -> list[Path]:
 
 
 def compiled(path: Path) -> Compiled:
+    """The node of a file. Those of the repository stay as they are while tests run, and are compiled once."""
+    return _compiled_once(path) if path.is_relative_to(ROOT) else _compiled(path)
+
+
+@cache
+def _compiled_once(path: Path) -> Compiled:
+    return _compiled(path)
+
+
+def _compiled(path: Path) -> Compiled:
     node, bag = compile_file(path)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
     return node

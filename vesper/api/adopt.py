@@ -30,7 +30,9 @@ class Adopted(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **inputs: P.kwargs) -> R:
         given = self._given(arguments, inputs)
-        call = FunctionCall(self._function, self._answers)
+        if given is None:
+            return self._function(*arguments, **inputs)
+        call = FunctionCall(lambda **_: self._function(*arguments, **inputs), self._answers)
         answer = self._program.call(call, given)
         if answer is not None:
             return dict(answer.value)  # type: ignore[return-value]
@@ -38,13 +40,17 @@ class Adopted(Generic[P, R]):
             raise call.error
         return call.result  # type: ignore[no-any-return]
 
-    def _given(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by position under the names of the function's own parameters."""
+    def _given(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any] | None:
+        """Arguments by position under the names of the function's own parameters. None where it does not say these, or
+        does not take what it is given: that is between it and its caller."""
         if not arguments:
             return dict(inputs)
         import inspect
 
-        bound = inspect.signature(self._function).bind(*arguments, **inputs)
+        try:
+            bound = inspect.signature(self._function).bind(*arguments, **inputs)
+        except (TypeError, ValueError):
+            return None
         return dict(bound.arguments)
 
     @property

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from vesper.api.explain import error_info
 from vesper.codegen.function import takes_now
 from vesper.compiler import Compiled
 from vesper.engines.engine import Limits, Program
-from vesper.engines.outcome import Returned
+from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
+
+
+@runtime_checkable
+class HasWayIn(Protocol):
+    """A program that has a faster way in than its `call` (`vesper/migration/router.py`)."""
+
+    def way_in(
+        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+    ) -> Callable[..., dict[str, Any]] | None: ...
 
 
 def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callable[..., dict[str, Any]]:
@@ -24,16 +33,20 @@ def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callab
         return program.entry
     run = program.call
 
-    def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
-        outcome = run(inputs, None, limits)
+    def ended(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if type(outcome) is Returned:
             return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
         raise error_info(compiled, outcome, inputs).exception()
 
+    if limits is None and isinstance(program, HasWayIn):
+        way_in = program.way_in(ended)
+        if way_in is not None:
+            return way_in
+
+    def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return ended(run(inputs, None, limits), inputs)
+
     def call_at(inputs: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
-        outcome = run(inputs, now, limits)
-        if type(outcome) is Returned:
-            return outcome.value  # type: ignore[return-value]  # as above
-        raise error_info(compiled, outcome, inputs).exception()
+        return ended(run(inputs, now, limits), inputs)
 
     return call_at if takes_now(compiled.node) else call

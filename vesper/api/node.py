@@ -224,6 +224,10 @@ class Node:
         return found
 
     def _ready(self, host: Host) -> Prepared:
+        if host.after_run is None:
+            from vesper.debug.captures import attach
+
+            attach(host)
         return host.prepare(self._compiled, self._program, self.engine)
 
     def _asked(

@@ -17,6 +17,7 @@ COMMANDS = {
     "audit": "See what the audit log says, and show that nobody changed it.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
+    "debug": "Step through a node on both engines, forwards and backwards.",
     "divergences": "See where the engines differ on live traffic, and make the smallest case of it.",
     "explain": "Say what a diagnostic means, with an example.",
     "fmt": "Lay out the text of nodes in the one way.",
@@ -24,10 +25,14 @@ COMMANDS = {
     "migrate": "Move nodes to the direct engine, and simulate what that takes.",
     "new": "Write a small node to start from, or the next version of one.",
     "nodes": "List nodes and show what is in them.",
+    "profile": "Say where a node spends its time, on each engine.",
+    "replay": "Replay an execution from its trace, change it, and make a fix of it.",
     "run": "Run a node on one engine or on both.",
     "status": "Say in which mode each node runs, and what it lacks until the next one.",
     "stubs": "Write type stubs, so that type checkers know the nodes.",
     "test": "Run the cases of nodes, and try their contracts on generated inputs.",
+    "trace": "Make a test of a trace.",
+    "traces": "See what executions did, step by step.",
     "verify": "Show that the engines agree on a node.",
 }
 

@@ -69,6 +69,7 @@ _TIMED_CALLS = 200
     metavar="FILE",
     help="Write the run, with its requests and answers, into FILE as a test case.",
 )
+@click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run, and print its id.")
 def command(
     node: str,
     root: Path,
@@ -82,13 +83,14 @@ def command(
     case_name: str | None,
     config: Path | None,
     record: Path | None,
+    is_traced: bool,
 ) -> None:
     """Run a node and print its outcome.
 
     Effects are performed for real, as vesper.toml configures and grants them, and are journalled; with `--engine both`
     once, by the first engine, and the second is fed what the first was answered. `--record` writes the run as a case
     that can be pasted into the node, or replayed (`vesper.testing.Replay`); sensitive inputs stand there in their shape
-    alone, and secrets as `secret:NAME`.
+    alone, and secrets as `secret:NAME`. `--trace` prints the id of a trace (`vesper replay`).
 
     A scalar is written after its name as a node would write it (`-i amount=9.99`), a list, map or record as JSON
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
@@ -105,29 +107,39 @@ def command(
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
         if record is not None:
             raise click.UsageError("--case performs nothing that could be recorded: leave --record away")
+        if is_traced:
+            raise click.UsageError("--case runs on answers that the node has already: leave --trace away")
         programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
         sys.exit(_run_case(compiled, programs, case_name, style, limits))
-    inputs, unread = _inputs(compiled, pairs, json_file)
-    now = _start(start)
+    inputs, unread = read_inputs(compiled, pairs, json_file)
+    now = read_start(start)
     if unread:
-        sys.exit(_print_refusal(compiled, names, inputs, unread, style))
+        sys.exit(print_refusal(compiled, names, inputs, unread, style))
     programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
     if not compiled.node.is_pure() or compiled.node.grants.audit != "none":
-        sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style, record))
+        sys.exit(_run_with_effects(compiled, programs, inputs, now, limits, config, style, record, is_traced))
     if record is not None:
         raise click.UsageError(f"{compiled.node.node_id} has no effects that could be recorded: leave --record away")
-    outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
+    trace_id = None
+    if is_traced:
+        from vesper.cli.run_traced import run_traced
+
+        outcomes, trace_id = run_traced(compiled, programs, inputs, now, limits, config)
+    else:
+        outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if style == "json":
-        _print_json(compiled, outcomes)
+        _print_json(compiled, outcomes, trace_id)
     elif engine == "both":
         _print_both(compiled, programs, outcomes, inputs, now, limits)
     else:
         outcome = outcomes[engine]
         click.echo(_shown(compiled, outcome, inputs, limits), err=not isinstance(outcome, Returned))
+    if style == "text" and trace_id is not None:
+        click.echo(f"\ntrace {trace_id}")
     sys.exit(_exit_code(outcomes))
 
 
-def _start(text: str | None) -> datetime:
+def read_start(text: str | None) -> datetime:
     if text is None:
         return datetime.now(UTC)
     try:
@@ -147,6 +159,7 @@ def _run_with_effects(
     config: Path | None,
     style: str,
     record: Path | None,
+    is_traced: bool,
 ) -> int:
     from vesper.cli.run_hosted import run_hosted
 
@@ -156,6 +169,8 @@ def _run_with_effects(
     if style == "json":
         document = _document(compiled, {leader: ran.outcome})
         document["execution"] = ran.execution
+        if is_traced:
+            document["trace_id"] = ran.trace_id
         if ran.followed:
             document["agree"] = difference is None
         if record is not None:
@@ -164,6 +179,10 @@ def _run_with_effects(
     else:
         click.echo(_shown(compiled, ran.outcome, inputs, limits), err=not isinstance(ran.outcome, Returned))
         click.echo(f"\nexecution {ran.execution}", err=not isinstance(ran.outcome, Returned))
+        if is_traced and ran.trace_id is not None:
+            click.echo(f"trace {ran.trace_id}")
+        elif is_traced:
+            click.echo("the node never began, so there is no trace", err=True)
         for name, followed in ran.followed.items():
             said = (
                 f"{name} agrees with {leader}, on the records" if followed.difference is None else followed.difference
@@ -232,7 +251,7 @@ def _exit_code(outcomes: Mapping[str, Outcome]) -> int:
 # -- inputs ---------------------------------------------------------------------------------------
 
 
-def _inputs(
+def read_inputs(
     compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
 ) -> tuple[dict[str, object], dict[str, ProblemKind]]:
     """What the command line gives, and why the text of some `--input` is no value of its type.
@@ -257,7 +276,7 @@ def _inputs(
     return inputs, unread
 
 
-def _print_refusal(
+def print_refusal(
     compiled: Compiled, names: list[str], inputs: dict[str, object], unread: dict[str, ProblemKind], style: str
 ) -> int:
     """Every problem in one list: the texts that are no values, and what any engine would say of the rest."""
@@ -340,8 +359,10 @@ def _document(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> dict[str, 
     }
 
 
-def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> None:
+def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome], trace_id: str | None = None) -> None:
     document = _document(compiled, outcomes)
+    if trace_id is not None:
+        document["trace_id"] = trace_id
     if len(outcomes) > 1 and not _has_run_out_of_time(outcomes):
         document["agree"] = _agree(outcomes)
     click.echo(json_text(document))

@@ -24,10 +24,17 @@ class Hosted:
     """One run for the command line: what it came to, under which name, and whether the second engine agrees."""
 
     def __init__(
-        self, outcome: Outcome, execution: str, followed: Mapping[str, Followed], not_recorded: str | None = None
+        self,
+        outcome: Outcome,
+        execution: str,
+        followed: Mapping[str, Followed],
+        not_recorded: str | None = None,
+        is_known: bool = True,
     ) -> None:
         self.outcome = outcome
         self.execution = execution
+        self.trace_id = execution if is_known else None
+        """A journalled execution is its own trace; None where it never began."""
         self.followed = followed
         self.not_recorded = not_recorded
         """Why no case was written, where one was asked for."""
@@ -65,11 +72,12 @@ def run_hosted(
                     raise
                 ran, not_recorded = problem.ran, str(problem)
             followed: dict[str, Followed] = {}
-            if followers and host.knows(ran.execution):
+            is_known = host.knows(ran.execution)
+            if followers and is_known:
                 entries = [each.entry for each in host.journal.read(ran.execution).entries]
                 followed = {name: follow(programs[name], entries, limits) for name in followers}
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
         except (JournalError, ConfigError, NotRecorded) as problem:
             raise click.ClickException(str(problem)) from None
-    return Hosted(ran.outcome, ran.execution, followed, not_recorded)
+    return Hosted(ran.outcome, ran.execution, followed, not_recorded, is_known)

@@ -47,6 +47,8 @@ _BRACKETS = (cst.List, cst.Set, cst.Dict, cst.ListComp, cst.Tuple, cst.Generator
 
 
 def code_of(node: cst.CSTNode) -> str:
+    if type(node) is cst.Name and not node.lpar:  # most of what is asked for
+        return node.value
     return _EMPTY.code_for_node(node)
 
 

@@ -50,12 +50,16 @@ class HttpPerformer:
             problem = f"providers need the package `{missing.name}`: pip install 'vesper[http]'"
             raise ConfigError("providers", problem) from None
         self._secret = secret
+        self.on_answer: Callable[[Ask, int], None] | None = None
+        """Told of the status of each answer to a request, for somebody who watches."""
         self._transports = {name: Transport(each, resolve or look_up) for name, each in settings.items()}
 
     def perform(self, ask: Ask) -> object:
         exchange = self._exchange(ask)
         with exchange.redacting():
             answer = exchange.answer(request_of(ask, exchange.settings, exchange.secrets))
+            if self.on_answer is not None:
+                self.on_answer(ask, answer.status)
             if not answer.is_good:
                 raise exchange.failure(answer)
             return exchange.value(answer)

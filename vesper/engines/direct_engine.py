@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper import _direct
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
@@ -29,6 +30,25 @@ from vesper.spec.values import Problem, ProblemKind
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
     from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
+
+
+Flight = _direct.Flight
+"""Two counters in memory that outlives the process (`vesper/migration/flights.py`)."""
+Route = _direct.Route
+"""The way into a node that is being moved over (`vesper/migration/way_in.py`)."""
+
+
+class Plan(IntEnum):
+    """What a `Route` has decided of a request that it leaves to Python."""
+
+    OPEN = 0
+    """Nothing."""
+    DIRECT = 1
+    """The direct engine, as far as it is trusted."""
+    FOLLOWED = 2
+    """Python leads, and is followed."""
+    PYTHON = 3
+    """Python alone. It is counted already."""
 
 
 class DirectEngine:
@@ -107,6 +127,31 @@ class DirectProgram:
         fuel, seconds = limits.fuel, limits.seconds
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
+
+    def route(
+        self,
+        reference: Callable[..., Any],
+        slow: Callable[[int, dict[str, Any]], dict[str, Any]],
+        hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int | None, bool, str | None], None],
+        flights: tuple[_direct.Flight, _direct.Flight],
+        *,
+        is_bare: bool,
+        deadline: float,
+        most_bytes: int,
+        keeps: bool,
+    ) -> _direct.Route:
+        """A way into the node that begins in Python alone."""
+        return _direct.Route(
+            self._program,
+            reference,
+            slow,
+            hand_over,
+            flights,
+            is_bare=is_bare,
+            deadline=deadline,
+            most_bytes=most_bytes,
+            keeps=keeps,
+        )
 
     def start_pathed(
         self,

@@ -17,6 +17,7 @@ from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.host.grants import Grant, grant_from_table
 from vesper.host.migrating import MigrationSettings, read_migration
 from vesper.host.parts import NAMES, Parts, read_parts
+from vesper.host.tracing import TraceSettings, default_traces, read_traces
 
 NAME = "vesper.toml"
 VARIABLE = "VESPER_CONFIG"
@@ -73,6 +74,8 @@ class Config:
     parts: Parts = field(default_factory=Parts)
     migration: MigrationSettings | None = None
     """None is as if there were an empty table."""
+    traces: TraceSettings | None = None
+    """None is as if there were an empty table."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -81,6 +84,10 @@ class Config:
         """How nodes are moved over, with the file of SQLite as an absolute path."""
         found = self.migration or read_migration(Table("migration", {}), self.folder)
         return replace(found, store=self.dsn(found.store))
+
+    def tracing(self) -> TraceSettings:
+        """Where traces are kept, and for how long."""
+        return self.traces or default_traces(self.folder)
 
     def dsn(self, dsn: str) -> str:
         """A DSN with the file of SQLite as an absolute path."""
@@ -142,7 +149,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     grants = values.get("grants", [])
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
-    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration"}
+    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"}
     config = Config(
         path,
         folder,
@@ -158,6 +165,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         _modules(top.table("effects")),
         read_parts(top, folder),
         read_migration(top.table("migration"), folder),
+        read_traces(top.table("traces"), folder),
     )
     for name in values:
         if name not in own and name not in NAMES:

@@ -58,6 +58,7 @@ from vesper.spec.vesper_error import VesperError
 
 if TYPE_CHECKING:
     from vesper.effects.performer import Performer
+    from vesper.journal.sealing import KeyRing
 
 _log = logging.getLogger("vesper.host")
 
@@ -105,6 +106,9 @@ class HostClosed(VesperError):
 
 
 class Host:
+    after_run: Callable[[Prepared, str], None] | None = None
+    """Told of each run that has ended, and its id; for breakpoints of running services. It raises nothing."""
+
     def __init__(
         self,
         config: Config | None = None,
@@ -243,7 +247,10 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        return Ran(execution, self._drive(prepared, run, inputs, now, limits, on_begun))
+        outcome = self._drive(prepared, run, inputs, now, limits, on_begun)
+        if self.after_run is not None:
+            self.after_run(prepared, execution)
+        return Ran(execution, outcome)
 
     async def arun(
         self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
@@ -299,7 +306,7 @@ class Host:
         on_begun: Callable[[Running], None] | None = None,
     ) -> Outcome:
         policy = prepared.compiled.node.grants.policy
-        running = Running(run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy)
+        running = self._new_running(prepared, run)
         auditing = Auditing(prepared.compiled.node, run)
         running.on_effect = auditing.effect if auditing.level == "detailed" else None
         if on_begun is not None:
@@ -335,6 +342,11 @@ class Host:
             with self._lock:
                 self._running.pop(run.execution, None)
                 _OURS.pop(run.execution, None)
+
+    def _new_running(self, prepared: Prepared, run: Run) -> Running:
+        """Who drives a run; a kind of Host that answers some requests itself has its own."""
+        policy = prepared.compiled.node.grants.policy
+        return Running(run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy)
 
     # -- recovery ---------------------------------------------------------------------------------
 
@@ -454,6 +466,10 @@ class Host:
     def redact(self, text: str) -> str:
         """The text without any secret that was read here."""
         return self._performers.secrets.redact(text)
+
+    def key_ring(self) -> KeyRing:
+        """The keys that sensitive executions are sealed with."""
+        return self._performers.key_ring()
 
     def knows(self, execution: str) -> bool:
         """True where the journal has the run; one whose inputs do not fit is in none."""

@@ -18,6 +18,7 @@ from vesper.host.config import Config
 if TYPE_CHECKING:
     from vesper.effects.secrets import Secrets
     from vesper.journal.journal import Journal
+    from vesper.journal.sealing import KeyRing
 
 _log = logging.getLogger("vesper.host")
 _RELAYED = 100
@@ -174,15 +175,21 @@ class Performers(Mapping[str, Performer]):
             else:
                 self._outages.pop(database, None)
 
+    def key_ring(self) -> KeyRing:
+        """The keys that sensitive executions are sealed with, in the journal and in the store of traces."""
+        from vesper.journal.sealing import KeyRing
+
+        settings = self._config.journal
+        return KeyRing(self._key(settings.key_secret), audit=self._key(settings.audit_key_secret))
+
     def open_journal(self) -> Journal:
         from vesper.journal.journal import open_journal
-        from vesper.journal.sealing import KeyRing
 
         settings = self._config.journal
         return open_journal(
             self._config.dsn(settings.dsn),
             lease_seconds=settings.lease,
-            keys=KeyRing(self._key(settings.key_secret), audit=self._key(settings.audit_key_secret)),
+            keys=self.key_ring(),
             max_body=settings.max_body,
         )
 

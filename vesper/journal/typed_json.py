@@ -247,7 +247,10 @@ def _of_datetime(value: datetime) -> str:
     if value.tzinfo is None:
         raise JournalError(f"the time {value} has no time zone: the journal keeps moments in UTC")
     if value.tzinfo is not UTC:
-        value = value.astimezone(UTC)
+        try:
+            value = value.astimezone(UTC)
+        except OverflowError:
+            raise JournalError(f"the time {value} is out of range: in UTC it is no year from 1 to 9999") from None
     return f'{{"$time":"{value.isoformat(timespec="microseconds")[:-6]}Z"}}'
 
 

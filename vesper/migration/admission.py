@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 
 _LEAST = 0.001
 """However busy it is, one in a thousand is followed: a node that nothing is known of never moves."""
@@ -18,7 +19,8 @@ _WINDOW = 1.0
 class Admission:
     def __init__(self, cpu_share: float, most_bytes: int, clock: object = None) -> None:
         self._share = cpu_share
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
+        """For what waits to be followed."""
         self._lock = threading.Lock()
         self._waiting = 0
         self._asked = 0
@@ -27,6 +29,8 @@ class Admission:
         self._since = time.monotonic()
         self._draw = random.Random().random  # one for each process, and salted by the system
         self.chance = 1.0
+        self.listeners: list[Callable[[float], None]] = []
+        """Told of the chance whenever it was set."""
 
     def admits(self) -> bool:
         """Draws the coin for one request."""
@@ -36,7 +40,7 @@ class Admission:
     def has_room(self, size: int) -> bool:
         """Takes room for what waits to be followed; False where there is none."""
         with self._lock:
-            if self._waiting + size > self._most_bytes:
+            if self._waiting + size > self.most_bytes:
                 return False
             self._waiting += size
             return True
@@ -46,6 +50,13 @@ class Admission:
         with self._lock:
             self._waiting -= size
             self._followed += 1
+            self._spent += seconds
+
+    def fed(self, asked: int, followed: int, seconds: float) -> None:
+        """The same of many that somebody else drew for."""
+        with self._lock:
+            self._asked += asked
+            self._followed += followed
             self._spent += seconds
 
     def adjust(self) -> None:
@@ -64,6 +75,8 @@ class Admission:
             elif not self._asked:
                 self.chance = 1.0
             self._asked, self._followed, self._spent, self._since = 0, 0, 0.0, now
+        for tell in self.listeners:
+            tell(self.chance)
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()

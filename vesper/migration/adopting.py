@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, Limits, Program
+from vesper.engines.engine import Done, Program
 from vesper.engines.outcome import Failed, Outcome, Returned
 from vesper.host.sizes import size_of
 from vesper.migration.comparator import Comparator, Same, Verdict
-from vesper.migration.direct_side import DirectSide, PathedProgram
+from vesper.migration.direct_side import Broke, DirectSide, PathedProgram
 from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
 from vesper.migration.live import Live
@@ -27,12 +28,14 @@ from vesper.migration.modes import Mode
 from vesper.migration.noise import checked
 from vesper.migration.paths import path_name
 from vesper.migration.recorded import transcript_of
-from vesper.migration.reports import Agreement, Difference, Lost, Report
+from vesper.migration.reports import Agreement, Difference, Fault, Lost, Report
 from vesper.migration.router import Chooser, Keyed, Rules
 from vesper.migration.transcript import Transcript
 from vesper.spec.types import OptionalOf
 from vesper.spec.vesper_error import VesperError
 from vesper.verify.against import identity_of
+
+_log = logging.getLogger("vesper.migration")
 
 
 class CannotAdopt(VesperError, ValueError):
@@ -111,9 +114,10 @@ class FunctionCall:
         except Exception as error:  # noqa: BLE001  # whatever it is goes to who called
             self.error = error
             return Failed(type(error).__name__, None)
-        if not isinstance(self.result, Mapping):
-            return Failed("no_outputs", None)
-        read = self._answers.call(dict(self.result))
+        try:
+            read = self._answers.call(dict(self.result)) if isinstance(self.result, Mapping) else None
+        except Exception:  # noqa: BLE001  # the function has done its work: what cannot be read is its caller's all the same
+            read = None
         return read if isinstance(read, Returned) else Failed("no_outputs", None)
 
 
@@ -172,20 +176,32 @@ class AdoptedProgram:
         begun = time.perf_counter_ns()
         outcome = function(inputs)
         took_us = (time.perf_counter_ns() - begun) // 1000
+        if given is not None:
+            self._learn(lambda: self._put(given, outcome, took_us))
+        return None
+
+    def _put(self, given: Transcript | Lost, outcome: Outcome, took_us: int) -> None:
         if isinstance(given, Lost):
             self.live.report(given)
-        elif given is not None:
-            transcript = replace(given, outcome=outcome)
-            size = size_of(transcript.inputs)
-            self._followers.put(Following(lambda: self._follow(transcript, took_us), self.live.report, size))
-        return None
+            return
+        transcript = replace(given, outcome=outcome)
+        size = size_of(transcript.inputs)
+        self._followers.put(Following(lambda: self._follow(transcript, took_us), self.live.report, size))
+
+    def _learn(self, work: Callable[[], None]) -> None:
+        """The function has done its work: whatever goes wrong after that is nothing for its caller."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  # see above
+            name = self._compiled.node.node_id
+            _log.error("%s: what the function came to could not be compared: %s", name, type(error).__name__)
 
     def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
         """The outputs of the node, where their path is trusted. Anything else is for the function, and compared."""
         mode = self.live.local.mode
         given = transcript_of(inputs, None, (), Returned({}))
         side = DirectSide(
-            self._direct, self._keyed.key, inputs, None, Limits(seconds=self._rules.deadline),
+            self._direct, self._keyed.key, inputs, None, None, self._rules.deadline,
             is_sensitive=self._rules.is_sensitive,
         )  # fmt: skip
         step = side.call()
@@ -197,19 +213,32 @@ class AdoptedProgram:
         begun = time.perf_counter_ns()
         answer = function(inputs)
         took_us = (time.perf_counter_ns() - begun) // 1000
-        if isinstance(given, Lost):
-            self.live.report(given)
-            return None
-        report = self._follow(replace(given, outcome=answer), took_us)
+        self._learn(lambda: self._compare(step, given, answer, took_us))
+        return None
+
+    def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_us: int) -> None:
+        report: Report | None
+        if isinstance(step, Broke):
+            # It is not asked a second time: the caller has waited for it once. Where all workers are busy it was not
+            # asked at all, and nothing is learnt.
+            transcript = None if isinstance(given, Lost) else replace(given, outcome=answer)
+            report = Fault(step.what, transcript) if step.is_fault else None
+        else:
+            report = given if isinstance(given, Lost) else self._follow(replace(given, outcome=answer), took_us)
         if report is not None:
             self.live.report(report)
-        return None
 
     def _follow(self, transcript: Transcript, python_us: int) -> Report | None:
         """The node alone is run twice now and then: the function may do things that must not happen again."""
         report = checked(
             lambda: follow_transcript(
-                self._direct, transcript, self._comparator, self._keyed.key, is_sensitive=self._rules.is_sensitive
+                self._direct,
+                transcript,
+                self._comparator,
+                self._keyed.key,
+                deadline=self._rules.deadline,
+                is_plain=True,
+                is_sensitive=self._rules.is_sensitive,
             ),
             transcript,
         )

@@ -28,6 +28,7 @@ MAX_MESSAGE = 128 << 20
 LENGTH = struct.Struct(">I")
 _PART = 1 << 20
 _TOLD = 2000
+_SAID = "; it said: "
 _PATIENCE = 8
 """A child that neither answers nor computes is waited for so many times as long as one that computes: a machine may be
 busy with others, or stopped."""
@@ -35,7 +36,12 @@ _CHILDREN: WeakSet[Child] = WeakSet()
 
 
 class ChildDied(Exception):
-    """The child is gone; the message says how it went."""
+    """The child is gone; the message says how it went, and what it said at last."""
+
+    @property
+    def how(self) -> str:
+        """For logs: without what it said, which may hold values of inputs."""
+        return str(self).partition(_SAID)[0]
 
 
 class ChildLate(ChildDied):
@@ -180,7 +186,7 @@ class Child:
         self._errors.seek(max(0, self._errors.tell() - _TOLD))
         said = self._errors.read().decode(errors="replace").strip()
         self.close()
-        return ChildDied(_how(status) + (f"; it said: {said}" if said else ""))
+        return ChildDied(_how(status) + (f"{_SAID}{said}" if said else ""))
 
 
 class _Clock:

@@ -70,18 +70,19 @@ class CountedProgram:
     """`DirectProgram` as routed nodes use it."""
 
     def __init__(self, program: PathedProgram, slot: Slot) -> None:
-        self._program = program
+        self.program = program
+        self.slot = slot
         self._enter, self._leave = slot.enter, slot.leave
 
     def points(self) -> tuple[Point, ...]:
-        return self._program.points()
+        return self.program.points()
 
     def call_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> PathedAnswer:
         self._enter()
         try:
-            return self._program.call_pathed(inputs, key, now, limits)
+            return self.program.call_pathed(inputs, key, now, limits)
         finally:
             self._leave()
 
@@ -90,7 +91,7 @@ class CountedProgram:
     ) -> PathedExecution:
         self._enter()
         try:
-            return _Counted(self._program.start_pathed(inputs, key, now, limits), self)
+            return _Counted(self.program.start_pathed(inputs, key, now, limits), self)
         finally:
             self._leave()
 

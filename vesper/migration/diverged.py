@@ -23,6 +23,7 @@ from vesper.engines.outcome import (
 )
 from vesper.engines.registry import REFERENCE
 from vesper.ir.nodes import Node
+from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import as_bytes, decode, encode_text
 from vesper.migration.comparator import folded, kind_of
 from vesper.migration.divergence import Divergence, Exemplar, fingerprint_of, shortened
@@ -154,8 +155,12 @@ def _exemplar(
     leader, follower = (redact(each) for each in _both(report, difference))
     if transcript is None:
         return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
-    inputs = redact(_storable(encode_text(dict(transcript.inputs))))
-    records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
+    try:
+        inputs = redact(_storable(encode_text(dict(transcript.inputs))))
+        records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
+    except (JournalError, ValueError, OverflowError):
+        # Callers give what they like, and a divergence on what cannot be written down is one all the same.
+        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
     size = len(inputs.encode()) + (0 if records is None else len(records.encode()))
     if size > MAX_EXEMPLAR:
         return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower), size)

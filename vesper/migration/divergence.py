@@ -95,7 +95,8 @@ class Divergence:
 def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str) -> str:
     """What kind of divergence it is. `leader` and `follower` are kinds of outcomes with their codes, never values."""
     text = f"{node}\x00{kind}\x00{where}\x00{leader}\x00{follower}"
-    return hashlib.blake2b(text.encode(), digest_size=8, person=b"vesper.diverge.1").hexdigest()
+    data = text.encode("utf-8", "surrogatepass")  # a key of a map may be half of a surrogate pair
+    return hashlib.blake2b(data, digest_size=8, person=b"vesper.diverge.1").hexdigest()
 
 
 def shortened(text: str) -> str:

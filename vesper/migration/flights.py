@@ -9,7 +9,7 @@ The file, in the byte order of the machine (`<owner>.flights`; docs/adr/0017):
 
     0     "VSPFLT01"
     8     slots (u32), bytes of the owner's name (u32), the name
-    1024  slots of 256 bytes: began (u64), ended (u64), bytes of the name (u16), `node\\0epoch`
+    1024  slots of 256 bytes: began (u64), ended (u64), bytes of the name (u16), `node\\0epoch`; two for each node
 
 The owner holds a lock on its file for as long as it lives, which the kernel takes off when it dies. Space is taken when
 the file is made: memory that is mapped from a full disk would end the process that writes to it.
@@ -26,10 +26,10 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from weakref import WeakSet
 
-from vesper.journal.journal import Journal, Status, Summary
+from vesper.engines.direct_engine import Flight
 from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.state import LOST_RUNS, RunLost
 from vesper.migration.store import NodeKey
@@ -42,33 +42,37 @@ _FIRST: Final = 1024
 _SLOT: Final = 256
 _NAME_AT = 16
 _MOST_NAME = _SLOT - _NAME_AT - _NAME.size
-SLOTS = 1024
+SLOTS = 2048
+"""Two for each node."""
 SIZE = _FIRST + SLOTS * _SLOT
 _MOST_FILES = 10_000
 _ENDING, _CLAIMED = ".flights", ".claimed"
+_THREAD = "~thread"
+"""Behind the epoch, in the name of a slot: the counters of the thread that follows."""
 _ALL: WeakSet[Flights] = WeakSet()
+
+Place: TypeAlias = tuple[memoryview, int]
+"""Numbers, and which of them is the first of two."""
 
 
 class Slot:
-    """The two counters of a node. Any thread may count: without the lock two that count at once would be one."""
+    """The counters of a node: two for the threads of Python, and two for a thread that runs without its lock. They are
+    counted in Rust, from there too."""
 
-    __slots__ = ("_at", "_counters", "_lock")
+    def __init__(self, own: Place, other: Place) -> None:
+        self.flights = (Flight(*own), Flight(*other))
+        self.enter = self.flights[0].enter
+        self.leave = self.flights[0].leave
 
-    def __init__(self, counters: memoryview, at: int) -> None:
-        self.bind(counters, at)
+    def bind(self, own: Place, other: Place) -> None:
+        """Counts elsewhere from now on."""
+        for flight, place in zip(self.flights, (own, other), strict=True):
+            flight.bind(*place)
 
-    def bind(self, counters: memoryview, at: int) -> None:
-        # With a lock of its own: after a fork, a thread that is not there any more may have held the other one.
-        self._lock = threading.Lock()
-        self._counters, self._at = counters, at
-
-    def enter(self) -> None:
-        with self._lock:
-            self._counters[self._at] += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._counters[self._at + 1] += 1
+    @staticmethod
+    def apart() -> Slot:
+        """One whose counters nobody else reads."""
+        return Slot(_apart(), _apart())
 
 
 class Flights:
@@ -91,7 +95,7 @@ class Flights:
         with self._lock:
             found = self._slots.get(key)
             if found is None:
-                found = self._slots[key] = Slot(*self._place(key, len(self._slots)))
+                found = self._slots[key] = Slot(*self._places(key, len(self._slots)))
             return found
 
     def close(self) -> None:
@@ -124,20 +128,25 @@ class Flights:
         self._file = file
         self._counters = memoryview(self._map).cast("Q")
 
-    def _place(self, key: NodeKey, number: int) -> tuple[memoryview, int]:
+    def _places(self, key: NodeKey, number: int) -> tuple[Place, Place]:
+        return self._place(key, 2 * number), self._place(NodeKey(key.node, f"{key.epoch}{_THREAD}"), 2 * number + 1)
+
+    def _place(self, key: NodeKey, number: int) -> Place:
         name = f"{key.node}\0{key.epoch}".encode()
         if number >= SLOTS or len(name) > _MOST_NAME or self._file < 0:
             _log.warning("executions of %s under way are not counted: the file of flights has no place", key.node)
-            return _apart(), 0
+            return _apart()
         start = _FIRST + number * _SLOT
         self._map[start + _NAME_AT : start + _NAME_AT + _NAME.size + len(name)] = _NAME.pack(len(name)) + name
         return self._counters, start // 8
 
     def forked(self) -> None:
         """In the child of a fork: the file that is mapped is the other process's."""
+        if self._file < 0:
+            return  # closed: nobody counts
         os.close(self._file)
         for slot in self._slots.values():
-            slot.bind(_apart(), 0)
+            slot.bind(_apart(), _apart())
         self._counters.release()
         self._map.close()
         try:
@@ -147,12 +156,12 @@ class Flights:
             _log.error("executions of the direct engine under way are not counted in this process: %s", error)
             return
         for number, (key, slot) in enumerate(self._slots.items()):
-            slot.bind(*self._place(key, number))
+            slot.bind(*self._places(key, number))
 
 
-def _apart() -> memoryview:
+def _apart() -> Place:
     """Counters that nobody else reads."""
-    return memoryview(bytearray(16)).cast("Q")
+    return memoryview(bytearray(16)).cast("Q"), 0
 
 
 def _after_fork() -> None:
@@ -283,7 +292,9 @@ def _flights(data: bytes, owner: str) -> Iterator[LostFlights]:
         name = data[start + _NAME_AT + _NAME.size :][:length].decode()
         node, _, epoch = name.partition("\0")
         if began > ended:
-            yield LostFlights(NodeKey(node, epoch), owner, began - ended)
+            of_thread = _THREAD if epoch.endswith(_THREAD) else ""
+            key = NodeKey(node, epoch.removesuffix(_THREAD))
+            yield LostFlights(key, f"{owner}{of_thread}", began - ended)
 
 
 def _set_aside(path: Path, why: Exception) -> None:
@@ -292,20 +303,3 @@ def _set_aside(path: Path, why: Exception) -> None:
     _log.error("%s cannot be read: %s; it is moved to %s", path, why, aside)
     aside.mkdir(exist_ok=True, mode=0o700)
     path.rename(aside / path.name)
-
-
-class LostRuns:
-    """Runs with a journal that began under the direct engine and whose process is gone; each is told once."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._told: set[str] = set()
-
-    def look(self, since_us: int, limit: int = 1000) -> list[tuple[Summary, RunLost]]:
-        """Those that began since. Who looks must do so before anybody takes them over."""
-        found = []
-        for run in self._journal.find(status=Status.RUNNING, since_us=since_us, limit=limit):
-            if run.engine == "interp" and run.execution not in self._told and is_dead(run.owner):
-                self._told.add(run.execution)
-                found.append((run, RunLost(run.execution)))
-        return found

@@ -25,19 +25,24 @@ def follow_transcript(
     key: bytes,
     limits: Limits | None = None,
     *,
+    deadline: float | None = None,
     execution: str | None = None,
+    is_plain: bool = False,
     is_sensitive: bool = False,
 ) -> Report | None:
     """What following came to. `limits` are those of the leader; where they are not known, running out of fuel on one
-    engine alone is no difference.
+    engine alone is no difference. `deadline` is how many seconds the follower may compute: a caller may wait for it.
+    `is_plain`: the node asks for nothing.
 
     A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
     without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
-    side = DirectSide(direct, key, transcript.inputs, transcript.now, limits, is_sensitive=is_sensitive)
+    side = DirectSide(direct, key, transcript.inputs, transcript.now, limits, deadline, is_sensitive=is_sensitive)
     following = Following(
         side, transcript, comparator, execution, knows_limits=limits is not None, is_stopped=was_stopped
     )
     try:
+        if is_plain:
+            side.call()  # as callers are served: to start and to advance it takes longer, and times are compared
         return following.report()
     except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
         _log.error("comparing broke: %s", type(error).__name__)

@@ -79,8 +79,11 @@ class Followers:
             except Exception as error:  # noqa: BLE001  # whatever breaks in comparing is no agreement
                 _log.exception("a comparison broke")
                 report = Lost(f"the comparison broke: {type(error).__name__}")
-            if report is not None:
-                following.report(report)
+            try:
+                if report is not None:
+                    following.report(report)
+            except Exception:  # noqa: BLE001  # without this thread nothing would be compared any more
+                _log.exception("what a comparison came to could not be reported")
             self.admission.followed(time.thread_time() - begun, following.size)
 
     def drain(self, timeout: float) -> bool:

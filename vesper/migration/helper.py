@@ -209,7 +209,7 @@ class Helper:
             return Lost(f"the helper process could not do it: {error}")
         except ChildDied as error:
             return self._died(error, task)
-        except (ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001  # whoever waits for the answer would wait for ever
             self._drop()
             return Lost(f"the helper process answered what is no answer: {type(error).__name__}")
 
@@ -236,7 +236,7 @@ class Helper:
         self._drop()
         if self._is_closed:
             return Lost("the helper process was closed")
-        _log.error("the helper process is gone: %s", error)
+        _log.error("the helper process is gone: %s", error.how)
         if self._is_on_direct and not isinstance(error, ChildLate):
             return Fault(f"a process died while the direct engine ran in it: {error}"[:500], task.transcript)
         return Lost(f"the helper process is gone: {error}")

@@ -27,7 +27,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration import packed
-from vesper.migration.child import Child, ChildDied
+from vesper.migration.child import MAX_MESSAGE, Child, ChildDied
 from vesper.migration.direct_side import NotAsked
 from vesper.migration.isolated import MOST_PROGRAMS
 from vesper.migration.restarts import Restarts
@@ -135,6 +135,12 @@ class Workers:
             worker.child.close()
         else:
             self._idle.put(worker)
+
+    def abandon(self, worker: _Worker) -> None:
+        """Ends one that somebody asked and did not listen to; no fault of the engine."""
+        with self._lock:
+            self._all.discard(worker)
+        worker.child.close()
 
     def died(self, worker: _Worker, why: str) -> None:
         self._drop(worker, why)
@@ -330,12 +336,17 @@ class _Held:
             answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
         except ChildDied as error:
             self._worker = None
-            self._workers.died(worker, str(error))
+            self._workers.died(worker, error.how)
             if self._workers.is_closed:  # by us, and no fault of the engine
                 raise Unavailable("the processes of the direct engine were closed") from None
             return {"fault": f"the process of the direct engine is gone: {error}"}
         except _Raised as error:
             return {"fault": f"the direct engine does not load the node: {error}"}
+        except BaseException:
+            # Whoever has the worker next would be given the answer to this question.
+            self._worker = None
+            self._workers.abandon(worker)
+            raise
         if "raised" in answer and answer["raised"] not in _MISUSE:
             return {"fault": f"{answer['raised']}: {answer['message']}"}
         return answer
@@ -440,6 +451,9 @@ def _question(
 
 def _sent(question: Mapping[str, object]) -> bytes:
     try:
-        return packed.message(question)
+        message = packed.message(question)
     except packed.Unsendable as error:
         raise Unavailable(f"the direct engine's process cannot be given this: {error}") from None
+    if len(message) > MAX_MESSAGE:
+        raise Unavailable(f"the direct engine's process is given at most {MAX_MESSAGE:,} bytes, not {len(message):,}")
+    return message

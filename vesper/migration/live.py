@@ -10,22 +10,26 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from vesper.compiler import Compiled
 from vesper.migration.controller import is_proven
+from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.modes import LADDER, Mode
 from vesper.migration.paths import PathNote
 from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.state import Diverged, EngineFaulted, Enumerated, RunLost, State, Timed, Unknown
+from vesper.migration.state import Enumerated, RunLost, State, Timed, Unknown
 from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
 
 _log = logging.getLogger("vesper.migration")
 _MOST_PENDING = 200_000
 """Fingerprints that wait for the store. Those beyond are let go, which only understates."""
 _MOST_TIMES = 2_000
+_MOST_UNITED = 500
+"""Divergences and faults that are told in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,15 @@ class Live:
         compiled: Compiled,
         process: str,
         most: Mode,
-        spool: Callable[[NodeKey, Batch], None],
+        spool: Callable[[NodeKey, Batch, bool], None],
         wake: Callable[[], None],
         divergence_of: Callable[[Disagreement | Fault], Happened],
     ) -> None:
         self.key = key
         self.compiled = compiled
         self.local = Local(Mode.SHADOW_DIRECT)
+        self.listeners: list[Callable[[Local], None]] = []
+        """Told of `local` whenever it was made anew, before anybody else acts on it."""
         self._process = process
         self._most = most
         self._spool = spool
@@ -66,8 +72,8 @@ class Live:
         """Every path that the store has a note of."""
         self._demoted: set[str] = set()
         """Paths that lost their trust here, until the store says so too."""
-        self._stopped: str | None = None
-        """Why nothing runs on the direct engine here, until the store says so too."""
+        self._is_stopped = False
+        """Nothing runs on the direct engine here, until the store says so too."""
         self._held = False
         """The store has been away for too long."""
         self._killed = False
@@ -77,6 +83,11 @@ class Live:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
+        """Of what was seen. Held for moments: callers of the node wait for it."""
+        self._standing = threading.Lock()
+        """Of where the node stands, so that what the store said does not undo what was found since. Taken first."""
+        self._finding = 0
+        """How much was found that is not among what waits yet."""
         self._number = 0
         self._agreed: dict[str, set[int]] = {}
         self._compared: dict[str, int] = {}
@@ -85,7 +96,10 @@ class Live:
         self._times: list[Timed] = []
         self._notes: dict[str, PathNote] = {}
         self._urgent: list[Batch] = []
-        self._pending_batch: Batch | None = None
+        self._waiting: Counter[tuple[str, str]] = Counter()
+        """Of the divergences that the store does not have yet, how many are of a kind."""
+        self._sending: list[Batch] = []
+        """What the store is being told: the same until it has it."""
         self._served: dict[str, int] = {}
 
     def after_fork(self, process: str) -> None:
@@ -102,10 +116,10 @@ class Live:
     def trusts_prefix(self, name: str) -> bool:
         return name in self.local.prefixes
 
-    def served(self, mode: Mode, engine: str) -> None:
-        """Counts a request for the totals of traffic."""
+    def served(self, mode: Mode, engine: str, count: int = 1) -> None:
+        """Counts requests for the totals of traffic."""
         name = f"{mode.value}/{engine}"
-        self._served[name] = self._served.get(name, 0) + 1  # a lost count between threads moves a share by nothing
+        self._served[name] = self._served.get(name, 0) + count  # a lost count between threads moves a share by nothing
 
     # -- what was seen ----------------------------------------------------------------------------
 
@@ -114,8 +128,7 @@ class Live:
             case Agreement():
                 self._agree(report)
             case Lost():
-                with self._lock:
-                    self._unknown += 1
+                self.lost(1)
             case Disagreement() | Fault():
                 self._trouble(report)
 
@@ -128,6 +141,11 @@ class Live:
     def time(self, python_us: int | None, direct_us: int | None) -> None:
         with self._lock:
             self._time(python_us, direct_us)
+
+    def lost(self, count: int) -> None:
+        """So many comparisons came to nothing."""
+        with self._lock:
+            self._unknown += count
 
     def lost_run(self, execution: str) -> None:
         """A run under the direct engine never ended."""
@@ -167,54 +185,88 @@ class Live:
             self._times.append(Timed(python_us, direct_us))
 
     def _trouble(self, report: Disagreement | Fault) -> None:
-        """Trust is taken away here at once; then it is written down; then the store is told."""
+        """Trust is taken away here at once; then it is written down; then the store is told. Where that fails, trust
+        does not come back in this process."""
+        with self._standing:
+            self._finding += 1
+            if self._takes_trust(report):
+                self._look()
         happened = self._divergence_of(report)
-        event = happened.event
-        if isinstance(event, EngineFaulted) or (isinstance(event, Diverged) and event.is_effect):
-            self._stopped = event.what if isinstance(event, EngineFaulted) else f"effects differ: {event.fingerprint}"
-        elif isinstance(event, Diverged):
-            self._demoted.add(event.path)
-        self._look()
         note = report.note if isinstance(report, Disagreement) else None
-        self._urge(happened, {} if note is None else {note.name: note.to_text()})
+        self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
 
-    def _urge(self, happened: Happened, paths: Mapping[str, str]) -> None:
+    def _takes_trust(self, report: Disagreement | Fault) -> bool:
+        """False where there was none any more."""
+        if isinstance(report, Disagreement) and not report.difference.is_effect:
+            path = "" if report.note is None else report.note.name
+            if report.difference.kind == "noise" or path in self._demoted:
+                return False
+            self._demoted.add(path)
+            return True
+        was_stopped, self._is_stopped = self._is_stopped, True
+        return not was_stopped
+
+    def _urge(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
+        """A flood of one divergence must not be one of exemplars and of syncs, for which callers wait: while others of
+        its kind wait for the store, one more is only written."""
+        kept, before = happened.divergence, 0
         with self._lock:
+            if kept is not None:
+                before = self._waiting[kept.fingerprint, kept.path]
+                self._waiting[kept.fingerprint, kept.path] += 1
+                if before >= MAX_EXEMPLARS:
+                    happened = replace(happened, divergence=replace(kept, exemplars=()))
             batch = self._next(happened=(happened,), paths=paths)
             self._urgent.append(batch)
-            try:
-                self._spool(self.key, batch)
-            except OSError as error:
-                _log.error("%s: what was found cannot be spooled (%s); it is told to the store", self.key.node, error)
+        with self._standing:
+            self._finding -= found
+        try:
+            self._spool(self.key, batch, before == 0)
+        except OSError as error:
+            _log.error("%s: what was found cannot be spooled (%s); it is told to the store", self.key.node, error)
         self._wake()
+
+    def let_go(self) -> None:
+        """Agreements that were gathered count for nothing: their fingerprints are of another key."""
+        with self._lock:
+            self._agreed, self._compared, self._pending = {}, {}, 0
+            self._sending = [replace(each, agreed={}) for each in self._sending]
 
     # -- what the store is told, and says ---------------------------------------------------------
 
     @property
-    def has_urgent(self) -> bool:
-        return bool(self._urgent)
+    def has_untold(self) -> bool:
+        """True while something that was found, or is being told, is not in the store."""
+        return bool(self._urgent or self._sending)
+
+    @property
+    def has_gathered(self) -> bool:
+        """True while something was seen that is in no batch yet."""
+        return bool(self._compared or self._unknown or self._times or self._served)
 
     def due(self, is_all: bool) -> list[Batch]:
         """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
-        store has would count as sent before. Each is given again until it was `told`."""
+        store has would count as sent before. The same is given again until all of it was `told`."""
         with self._lock:
-            if self._pending_batch is None and is_all:
-                self._pending_batch = self._gathered()
-            waiting = [*self._urgent, *([] if self._pending_batch is None else [self._pending_batch])]
-            return sorted(waiting, key=lambda each: each.number)
+            if not self._sending:
+                self._sending, self._urgent = _united(self._urgent), []
+                gathered = self._gathered() if is_all else None
+                if gathered is not None:
+                    self._sending.append(gathered)
+            return list(self._sending)
 
     def told(self, batch: Batch) -> None:
         """The store has it."""
         with self._lock:
-            self._urgent = [each for each in self._urgent if each.number != batch.number]
-            if self._pending_batch is not None and self._pending_batch.number == batch.number:
-                self._pending_batch = None
+            self._sending = [each for each in self._sending if each.number != batch.number]
+            if not self.has_untold:
+                self._waiting.clear()
 
     def _gathered(self) -> Batch | None:
         """What was gathered since the last time, as the next batch; None where that is nothing."""
         pin = self._state.pin
         is_over = pin is not None and pin.until_us <= now_us()
-        if not (self._compared or self._unknown or self._times or self._served or is_over):
+        if not (self.has_gathered or is_over):
             return None
         happened: list[Happened] = [Happened(each) for each in self._times]
         if self._unknown:
@@ -241,35 +293,42 @@ class Live:
 
     def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
         """The store says where the node stands."""
-        self._state, self._version = state, version
-        self._known = dict(notes)
-        if not self.has_urgent:
-            # What was stopped here has reached the store, which has decided.
-            self._stopped = None
-            self._demoted.clear()
-        self._look()
+        with self._standing:
+            self._state, self._version = state, version
+            self._known = dict(notes)
+            if not self._finding and not self.has_untold:
+                # What was stopped here has reached the store, which has decided.
+                self._is_stopped = False
+                self._demoted.clear()
+            self._look()
 
     def is_held(self, held: bool) -> None:
         """The store has been away for too long: Python runs alone until it is back."""
-        if held != self._held:
-            self._held = held
-            self._look()
+        with self._standing:
+            if held != self._held:
+                self._held = held
+                self._look()
 
     def is_killed(self, killed: bool) -> None:
-        if killed != self._killed:
-            self._killed = killed
-            self._look()
+        with self._standing:
+            if killed != self._killed:
+                self._killed = killed
+                self._look()
 
     def _look(self) -> None:
         """Makes `local` anew."""
+        self.local = self._local()
+        for tell in self.listeners:
+            tell(self.local)
+
+    def _local(self) -> Local:
         state = self._state
-        if self._stopped is not None or self._held or self._killed:
-            self.local = Local(Mode.PYTHON_ONLY, version=self._version)
-            return
+        if self._is_stopped or self._held or self._killed:
+            return Local(Mode.PYTHON_ONLY, version=self._version)
         mode = min(state.mode, self._most, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
         notes = [self._known[path] for path in proven if path in self._known]
-        self.local = Local(
+        return Local(
             mode,
             proven,
             frozenset(prefix for note in notes for prefix in note.prefixes),
@@ -282,6 +341,30 @@ class Live:
     def state(self) -> State:
         """As the store last said."""
         return self._state
+
+
+def _united(batches: list[Batch]) -> list[Batch]:
+    """Many batches of one event as a few of many. Each has the number of its last one: what is in the spool under a
+    lower number counts as told with it."""
+    found = []
+    for first in range(0, len(batches), _MOST_UNITED):
+        part = batches[first : first + _MOST_UNITED]
+        kept: dict[str, Divergence] = {}
+        for each in _happened_in(part):
+            if (seen := each.divergence) is not None:
+                known = kept.get(seen.fingerprint)
+                kept[seen.fingerprint] = seen if known is None else known.and_again(seen)
+        happened = tuple(
+            each if each.divergence is None else replace(each, divergence=kept.pop(each.divergence.fingerprint, None))
+            for each in _happened_in(part)
+        )
+        paths = {name: text for batch in part for name, text in batch.paths.items()}
+        found.append(replace(part[-1], happened=happened, paths=paths))
+    return found
+
+
+def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
+    return (each for batch in batches for each in batch.happened)
 
 
 def most_of(mode: str | None) -> Mode:

@@ -11,7 +11,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
 
@@ -20,7 +21,6 @@ from vesper.host.migrating import MigrationSettings
 from vesper.journal.owner import this_owner
 from vesper.migration import ledger
 from vesper.migration.alerts import Alerts
-from vesper.migration.codec import BadState
 from vesper.migration.live import Live, most_of, now_us
 from vesper.migration.modes import Mode
 from vesper.migration.paths import PathNote
@@ -47,10 +47,15 @@ class Migration:
         self._alerts = Alerts(settings.webhook)
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
+        self._spoilt: set[tuple[str, NodeKey]] = set()
+        """Nodes of which what the store has cannot be used, to be told or asked for."""
         self._is_killed = False
+        self._has_warned = False
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
+        self.gatherers: list[Callable[[], None]] = []
+        """Who has gathered something for the nodes is asked for it before the store is told."""
         self.chores: list[Callable[[], None]] = []
         """What else is done each time that the thread comes round."""
         self._begin_process()
@@ -73,6 +78,7 @@ class Migration:
 
     def _after_fork(self) -> None:
         started = self._thread is not None
+        self._spool.forked()
         self._begin_process()
         for live in self._nodes.values():
             live.after_fork(self.process)
@@ -87,14 +93,17 @@ class Migration:
             live = self._nodes.get(key)
             if live is None:
                 most = most_of(self.settings.of(key.node).max_mode)
-                live = Live(key, compiled, self.process, most, self._write, self._wakes.set, divergence_of)
+                live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
                 self._nodes[key] = live
                 try:
                     self._learn_key()
+                    live.is_killed(ledger.killed(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
-                except (StoreError, BadState) as error:
+                except StoreError as error:
                     self._gone(error)
                     live.is_held(True)
+                except Exception as error:  # noqa: BLE001  # whatever a store holds, the node runs
+                    self._spoil("ask", live, error)
             self.start()
             return live
 
@@ -102,8 +111,11 @@ class Migration:
         if not self.key:
             self.key = self.store.secret()
 
-    def _write(self, key: NodeKey, batch: Batch) -> None:
-        self._spool.write(key, batch)
+    def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
+        self._spool.write(key, batch, is_synced)
+
+    def _wake(self) -> None:
+        self._wakes.set()  # not bound once: the child of a fork has another
 
     # -- the thread -------------------------------------------------------------------------------
 
@@ -117,35 +129,48 @@ class Migration:
         while not self._is_closing:
             self._wakes.wait(self.settings.refresh)
             self._wakes.clear()
-            try:
-                self.tend()
-            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
-                _log.exception("what was seen cannot be told to the store; it is tried again")
+            self.tend()
 
     def tend(self, is_all: bool = False) -> None:
-        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing of the
-        store's: what it means is decided here."""
+        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
+        that cannot be used means is decided here."""
         with self._telling:
+            for gather in self.gatherers:
+                try:
+                    gather()
+                except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+                    _log.exception("what was gathered elsewhere could not be taken over")
             try:
-                for chore in self.chores:
-                    chore()
                 self._tell(is_all)
                 self._ask()
-            except (StoreError, BadState) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, nobody may go on for ever with what he knew
                 self._gone(error)
             else:
                 self._is_back()
+            self._do_chores()
+
+    def _do_chores(self) -> None:
+        """After what matters more: a chore that fails keeps nothing from being told."""
+        for chore in self.chores:
+            try:
+                chore()
+            except StoreError as error:
+                if not self._is_away:
+                    _log.warning("what is kept beside the evidence has to wait: %s", error)
+                return
+            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+                _log.exception("what is done beside the evidence failed")
 
     def _tell(self, is_all: bool) -> None:
         now = time.monotonic()
         is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
         written = self._spool.written
+        if is_due:
+            self._notice_replaced(self.store.versions())
         for live in list(self._nodes.values()):
-            for batch in live.due(is_due):
-                applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-                live.told(batch)  # and not before: it may have come through, and is sent again as it is
-                self._alerts.decided(live.key, applied.decisions)
-        if not any(live.has_urgent for live in self._nodes.values()):
+            with self._spoiling("tell", live):
+                self._tell_of(live, is_due)
+        if not any(live.has_untold for live in self._nodes.values()):
             self._spool.clear(written)
         if is_due:
             self._last_flush = now
@@ -153,24 +178,76 @@ class Migration:
             self._last_look_around = now
             self._take_what_is_left()
 
+    def _tell_of(self, live: Live, is_due: bool) -> None:
+        for batch in live.due(is_due):
+            applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
+            live.told(batch)  # and not before: it may have come through, and is sent again as it is
+            self._alerts.decided(live.key, applied.decisions)
+
+    @contextmanager
+    def _spoiling(self, step: str, live: Live) -> Iterator[None]:
+        """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # documents of another version, or damaged in any way
+            self._spoil(step, live, error)
+        else:
+            self._spoilt.discard((step, live.key))
+
+    def _spoil(self, step: str, live: Live, error: Exception) -> None:
+        if (step, live.key) not in self._spoilt:
+            _log.error(
+                "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
+                live.key.node, type(error).__name__, error,
+            )  # fmt: skip
+        self._spoilt.add((step, live.key))
+        live.is_held(True)
+
     def _take_what_is_left(self) -> None:
         """What killed processes had spooled."""
         for path, batches in self._spool.left_by_others():
-            for key, batch in batches:
-                applied = ledger.apply(self.store, key, batch, self._rules, now_us())
-                self._alerts.decided(key, applied.decisions)
+            try:
+                for key, batch in batches:
+                    applied = ledger.apply(self.store, key, batch, self._rules, now_us())
+                    self._alerts.decided(key, applied.decisions)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # what the store has of that node is not the others' trouble
+                _log.error("%s has to wait, because the store does not take it: %s", path, error)
+                continue
             self._spool.forget(path)
 
     def _ask(self) -> None:
         self._learn_key()
+        if not self._has_warned:
+            self._has_warned = True
+            for text in self.store.warnings():
+                _log.warning("the store of migration state, %s: %s", self.store.name, text)
         versions = self.store.versions()
+        self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
             self._is_killed = ledger.killed(self.store) is not None
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
             live.is_killed(self._is_killed)
-            if versions.get(key, 0) != self._versions.get(key, -1):
-                self._read(live, versions.get(key, 0))
+            with self._spoiling("ask", live):
+                if versions.get(key, 0) != self._versions.get(key, -1):
+                    self._read(live, versions.get(key, 0))
+
+    def _notice_replaced(self, versions: Mapping[NodeKey, int]) -> None:
+        """A store that knows less than it did was replaced, and with it the key. What was gathered under the old one
+        would count a second time under the new one."""
+        if all(versions.get(each, 0) >= known for each, known in self._versions.items()):
+            return
+        key = self.store.secret()
+        if key != self.key:
+            _log.warning("the store of migration state was replaced: all nodes begin anew")
+            self.key = key
+            self._versions.clear()  # all of it is read again, whatever number it has there
+            for live in list(self._nodes.values()):
+                live.let_go()
 
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)
@@ -180,11 +257,11 @@ class Migration:
 
     def _gone(self, error: Exception) -> None:
         if not self._is_away:
-            _log.warning("the store of migration state cannot be used: %s", error)
+            _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
         self._say_that_it_is_long()
         if time.monotonic() - self._last_seen > self.settings.hold:
-            for live in self._nodes.values():
+            for live in list(self._nodes.values()):
                 live.is_held(True)
 
     def _say_that_it_is_long(self) -> None:
@@ -201,8 +278,9 @@ class Migration:
         if self._is_away:
             _log.warning("the store of migration state can be used again")
             self._is_away = False
-        for live in self._nodes.values():
-            live.is_held(False)
+        spoilt = {key for _, key in self._spoilt}
+        for live in list(self._nodes.values()):
+            live.is_held(live.key in spoilt)
 
     @property
     def is_away(self) -> bool:
@@ -216,6 +294,8 @@ class Migration:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self.tend(is_all=True)
+        if not self._is_away and any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+            self.tend(is_all=True)  # what had waited for the store was told alone
         self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:

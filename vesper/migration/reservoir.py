@@ -38,11 +38,18 @@ class Reservoir:
         self._key = key
         self._is_sensitive = is_sensitive
         self._redact = redact
+        self._begin()
+        self._wanted: dict[str, int] = {}
+        """Of paths that are full: below which a fingerprint would be kept."""
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, Kept] = {}
         self._count = 0
-        self._wanted: dict[str, int] = {}
-        """Of paths that are full: below which a fingerprint would be kept."""
+
+    def after_fork(self) -> None:
+        """What waits is kept by the parent; its lock may be held by a thread that is not there any more."""
+        self._begin()
 
     def offer(self, path: str, fingerprint: int, transcript: Transcript) -> bool:
         """Whether it waits to be kept. It was compared, and both engines agreed."""

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from vesper.compiler import Compiled
+from vesper.engines.direct_engine import DirectProgram, Plan
 from vesper.engines.engine import Execution, Limits, Observer
-from vesper.engines.outcome import Outcome
+from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.host import Host, Prepared
 from vesper.host.sizes import size_of
@@ -24,24 +25,29 @@ from vesper.journal.errors import JournalError
 from vesper.journal.journal import Summary
 from vesper.journal.typed_json import encode
 from vesper.migration.comparator import Comparator
+from vesper.migration.counted import CountedProgram
 from vesper.migration.direct_side import PathedProgram
 from vesper.migration.executions import GuardedProgram, PairedProgram
+from vesper.migration.flights import Slot
 from vesper.migration.follower import follow_transcript
 from vesper.migration.followers import Followers, Following
 from vesper.migration.live import Live
 from vesper.migration.modes import Mode
 from vesper.migration.noise import checked
-from vesper.migration.recorded import RecordedProgram
-from vesper.migration.reports import Agreement, Lost, Report
+from vesper.migration.recorded import RecordedProgram, transcript_of
+from vesper.migration.reports import Agreement, Fault, Lost, Report
 from vesper.migration.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.transcript import Transcript
+from vesper.migration.way_in import Ended, WayIn
 from vesper.spec.base_types import is_a
+from vesper.spec.values import Value
 
+_MESSAGE = 500
 _SHORT_US = 50
 """A pure node that takes less is followed at once: handing it over would cost more."""
 
 
-Agreed: TypeAlias = Callable[[Agreement, Transcript], None]
+Agreed: TypeAlias = Callable[[Agreement, Transcript, bool], None]
 
 
 class Keyed(Protocol):
@@ -107,8 +113,8 @@ class RoutedProgram:
         agreed: Agreed | None = None,
         hosted_by: Callable[[Host], None] | None = None,
     ) -> None:
-        """`agreed` is told of each execution that was followed and agreed, with what was written down of it;
-        `hosted_by` of each Host that performs effects of the node."""
+        """`agreed` is told of executions that were followed and agreed, with what was written down of each, and whether
+        it was drawn to be looked at closely; `hosted_by` of each Host that performs effects of the node."""
         self._compiled = compiled
         self._agreed = agreed
         self._hosted_by = hosted_by
@@ -122,6 +128,7 @@ class RoutedProgram:
         self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
         self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
         self._recorded = RecordedProgram(python, self._done)
+        self._way_in: WayIn | None = None
 
     @property
     def semantic_hash(self) -> str:
@@ -153,6 +160,82 @@ class RoutedProgram:
         if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
+
+    # -- the fast way in --------------------------------------------------------------------------
+
+    def way_in(self, ended: Ended) -> Callable[..., dict[str, object]] | None:
+        """What a caller of a node without effects calls, in Rust; None where the node has none, because its direct
+        engine runs in another process. `ended` gives the outputs of an outcome, or raises."""
+        direct, slot = self._direct, None
+        if isinstance(direct, CountedProgram):
+            slot, direct = direct.slot, direct.program
+        if not isinstance(direct, DirectProgram) or self._python.takes_now:
+            return None
+        if self._way_in is None:
+            rules = self._rules
+            self._way_in = WayIn(
+                self,
+                self._python,
+                direct,
+                (slot or Slot.apart()).flights,
+                self._followers.admission,
+                lambda: self._keyed.key,
+                sample=rules.shares.sample / 10_000,
+                deadline=rules.deadline,
+                is_sensitive=rules.is_sensitive,
+                ended=ended,
+            )
+        return self._way_in.call
+
+    def planned(self, plan: Plan, inputs: Mapping[str, object]) -> Outcome:
+        """A request of which something was decided on the fast way in. What was decided under another mode is decided
+        anew."""
+        mode = self.live.local.mode
+        match plan:
+            case Plan.PYTHON:
+                return self._python.call(inputs)
+            case Plan.DIRECT if mode is Mode.DIRECT_ONLY and is_a(inputs, dict):
+                self.live.served(mode, "direct")
+                return self._guarded().call(inputs)
+            case Plan.FOLLOWED if mode is not Mode.PYTHON_ONLY:
+                self.live.served(mode, "python")
+                return self._recorded.call(inputs)
+            case _:
+                return self.call(inputs)
+
+    def seen(
+        self,
+        inputs: Mapping[str, object],
+        outputs: Mapping[str, object] | None,
+        took_us: int | None,
+        is_chosen: bool,
+        broke: str | None,
+    ) -> None:
+        """An execution that the fast way in does not count itself: it is followed once more. Where the direct engine
+        broke, that is reported as it is."""
+        found: Transcript | Lost | None = None
+        if outputs is not None:
+            found = transcript_of(inputs, None, (), Returned(cast(Mapping[str, Value], outputs)))
+        if broke is not None:
+            told = "it is at fault" if self._rules.is_sensitive else f"it is at fault: {broke}"
+            self.live.report(Fault(told[:_MESSAGE], found if isinstance(found, Transcript) else None))
+        elif found is not None:
+            self._done(found, took_us, None, is_chosen)
+
+    def drain(self) -> None:
+        """Tells the node what was gathered on the fast way in."""
+        if self._way_in is not None:
+            self._way_in.drain()
+
+    def close(self) -> None:
+        if self._way_in is not None:
+            self._way_in.close()
+
+    def after_fork(self) -> None:
+        if self._way_in is not None:
+            self._way_in.after_fork()
+
+    # -- in a Host --------------------------------------------------------------------------------
 
     def hosted_by(self, host: Host) -> None:
         """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
@@ -198,28 +281,37 @@ class RoutedProgram:
 
     # -- following --------------------------------------------------------------------------------
 
-    def _done(self, found: Transcript | Lost, took_us: int, execution: str | None) -> None:
-        """An execution on Python has ended: the direct engine follows, at once where that is short."""
+    def _done(
+        self, found: Transcript | Lost, took_us: int | None, execution: str | None, is_chosen: bool = False
+    ) -> None:
+        """An execution on Python has ended: the direct engine follows, at once where that is short. What was not timed
+        was."""
         if isinstance(found, Lost):
             self.live.report(found)
-        elif execution is None and took_us < _SHORT_US and not self._rules.is_apart:
+        elif execution is None and (took_us is None or took_us < _SHORT_US) and not self._rules.is_apart:
             begun = time.thread_time()
-            report = self._follow(found, took_us, None)
+            report = self._follow(found, took_us, None, is_chosen)
             self._followers.admission.followed(time.thread_time() - begun)
             if report is not None:
                 self.live.report(report)
         else:
             size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
-            self._followers.put(Following(lambda: self._follow(found, took_us, execution), self.live.report, size))
+            self._followers.put(
+                Following(lambda: self._follow(found, took_us, execution, is_chosen), self.live.report, size)
+            )
 
-    def _follow(self, transcript: Transcript, python_us: int, execution: str | None) -> Report | None:
+    def _follow(
+        self, transcript: Transcript, python_us: int | None, execution: str | None, is_chosen: bool
+    ) -> Report | None:
         def follow() -> Report | None:
             return follow_transcript(
                 self._direct,
                 transcript,
                 self._comparator,
                 self._keyed.key,
+                deadline=self._rules.deadline,
                 execution=execution,
+                is_plain=self._python.is_plain,
                 is_sensitive=self._rules.is_sensitive,
             )
 
@@ -227,5 +319,5 @@ class RoutedProgram:
         if not isinstance(report, Agreement):
             return report
         if self._agreed is not None:
-            self._agreed(report, transcript)
+            self._agreed(report, transcript, is_chosen)
         return replace(report, python_us=python_us)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ from vesper.migration.tending import Tending
 if TYPE_CHECKING:
     from vesper.migration.isolation import Workers
 
+_log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
 
 
@@ -59,6 +61,7 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.gatherers.append(self._drain)
         self.migration.chores.append(self.followers.admission.adjust)
         approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
         self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
@@ -73,6 +76,13 @@ class Routes:
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        for tolerance in comparator.expired():
+            _log.warning(
+                "%s: the tolerance of `%s` ended on %s and holds no more",
+                compiled.node.node_id,
+                tolerance.field,
+                tolerance.until,
+            )
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
@@ -165,6 +175,10 @@ class Routes:
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine().load(compiled)
 
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
     def _redact(self, text: str) -> str:
         for host in list(self._hosts):
             text = host.redact(text)
@@ -175,9 +189,13 @@ class Routes:
         self.followers.after_fork()
         for tending in self._tended:
             tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
 
     def close(self) -> None:
         self.is_closed = True
+        for program in list(self._programs.values()):
+            program.close()
         self.followers.close()
         self.helper.close()
         for tending in self._tended:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from vesper.migration.divergence import Divergence
-from vesper.migration.state import Event, Settings, State
+from vesper.migration.state import Event, Settings
 from vesper.spec.vesper_error import VesperError
 
 T = TypeVar("T")
@@ -179,14 +179,6 @@ WHOLE = NodeKey("", "")
 """Of this key the state is `{"killed": …}`: see `ledger`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A node as its history, status and divergences are shown."""
-
-    key: NodeKey
-    state: State
-
-
 def keys_of(store: Store) -> list[NodeKey]:
     """Every node that the store knows."""
     return sorted(key for key in store.versions() if key != WHOLE)
@@ -215,6 +207,6 @@ def open_store(dsn: str) -> Store:
 
 
 __all__ = [
-    "WHOLE", "Batch", "Happened", "Line", "NodeKey", "Read", "SeenOnPath", "Settings", "Store", "StoreAway",
+    "WHOLE", "Batch", "Happened", "Line", "NodeKey", "SeenOnPath", "Settings", "Store", "StoreAway",
     "StoreError", "Transaction", "keys_of", "open_store",
 ]  # fmt: skip

@@ -36,6 +36,8 @@ _CLOSELY = 64
 _LATER = 0.005
 """The share of those after that."""
 _MOST_NAMES = 10_000
+_AGAIN = 0.5
+"""Seconds until a helper that has enough to do is asked again."""
 
 
 class Tending:
@@ -66,19 +68,19 @@ class Tending:
         self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
-        self._is_closed = False
+        self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
 
     # -- executions that agreed -------------------------------------------------------------------
 
-    def agreed(self, report: Agreement, transcript: Transcript) -> None:
-        """Any thread; costs a look at a number, for most."""
+    def agreed(self, report: Agreement, transcript: Transcript, is_chosen: bool = False) -> None:
+        """Any thread; costs a look at a number, for most. `is_chosen`: somebody has drawn already."""
         if self._is_adopted:
             return
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
-        if count >= _CLOSELY and self._draw() >= _LATER:
+        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
             return
         if count or len(self._looked_at) < _MOST_NAMES:
             self._looked_at[name] = count + 1
@@ -134,7 +136,7 @@ class Tending:
             except OSError:
                 return  # another process does it
             found = enumerate_all(
-                domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closed
+                domain, self._live.key.epoch, self._part, Position(path), is_stopped=self._closing.is_set
             )
         if isinstance(found, Enumerated):
             self._live.enumerated(found)
@@ -142,7 +144,11 @@ class Tending:
             self._live.report(found)
 
     def _part(self, start: int, count: int) -> Report | None:
-        return self._waited(self._helper.enumerate_part(self._known, start, count, self._key()))
+        """Where the helper takes nothing now, traffic goes first, and this waits for its turn."""
+        while (answer := self._helper.enumerate_part(self._known, start, count, self._key())) is None:
+            if self._closing.wait(_AGAIN):
+                return Lost("the helper process was closed")
+        return self._waited(answer)
 
     def _carry(self) -> None:
         source = carry.older_epoch(self._store, self._live.key)
@@ -167,16 +173,14 @@ class Tending:
 
     def _is_ending(self) -> bool:
         """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""
-        return self._is_closed or self._helper.is_closed
+        return self._closing.is_set() or self._helper.is_closed
 
     def _rerun(self, transcript: Transcript) -> Report | None:
         answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
         return None if answer is None else self._waited(answer)  # what is not admitted is no comparison
 
-    def _waited(self, answer: Answer | None) -> Report | None:
-        """What the helper says; lost where it takes nothing now."""
-        if answer is None:
-            return Lost("the helper process takes no more now")
+    def _waited(self, answer: Answer) -> Report | None:
+        """What the helper says."""
         try:
             return answer.result()
         except CancelledError:
@@ -184,9 +188,10 @@ class Tending:
 
     def close(self) -> None:
         """The helper must be closed before: whoever waits for it comes back then."""
-        self._is_closed = True
+        self._closing.set()
         for thread in self._threads:
             thread.join(10)
 
     def after_fork(self) -> None:
+        self._reservoir.after_fork()
         self._threads = []

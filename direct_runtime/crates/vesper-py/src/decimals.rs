@@ -117,6 +117,14 @@ impl Decimals {
         (planted!("input.scale_without_limit", scale <= MAX_SCALE, true)).then_some((coefficient, scale))
     }
 
+    /// True for an exact `Decimal` that `quick` reads whole: it drops the sign of a zero.
+    pub(crate) fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self.quick(object) {
+            Some((0, _)) => self.raw(object).is_some_and(|raw| !raw.is_negative),
+            found => found.is_some(),
+        }
+    }
+
     #[inline]
     fn is_exact(&self, object: &Bound<'_, PyAny>) -> bool {
         object.get_type_ptr() == self.class.as_ptr().cast()

@@ -1,7 +1,8 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `entry` the short way in. No meaning lives here.
+//! is one that waits for effects, `entry` the short way in, `route` that of a node that is being moved over, with what it
+//! needs (`exact`, `flight`, `gathered`, `follower`). No meaning lives here.
 
 mod composed;
 mod convert;
@@ -9,17 +10,23 @@ mod convert;
 mod decimals;
 #[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
 mod entry;
+mod exact;
 mod execution;
+#[allow(unsafe_code, reason = "counts in memory that a file is mapped to")]
+mod flight;
+mod follower;
 #[allow(
     unsafe_code,
     reason = "goes through dicts without taking each entry apart twice"
 )]
 mod gather;
+mod gathered;
 mod journal_text;
 mod json;
 mod outcome;
 mod problems;
 mod program;
+mod route;
 mod shapes;
 mod times;
 #[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
@@ -79,11 +86,15 @@ mod _direct {
     #[pymodule_export]
     use super::faults;
     #[pymodule_export]
+    use super::flight::Flight;
+    #[pymodule_export]
     use super::journal_text::journal_text;
     #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]
     use super::program::Program;
+    #[pymodule_export]
+    use super::route::Route;
     #[cfg(feature = "faults")]
     #[pymodule_export]
     use super::select_fault;

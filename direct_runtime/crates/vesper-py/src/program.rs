@@ -15,7 +15,7 @@ use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
 use crate::composed::Conversion;
-use crate::convert::any_scalar;
+use crate::convert::{any_scalar, to_dict};
 use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
@@ -33,7 +33,7 @@ pub(crate) struct Program {
 }
 
 /// The converted inputs, or what is wrong with them.
-type Converted = Result<Vec<Value>, Problems>;
+pub(crate) type Converted = Result<Vec<Value>, Problems>;
 
 #[pymethods]
 impl Program {
@@ -323,6 +323,24 @@ impl Program {
                 Err(message) => (Err(message), self.compiled.empty_path(), 0),
             },
         )
+    }
+
+    /// The inputs in the frame of a run that says which way it goes; the error is what that panicked with.
+    pub(crate) fn converted_pathed(&self, inputs: &Bound<'_, PyDict>) -> Result<PyResult<Converted>, String> {
+        guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs))
+    }
+
+    /// These inputs as Python has them.
+    pub(crate) fn shown_inputs<'py>(
+        &self,
+        py: Python<'py>,
+        values: &[Value],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, &self.inputs.names, &self.inputs.shapes, values)
+    }
+
+    pub(crate) fn outputs(&self) -> &Named {
+        &self.outputs
     }
 
     /// Converts inputs and runs a node without effects; the inner error is what it panicked with.

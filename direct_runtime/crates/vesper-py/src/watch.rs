@@ -21,8 +21,9 @@ const PATIENCE: Duration = Duration::from_millis(20);
 enum Lock {
     /// There is no run, or one that may not let it go.
     NotOurs,
-    Held,
-    LetGo(*mut ffi::PyThreadState, Instant),
+    /// Held since the beginning by a run that may take so long from its first look on; none where there is no end.
+    Held(Option<Duration>),
+    LetGo(*mut ffi::PyThreadState, Instant, Option<Instant>),
     /// It is held again, and Python has an exception: a signal came.
     Interrupted,
 }
@@ -33,17 +34,28 @@ thread_local! {
 
 /// Runs what touches no object of Python and does not panic; the error is what a signal raised.
 pub(crate) fn watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
+    watched_within(py, None, run)
+}
+
+/// The same for a run that is stopped when it has taken this long. No clock is read in a short one; in another, time
+/// counts from the first look.
+#[inline]
+pub(crate) fn watched_within<T>(
+    py: Python<'_>,
+    limit: Option<Duration>,
+    run: impl FnOnce() -> T,
+) -> PyResult<T> {
     // There may be a run around this one: the handler of a signal may call a node.
-    let outer = LOCK.replace(Lock::Held);
+    let outer = LOCK.replace(Lock::Held(limit));
     let result = run();
     match LOCK.replace(outer) {
-        Lock::LetGo(thread, _) => {
+        Lock::LetGo(thread, ..) => {
             // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
             unsafe { ffi::PyEval_RestoreThread(thread) };
             Ok(result)
         }
         Lock::Interrupted => Err(PyErr::fetch(py)),
-        Lock::Held | Lock::NotOurs => Ok(result),
+        Lock::Held(_) | Lock::NotOurs => Ok(result),
     }
 }
 
@@ -52,12 +64,19 @@ fn look() -> bool {
     match LOCK.get() {
         Lock::NotOurs => false,
         Lock::Interrupted => true,
-        Lock::Held => {
-            let_go();
+        Lock::Held(limit) => {
+            let now = Instant::now();
+            let_go(now, limit.and_then(|limit| now.checked_add(limit)));
             false
         }
-        Lock::LetGo(_, since) if since.elapsed() < PATIENCE => false,
-        Lock::LetGo(thread, _) => {
+        Lock::LetGo(thread, since, end) => {
+            let now = Instant::now();
+            if end.is_some_and(|end| now >= end) {
+                return true;
+            }
+            if now.duration_since(since) < PATIENCE {
+                return false;
+            }
             LOCK.set(Lock::NotOurs);
             // SAFETY: as in `watched`. Then the lock is held, and Python may run its handlers.
             let is_interrupted = unsafe {
@@ -67,17 +86,17 @@ fn look() -> bool {
             if is_interrupted {
                 LOCK.set(Lock::Interrupted);
             } else {
-                let_go();
+                let_go(now, end);
             }
             is_interrupted
         }
     }
 }
 
-fn let_go() {
+fn let_go(now: Instant, end: Option<Instant>) {
     // SAFETY: the lock is held: by `watched`, which has the token, or since it was just taken again. Until it is taken
     // back, by `watched` or above, only the interpreter runs, which knows nothing of Python; PyO3 believes that this
     // thread is attached, but nobody asks it.
     let thread = unsafe { ffi::PyEval_SaveThread() };
-    LOCK.set(Lock::LetGo(thread, Instant::now()));
+    LOCK.set(Lock::LetGo(thread, now, end));
 }

@@ -1,0 +1,148 @@
+//! What was seen since it was last asked for: agreements by path, times, and what came to nothing.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use vesper_interp::Path;
+
+/// Fingerprints that wait. Those beyond are let go, which only understates.
+const MOST_PENDING: usize = 200_000;
+const MOST_PATHS: usize = 10_000;
+const MOST_TIMES: usize = 2_000;
+/// So many executions of a path that is new are looked at closely.
+const CLOSELY: u32 = 64;
+/// Of so many executions of a path the fingerprints are the smallest: those are kept for the next definition.
+const KEPT: usize = 256;
+
+/// For what is hashed already, and for paths, of which there are few.
+#[derive(Default)]
+pub(crate) struct Mix(u64);
+
+impl Hasher for Mix {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+pub(crate) type Mixed = BuildHasherDefault<Mix>;
+
+/// Agreements on one path.
+#[derive(Default)]
+pub(crate) struct OnPath {
+    pub(crate) fingerprints: HashSet<u64, Mixed>,
+    pub(crate) compared: u64,
+}
+
+/// What Python had and the direct engine took, in nanoseconds.
+pub(crate) type Times = Vec<(Option<u64>, Option<u64>)>;
+
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(crate) agreed: HashMap<Path, OnPath, Mixed>,
+    pending: usize,
+    pub(crate) times: Times,
+    /// Comparisons that were admitted and came to nothing.
+    pub(crate) lost: u64,
+    /// About how many were followed, and what that cost in nanoseconds.
+    pub(crate) followed: u64,
+    pub(crate) spent: u64,
+}
+
+impl Gathered {
+    pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64) {
+        let found = match self.agreed.get_mut(path) {
+            Some(found) => found,
+            None => self.agreed.entry(path.clone()).or_default(),
+        };
+        found.compared += 1;
+        if self.pending < MOST_PENDING && found.fingerprints.insert(fingerprint) {
+            self.pending += 1;
+        }
+    }
+
+    pub(crate) fn time(&mut self, python: Option<u64>, direct: Option<u64>) {
+        if self.times.len() < MOST_TIMES {
+            self.times.push((python, direct));
+        }
+    }
+
+    /// What following cost, for so many.
+    pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
+        self.followed += count;
+        self.spent += count * nanoseconds;
+    }
+}
+
+/// Which agreements Python wants to have itself: it runs them again with all that is on the way, and keeps some.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    paths: HashMap<Path, WantedOnPath, Mixed>,
+}
+
+#[derive(Default)]
+struct WantedOnPath {
+    given: u32,
+    /// The smallest fingerprints so far.
+    smallest: BTreeSet<u64>,
+}
+
+impl Wanted {
+    /// Whether this one is wanted, apart from chance. `keeps` is false for nodes of which nothing is kept.
+    pub(crate) fn wants(&mut self, path: &Path, fingerprint: u64, keeps: bool) -> bool {
+        if let Some(found) = self.paths.get_mut(path) {
+            return found.wants(fingerprint, keeps);
+        }
+        if self.paths.len() >= MOST_PATHS {
+            return false;
+        }
+        let found = self.paths.entry(path.clone()).or_default();
+        found.wants(fingerprint, keeps)
+    }
+}
+
+impl WantedOnPath {
+    fn wants(&mut self, fingerprint: u64, keeps: bool) -> bool {
+        let mut is_wanted = self.given < CLOSELY;
+        if keeps {
+            let is_full = self.smallest.len() >= KEPT;
+            let fits = !is_full || self.smallest.last().is_some_and(|most| fingerprint < *most);
+            if fits && self.smallest.insert(fingerprint) {
+                is_wanted = true;
+                if is_full {
+                    self.smallest.pop_last();
+                }
+            }
+        }
+        if is_wanted {
+            self.given = self.given.saturating_add(1);
+        }
+        is_wanted
+    }
+}
+
+/// Nothing that is held while a lock of this crate is can panic half-way.
+#[inline]
+pub(crate) fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,179 @@
+"""What people read: the sessions of the founding document, the four forms of --break-on, every width, scripted use.
+
+The transcripts are files of this folder; `make update` writes them anew.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.debug.subjects import DRAWN, PAYMENT, ROOT, session, subject, transcript
+from tests.debug.test_breakpoints import lying
+from tests.support.goldens import Golden
+from vesper.cli.main import vesper
+from vesper.debug.commands import Commands
+from vesper.diagnostics.excerpt import display_width
+
+HERE = Path(__file__).parent / "transcripts"
+REFUND = "nodes/payments/refund_v1.vsp"
+CHECKOUT = "nodes/orders/checkout_v1.vsp"
+
+
+def test_the_drawn_session_of_the_founding_document(golden: Golden) -> None:
+    text = transcript(session(DRAWN), "step", "continue")
+    golden.check(HERE / "founding.txt", text)
+    for line in (
+        "Comparative Debugging Session",
+        "========================================",
+        "PYTHON RUNTIME",
+        "Location: validate_request",
+        "  amount: 99.99",
+        '  user_id: "user_123"',
+        "  user.balance: 500.00",
+        "Location: call_stripe_api",
+        "About to call:",
+    ):
+        assert line in text
+
+
+def test_payment_handler_stops_at_validate_request_and_at_call_stripe_api(golden: Golden) -> None:
+    found = session(PAYMENT)
+    found.add_breakpoint("step:validate_request")
+    found.add_breakpoint("step:call_stripe_api")
+    text = transcript(found, "continue", "print amount * 100", "where", "list", "back", "reverse-continue", runs=True)
+    golden.check(HERE / "payment_handler.txt", text)
+
+
+def test_the_four_forms_of_break_on(golden: Golden) -> None:
+    told = []
+    for text, found in (
+        ("contract_violation", session(DRAWN, None, amount=Decimal("600.00"))),
+        (
+            "state_transition:paid->refunded",
+            session(REFUND, "without an amount all that is left, and the order is refunded"),
+        ),
+        ("input.amount > 10000", session(PAYMENT, None, amount=Decimal(20000))),
+        ("divergence", lying(88, lambda _: {"id": "ch_2", "status": "succeeded"}).session()),
+    ):
+        found.add_breakpoint(text)
+        told.append(f"--break-on '{text}'\n\n{transcript(found, 'diff', runs=True)}")
+    golden.check(HERE / "break_on.txt", "\n".join(told))
+
+
+def test_a_called_node_is_gone_into_and_left(golden: Golden) -> None:
+    found = session(CHECKOUT)
+    found.add_breakpoint("step:paid")
+    golden.check(HERE / "into.txt", transcript(found, "into", "where", "out", runs=True))
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(width: int, golden: Golden) -> None:
+    found = session(PAYMENT)
+    found.add_breakpoint("step:record")
+    text = transcript(found, runs=True, width=width)
+    assert max(map(display_width, text.splitlines())) <= width
+    squeezed = re.sub(r"[\s|]+", "", text)
+    assert "INSERTINTOtransactions" in squeezed
+    golden.check(HERE / f"width_{width}.txt", text)
+
+
+def test_what_differs_is_marked_with_and_without_colours() -> None:
+    found = lying(67, lambda _: "payment_failed").session()
+    found.resume()
+    found.goto(type(found.position)(6))
+    plain = transcript(found)
+    (line,) = [each for each in plain.splitlines() if "≠" in each]
+    assert 'begin: "pending"' in line
+    assert 'begin: "payment_failed"' in line
+    coloured = Commands(found, None, lambda: 80, lambda text, kind: f"<{kind}>{text}</>").begin(runs=False)
+    assert [each for each in coloured if each.startswith("<differs>")] == [f"<differs>{line}</>"]
+
+
+def test_help_lists_every_command_and_an_unknown_one_is_close_to_some() -> None:
+    commands = Commands(session(DRAWN))
+    listed = "\n".join(commands.run("help"))
+    for word in ("step", "next", "into", "out", "continue", "back", "reverse-continue", "break", "watch", "print",
+                 "where", "list", "diff", "help"):  # fmt: skip
+        assert f"\n  {word}" in f"\n{listed}"
+    assert commands.run("contineu") == ["`contineu` is no command; did you mean `continue`?"]
+    assert commands.run("step x") == ["`x` is no number of times"]
+    assert commands.run("") == []
+    commands.run("break step:call_stripe_api")
+    commands.run("watch validate_request")
+    assert commands.run("break") == ["1  step:call_stripe_api", "2  watch validate_request"]
+    assert commands.run("delete 1") == ["deleted step:call_stripe_api"]
+    assert commands.run("delete 7")[0] == "there is no breakpoint `7`"
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def debug(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(vesper, ["debug", *arguments], input=stdin)
+
+
+def test_commands_from_stdin_from_a_file_and_from_options_are_the_same(tmp_path: Path) -> None:
+    node = str(ROOT / DRAWN)
+    (tmp_path / "commands").write_text("# a comment\nstep\nquit\nstep\n", encoding="utf-8")
+    typed = debug(node, "--comparative", stdin="step\nquit\n")
+    from_file = debug(node, "--comparative", "--commands", str(tmp_path / "commands"))
+    given = debug(node, "--comparative", "-x", "step", "-x", "quit")
+    assert typed.exit_code == from_file.exit_code == given.exit_code == 0
+    assert typed.output == from_file.output == given.output
+    assert "(sir-db) step" in typed.output
+    assert "\x1b" not in typed.output
+
+
+def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
+    answer = 'call_stripe_api={"id": "ch_9", "status": "pending"}'
+    given = ["-i", "amount=7", "--answer", answer, "--break-on", "step:record"]
+    done = debug(str(ROOT / PAYMENT), "--engine", "interp", *given, "-x", "print call_stripe_api.id", "-x", "continue")
+    assert done.exit_code == 0, done.output
+    assert '"ch_9"' in done.output
+    assert "DIRECT RUNTIME" in done.output
+    assert "PYTHON RUNTIME" not in done.output
+    assert 'status: "pending"' in done.output
+
+
+@pytest.mark.parametrize(
+    "arguments, code, told",
+    [
+        (["--break-on", "input.amount > 'x'"], 1, "^"),
+        (["--break-on", "step:call_strip_api"], 1, "did you mean `call_stripe_api`?"),
+        (["--case", "nobody"], 2, "has no case `nobody`"),
+        (["-i", "amont=1"], 2, "did you mean `amount`?"),
+        (["-i", "amount=much"], 2, "amount"),
+        (["--answer", "nobody=1"], 2, "no step `nobody` asks for anything"),
+        (["--answer", "call_stripe_api={"], 2, "as JSON"),
+        (["--comparative", "--engine", "python"], 2, "leave --engine away"),
+        (["--trace", "x"], 2, "leave the others away"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_said_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
+    done = debug(str(ROOT / PAYMENT), *arguments)
+    assert done.exit_code == code, done.output
+    assert told in done.output
+    assert "Location" not in done.output
+
+
+def test_without_a_node_a_breakpoint_is_for_running_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vesper.toml").write_text("", encoding="utf-8")
+    assert debug("--list").output == "no breakpoints\n"
+    done = debug("--break-on", "contract_violation", "--break-on", "input.amount > 10000")
+    assert done.exit_code == 0, done.output
+    assert debug("--list").output.splitlines() == ["breakpoint  contract_violation", "breakpoint  input.amount > 10000"]
+    assert debug("--clear").exit_code == 0
+    assert debug("--list").output == "no breakpoints\n"
+    assert debug().exit_code == 2
+
+
+def test_a_session_of_one_engine_has_one_column() -> None:
+    text = transcript(subject(DRAWN, None, [session(DRAWN).engines[0]]).session(), "diff")
+    assert "|" not in text
+    assert "one engine alone" in text

@@ -1,0 +1,38 @@
+"""Generated modules by content: a test process generates the Python of one IR once, however many tests load it.
+
+Canonical bytes hold all that a module is made from: tests/unit/ir shows that they give back the node. Tests of
+generation itself call `generate_module`, which knows nothing of this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from vesper.codegen.module import GeneratedModule, generate_module
+from vesper.ir import nodes as ir
+from vesper.ir.encode import encode
+
+_KEPT = 1_000
+
+
+class GeneratedOnce:
+    """Takes the place of `generate_module` where the reference engine loads a node."""
+
+    def __init__(self) -> None:
+        self._modules: OrderedDict[tuple[bytes, bool, bool], GeneratedModule] = OrderedDict()
+        self._only_one = threading.Lock()
+
+    def __call__(self, node: ir.Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
+        key = (encode(node), traced, metered)
+        with self._only_one:
+            found = self._modules.get(key)
+            if found is not None:
+                self._modules.move_to_end(key)
+                return found
+        found = generate_module(node, traced, metered)
+        with self._only_one:
+            self._modules[key] = found
+            if len(self._modules) > _KEPT:
+                self._modules.popitem(last=False)
+        return found

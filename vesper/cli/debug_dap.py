@@ -1,0 +1,139 @@
+"""`vesper debug --dap`: the Debug Adapter Protocol on standard input and output, or on a port of this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from vesper.cli.exits import FINE, WRONG_INPUT
+from vesper.compiler import compile_file
+from vesper.debug.answers import Said
+from vesper.debug.dap import Adapter, Refused
+from vesper.debug.dap_wire import WireError, read_message, write_message
+from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
+from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.engine import Engine
+from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.repository.locate import NodeNotFound, locate
+from vesper.spec.json_forms import forms_of_json, input_of_json
+from vesper.spec.json_mistake import JsonMistake
+from vesper.spec.values import ValueProblem
+
+_KNOWN = {
+    "node", "nodes", "inputs", "case", "trace", "comparative", "engine", "breakOn", "stopOnEntry", "answers",
+    "failures", "config", "reveal",
+}  # fmt: skip
+_OF_EDITORS = {"name", "type", "request", "debugServer", "noDebug", "port", "cwd", "env", "args", "console", "restart"}
+
+
+def serve(node: str | None, root: Path, port: int | None) -> int:
+    """Until the client goes. One client, one session: an editor starts another server for the next."""
+    if port is None:
+        return converse(Adapter(launcher(node, root)), sys.stdin.buffer, sys.stdout.buffer)
+    with socket.create_server(("127.0.0.1", port)) as server:
+        click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
+        connection, _ = server.accept()
+        with connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
+            return converse(Adapter(launcher(node, root)), reading, writing)
+
+
+def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
+    try:
+        while not adapter.is_over:
+            message = read_message(reading)
+            if message is None:
+                click.echo("the client has gone; nothing was performed", err=True)
+                return FINE
+            for answer in adapter.numbered(adapter.handle(message)):
+                write_message(writing, answer)
+    except WireError as problem:
+        click.echo(f"error: {problem}", err=True)
+        return WRONG_INPUT
+    except (BrokenPipeError, ConnectionResetError):
+        click.echo("the client has gone; nothing was performed", err=True)
+    return FINE
+
+
+def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subject]:
+    """What makes a subject of the arguments of a launch request; the command line gives what they leave out."""
+
+    def launch(arguments: Mapping[str, Any]) -> Subject:
+        for given in arguments:  # editors add words of their own, so only one that was meant for us is refused
+            hint = None if given in _KNOWN | _OF_EDITORS else did_you_mean(given, sorted(_KNOWN))
+            if hint is not None:
+                raise Refused(f"there is no argument `{given}`; {hint}")
+        engines: list[Engine] = list(ENGINES.values())
+        if arguments.get("comparative", True) is False or "engine" in arguments:
+            name = str(arguments.get("engine", REFERENCE))
+            if name not in ENGINES:
+                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(ENGINES)}")
+            engines = [ENGINES[name]]
+        if "trace" in arguments:
+            return _of_trace(arguments, engines)
+        wanted = arguments.get("node", node)
+        if wanted is None:
+            raise Refused('launch needs `node`: "node": "payment_handler"')
+        return _of_node(str(wanted), Path(str(arguments.get("nodes", root))), arguments, engines)
+
+    return launch
+
+
+def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
+    try:
+        path = locate(wanted, root)
+        compiled, bag = compile_file(path)
+        if compiled is None:
+            raise Refused("\n\n".join(render_full(bag.source, each) for each in bag.sorted()))
+        case = case_of(compiled, arguments.get("case"))
+    except (NodeNotFound, NoSuchCase) as problem:
+        raise Refused(str(problem)) from None
+    types = {each.name: each.type for each in compiled.node.inputs}
+    given: dict[str, object] = {}
+    for name, form in dict(arguments.get("inputs") or {}).items():
+        if name not in types:
+            raise Refused(f"{compiled.node.node_id} has no input `{name}`; its inputs are {', '.join(types)}")
+        try:
+            given[name] = input_of_json(types[name], _exact(form))
+        except (ValueError, ValueProblem) as problem:
+            raise Refused(f"the input `{name}` is {types[name]}: {problem}") from None
+    subject = subject_of_case(compiled, engines, case, given, None)
+    _say(subject.said, arguments)
+    return subject
+
+
+def _exact(form: object) -> object:
+    """JSON as the language reads it: a number with a point is a decimal, and never a float."""
+    try:
+        return forms_of_json(json.dumps(form))
+    except JsonMistake as problem:
+        raise ValueError(str(problem)) from None
+
+
+def _say(said: Said, arguments: Mapping[str, Any]) -> None:
+    try:
+        for step, value in dict(arguments.get("answers") or {}).items():
+            said.say(step, json.dumps(value))
+        for step, code in dict(arguments.get("failures") or {}).items():
+            said.fail(step, str(code))
+    except ValueError as problem:
+        raise Refused(str(problem)) from None
+
+
+def _of_trace(arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
+    from vesper.cli.debug_traces import find_trace
+
+    config = arguments.get("config")
+    try:
+        found = find_trace(
+            str(arguments["trace"]), None if config is None else Path(str(config)), arguments.get("reveal") is True
+        )
+    except click.ClickException as problem:
+        raise Refused(problem.message) from None
+    return subject_of_trace(found, engines)

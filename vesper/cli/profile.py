@@ -1,0 +1,141 @@
+"""`vesper profile`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from vesper.cli.exits import WRONG_INPUT
+from vesper.cli.journal_open import settings_of, style_option
+from vesper.cli.journal_text import document, table
+from vesper.cli.loading import compile_or_exit, find_node, nodes_option
+from vesper.cli.run import print_refusal, read_inputs, read_start
+from vesper.cli.traces_open import clean_trace_errors, traces_of
+from vesper.compiler import Compiled
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.engine import Request
+from vesper.engines.registry import ENGINES
+from vesper.spec.values import plain
+from vesper.trace.model import Exchange, Trace
+from vesper.trace.profile import Profile, profile
+from vesper.trace.programs import program_of
+from vesper.trace.recorder import Unanswered, exchange_of, traced_run
+
+
+@click.command("profile")
+@click.argument("node")
+@nodes_option
+@click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="An input; give one for each.")
+@click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
+@click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
+@click.option(
+    "--case", "case_name", metavar="NAME", help="One of the node's cases; the first, where no input is given."
+)
+@click.option("--trace", "trace_id", metavar="TRACE", help="Inputs and answers of a trace.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The vesper.toml, for --trace; the nearest upwards, unless said.",
+)
+@style_option
+def command(
+    node: str,
+    root: Path,
+    pairs: tuple[str, ...],
+    json_file: TextIO | None,
+    start: str | None,
+    case_name: str | None,
+    trace_id: str | None,
+    config: Path | None,
+    style: str,
+) -> None:
+    """Say where a node spends its time: by step and by operation, on each engine.
+
+    Requests are answered from a case or a trace: nothing is performed, and the time that effects take is not counted.
+    A step is timed by cutting the node off after it; differences of some ten nanoseconds are noise.
+    """
+    if (bool(pairs or json_file) + (case_name is not None) + (trace_id is not None)) > 1:
+        raise click.UsageError("say what to run once: with --input or --json, with --case, or with --trace")
+    compiled = compile_or_exit(find_node(node, root))
+    with clean_trace_errors():
+        if trace_id is not None:
+            with traces_of(settings_of(config, None)) as traces:
+                found = traces.find(trace_id)
+            if found.semantic_hash != compiled.semantic_hash:
+                click.echo(f"note: the trace is of an earlier {compiled.node.node_id}, and that is timed", err=True)
+        elif pairs or json_file is not None or not compiled.cases:
+            inputs, unread = read_inputs(compiled, pairs, json_file)
+            if unread:
+                sys.exit(print_refusal(compiled, ["python"], inputs, unread, "text"))
+            found = _traced(compiled, inputs, read_start(start), {})
+        else:
+            found = _of_case(compiled, case_name)
+        told = profile(found, ENGINES)
+    click.echo(document(_json(told)) if style == "json" else "\n".join(_lines(told)))
+
+
+def _of_case(compiled: Compiled, wanted: str | None) -> Trace:
+    case = next((each for each in compiled.cases if wanted in (None, each.name)), None)
+    if case is None:
+        assert wanted is not None
+        names = [each.name for each in compiled.cases]
+        hint = did_you_mean(wanted, names) or f"the cases are {', '.join(names)}"
+        raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
+    answers = {each.path.lstrip("_"): (plain(each.returns), each.fails) for each in case.effects}
+    now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
+    return _traced(compiled, {name: plain(value) for name, value in case.inputs.items()}, now, answers)
+
+
+def _traced(
+    compiled: Compiled, inputs: Mapping[str, object], now: datetime, answers: Mapping[str, tuple[object, str | None]]
+) -> Trace:
+    def respond(request: Request, _: object) -> Exchange:
+        known = answers.get(request.path.lstrip("_"))
+        if known is None:
+            raise Unanswered
+        return exchange_of(request, *known)
+
+    found = traced_run(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
+    if found.outcome is None:
+        click.echo("a request has no answer: give a --case or a --trace that has one", err=True)
+        sys.exit(WRONG_INPUT)
+    return found
+
+
+def _time(nanoseconds: float) -> str:
+    if nanoseconds >= 1_000_000:
+        return f"{nanoseconds / 1_000_000:.2f} ms"
+    return f"{nanoseconds / 1_000:.2f} µs" if nanoseconds >= 1_000 else f"{nanoseconds:.0f} ns"
+
+
+def _lines(told: Profile) -> list[str]:
+    engines = list(told.total)
+    rows = [["step", *engines], *([each.name, *(_time(each.nanoseconds[e]) for e in engines)] for each in told.steps)]
+    rows.append(["all of it", *(_time(told.total[each]) for each in engines)])
+    lines = [f"{told.node_id}, one execution", "", *table(rows)]
+    if told.operations:
+        rows = [["operation", "stands", *engines]]
+        for each in told.operations:
+            rows.append([each.name, str(each.stands), *(_time(each.nanoseconds[one]) for one in engines)])
+        lines += ["", *table(rows)]
+    return lines
+
+
+def _json(told: Profile) -> dict[str, object]:
+    def rounded(times: object) -> dict[str, float]:
+        assert isinstance(times, dict)
+        return {name: round(value, 1) for name, value in times.items()}
+
+    return {
+        "node": told.node_id,
+        "total_ns": rounded(told.total),
+        "steps": [{"step": each.name, "ns": rounded(each.nanoseconds)} for each in told.steps],
+        "operations": [
+            {"operation": each.name, "stands": each.stands, "ns": rounded(each.nanoseconds)} for each in told.operations
+        ],
+    }

@@ -1,0 +1,1 @@
+"""The comparative debugger: both engines advanced side by side, forwards and backwards, without performing anything."""

@@ -1,0 +1,210 @@
+"""Semantic breakpoints: where to stop, said in the words of the node.
+
+`contract_violation`, `state_transition:paid->refunded` (with `*`), an expression (`input.amount > 10000`),
+`divergence`, `step:NAME`, `effect:http`, `FILE:LINE`; each with ` if EXPRESSION` behind it. What a text means is found
+out, and what is wrong with it said, before anything runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+from vesper.compiler import Compiled
+from vesper.debug.expressions import Expressions, Key, Name, Names, Question
+from vesper.debug.stops import guarded_by, label, line_of
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.ir import nodes as ir
+from vesper.ir.nodes import item_types
+from vesper.ir.statements import all_statements, value_type
+from vesper.spec.effects import EFFECTS
+from vesper.spec.types import BOOLEAN
+from vesper.spec.values import same
+
+
+class BadBreakpoint(ValueError):
+    """The text means no place of this node; the message says why and what would."""
+
+
+class Kind(Enum):
+    CONTRACT = "contract_violation"
+    DIVERGENCE = "divergence"
+    TRANSITION = "state_transition"
+    STEP = "step"
+    EFFECT = "effect"
+    LINE = "line"
+    EXPRESSION = "expression"
+    WATCH = "watch"
+
+
+AFTER = frozenset({Kind.CONTRACT, Kind.TRANSITION})
+"""Those that are about what a statement came to, and not about reaching it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    text: str
+    kind: Kind
+    pattern: str = ""
+    """A step, an effect, `from->to`; what each kind takes."""
+    line: int = 0
+    question: Question | None = None
+    """The condition, the expression, or what is watched."""
+
+
+_TRANSITION = re.compile(r"\s*(?P<from>[^\s>-]+)\s*(?:->|→)\s*(?P<to>\S+)\s*")
+_PLACE = re.compile(r"(?P<file>[^:]*\.vsp)?:?(?P<line>[0-9]+)")
+_CONDITION = re.compile(r"(?P<place>\S.*?)\s+if\s+(?P<condition>.+)", re.DOTALL)
+
+
+def parse_breakpoint(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
+    """Raises `BadBreakpoint`, and `BadExpression` for an expression that is none."""
+    stripped = text.strip()
+    place, question = stripped, None
+    conditional = _CONDITION.fullmatch(stripped)
+    if conditional is not None and _names_a_place(conditional["place"]):
+        place = conditional["place"]
+        question = expressions.parse(conditional["condition"], all_names(compiled.node), BOOLEAN, "breakpoint")
+    return _parsed(stripped, place, question, compiled, expressions)
+
+
+def _names_a_place(text: str) -> bool:
+    words = (Kind.CONTRACT.value, Kind.DIVERGENCE.value)
+    return (
+        text in words
+        or text.partition(":")[0] in ("step", "effect", "state_transition")
+        or bool(_PLACE.fullmatch(text))
+    )
+
+
+def _parsed(
+    text: str, place: str, question: Question | None, compiled: Compiled, expressions: Expressions
+) -> Breakpoint:
+    head, _, rest = place.partition(":")
+    if place in (Kind.CONTRACT.value, Kind.DIVERGENCE.value):
+        return Breakpoint(text, Kind(place), question=question)
+    if head == "state_transition":
+        return Breakpoint(text, Kind.TRANSITION, _transition(rest, compiled.node), question=question)
+    if head == "step":
+        return Breakpoint(text, Kind.STEP, _step(rest.strip(), compiled), question=question)
+    if head == "effect":
+        return Breakpoint(text, Kind.EFFECT, _effect(rest.strip()), question=question)
+    found = _PLACE.fullmatch(place)
+    if found is not None:
+        return Breakpoint(text, Kind.LINE, line=_line(found["file"], int(found["line"]), compiled), question=question)
+    if re.fullmatch(r"[a-z_]+", place) and place not in {name.name for name in all_names(compiled.node).values()}:
+        words = [Kind.CONTRACT.value, Kind.DIVERGENCE.value, *(f"step:{each}" for each in step_names(compiled))]
+        hint = did_you_mean(place, words) or did_you_mean(f"step:{place}", words) or HELP
+        raise BadBreakpoint(f"`{place}` is no breakpoint, and nothing in {compiled.node.node_id} has this name; {hint}")
+    return Breakpoint(
+        text, Kind.EXPRESSION, question=expressions.parse(place, all_names(compiled.node), BOOLEAN, "breakpoint")
+    )
+
+
+HELP = (
+    "write contract_violation, state_transition:FROM->TO, divergence, step:NAME, effect:NAME, FILE:LINE "
+    "or an expression"
+)
+
+
+def parse_watch(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
+    """Stops wherever the value has changed."""
+    question = expressions.parse(text.strip(), all_names(compiled.node), None, "watch")
+    return Breakpoint(text.strip(), Kind.WATCH, question=question)
+
+
+def all_names(node: ir.Node) -> Names:
+    """Every name that has a value somewhere in the flow, with its declared type."""
+    found: dict[Key, Name] = {("input", each.name): Name(each.name, each.type) for each in node.inputs}
+    for statement in all_statements(node.body):
+        type_ = value_type(statement)
+        if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
+            name = statement.name.lstrip("_")
+            if not any(each.name == name for each in found.values()):  # a guard comes before what it guards
+                found["step", statement.name] = Name(name, type_)
+        if isinstance(statement, ir.Loop):
+            if statement.over is not None:
+                for number, name, item in zip(
+                    statement.locals, statement.names, item_types(statement.over.type), strict=False
+                ):
+                    found["local", str(number)] = Name(name, item)
+            for each in statement.state:
+                found["local", str(each.local)] = Name(each.name, each.value.type)
+    return found
+
+
+def step_names(compiled: Compiled, prefix: str = "") -> Iterator[str]:
+    """The steps of a node by the names that people give them."""
+    seen = set()
+    for statement in all_statements(compiled.node.body):
+        name = label(statement)
+        if ":" not in name and name not in seen:
+            seen.add(name)
+            yield f"{prefix}{name}"
+
+
+def _step(wanted: str, compiled: Compiled) -> str:
+    names = list(step_names(compiled))
+    if wanted in names or (any(sign in wanted for sign in "*?[") and any(fnmatchcase(each, wanted) for each in names)):
+        return wanted
+    hint = did_you_mean(wanted, names) or f"its steps are {', '.join(names)}"
+    raise BadBreakpoint(f"{compiled.node.node_id} has no step `{wanted}`; {hint}")
+
+
+def _effect(wanted: str) -> str:
+    if any(matches_effect(wanted, each) for each in EFFECTS):
+        return wanted
+    families = sorted({each.partition("_")[0] for each in EFFECTS})
+    hint = did_you_mean(wanted, [*EFFECTS, *families]) or f"effects are {', '.join(families)}"
+    raise BadBreakpoint(f"no effect is called `{wanted}`; {hint}")
+
+
+def matches_effect(wanted: str, effect: str) -> bool:
+    """`http` is every effect of the family; so is `http_request` itself."""
+    return effect == wanted or effect.startswith(f"{wanted}_") or fnmatchcase(effect, wanted)
+
+
+def _transition(text: str, node: ir.Node) -> str:
+    found = _TRANSITION.fullmatch(text)
+    if found is None:
+        raise BadBreakpoint(f"`state_transition:{text}`: write state_transition:paid->refunded; `*` is any state")
+    states = [state for machine in node.machines for state in machine.states]
+    if not states:
+        raise BadBreakpoint(f"{node.node_id} has no state machine: no transition ever happens in it")
+    for wanted in (found["from"], found["to"]):
+        if not any(fnmatchcase(state, wanted) for state in states):
+            hint = did_you_mean(wanted, states) or f"its states are {', '.join(dict.fromkeys(states))}"
+            raise BadBreakpoint(f"{node.node_id} has no state `{wanted}`; {hint}")
+    return f"{found['from']}->{found['to']}"
+
+
+def matches_transition(pattern: str, before: str, after: str) -> bool:
+    wanted, _, to = pattern.partition("->")
+    return fnmatchcase(before, wanted) and fnmatchcase(after, to)
+
+
+def _line(file: str | None, wanted: int, compiled: Compiled) -> int:
+    """The line of the statement that stands there: what its author sees at that line, or above it."""
+    own = PurePath(compiled.source.path)
+    if file and PurePath(file).name != own.name:
+        raise BadBreakpoint(f"`{file}:{wanted}`: this session is about {own.name}")
+    lines = statement_lines(compiled)
+    last = compiled.source.text.count("\n") + 1
+    reached = [each for each in lines if each <= wanted]
+    if not reached or wanted > last:
+        raise BadBreakpoint(f"line {wanted} is in no step; the steps stand in lines {lines[0]} to {lines[-1]}")
+    return reached[-1]
+
+
+def statement_lines(compiled: Compiled) -> list[int]:
+    guarded = {id(each) for each in map(guarded_by, all_statements(compiled.node.body)) if each is not None}
+    statements = all_statements(compiled.node.body)
+    return sorted({line_of(each) for each in statements if id(each) not in guarded})
+
+
+def has_changed(before: object, after: object) -> bool:
+    return not same(before, after)

@@ -1,0 +1,214 @@
+"""Breakpoints of running services: no run stops, one that meets a breakpoint is kept as a trace.
+
+The breakpoints stand in a file beside the configuration. A process looks at the file's time at most once a second,
+when a run has ended; while there is no such file a run pays for that look at a clock and nothing else. With
+breakpoints, each run that has ended is debugged once more from its journal, in a thread of its own: by the same session
+that people use, so a breakpoint means the same. What the thread does not keep up with is counted, and not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vesper.debug.expressions import Loader
+    from vesper.host.host import Host, Prepared
+
+_log = logging.getLogger("vesper.debug")
+LOOK_EVERY = 1.0
+_MOST_WAITING = 200
+_MOST_CAPTURES = 1000
+"""Lines that the list of captures keeps."""
+_FORMAT = 1
+
+
+class CapturesError(ValueError):
+    """The file of breakpoints cannot be read; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    trace_id: str
+    node_id: str
+    breakpoint: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """The two files beside a configuration: what is looked for, and what was found."""
+
+    folder: Path
+
+    @property
+    def breakpoints_path(self) -> Path:
+        return self.folder / ".vesper" / "breakpoints.json"
+
+    @property
+    def captures_path(self) -> Path:
+        return self.folder / ".vesper" / "captures.jsonl"
+
+    def breakpoints(self) -> list[str]:
+        """Raises `CapturesError`."""
+        try:
+            document = json.loads(self.breakpoints_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as problem:
+            raise CapturesError(f"{self.breakpoints_path}: {problem}; `vesper debug --clear` removes it") from None
+        texts = document.get("breakpoints") if isinstance(document, dict) else None
+        if document.get("format") != _FORMAT or not isinstance(texts, list):
+            raise CapturesError(f"{self.breakpoints_path} is none of this Vesper's; `vesper debug --clear` removes it")
+        return [str(each) for each in texts]
+
+    def add(self, texts: list[str]) -> list[str]:
+        """The breakpoints there are now. The file is replaced at once: no reader sees half of it."""
+        known = list(dict.fromkeys([*self.breakpoints(), *texts]))
+        self.breakpoints_path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.breakpoints_path.with_name(f"breakpoints.{os.getpid()}.new")
+        fresh.write_text(json.dumps({"format": _FORMAT, "breakpoints": known}, indent=1) + "\n", encoding="utf-8")
+        fresh.replace(self.breakpoints_path)
+        return known
+
+    def clear(self) -> None:
+        """Takes the breakpoints away; what was captured stays."""
+        self.breakpoints_path.unlink(missing_ok=True)
+
+    def captured(self) -> list[Capture]:
+        """Oldest first; a line that another process is still writing is left out."""
+        try:
+            lines = self.captures_path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        found = []
+        for line in lines[-_MOST_CAPTURES:]:
+            try:
+                found.append(Capture(*json.loads(line)))
+            except (ValueError, TypeError):
+                continue
+        return found
+
+    def note(self, capture: Capture) -> None:
+        self.captures_path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps([capture.trace_id, capture.node_id, capture.breakpoint, capture.at_us])
+        with self.captures_path.open("a", encoding="utf-8") as file:  # one write: lines of processes do not mix
+            file.write(f"{line}\n")
+
+
+class Captures:
+    """Looks at the runs of one Host. `after_run` is the only thing that a caller waits for."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.armed = Armed(host.config.folder)
+        self._next_look = 0.0
+        self._changed_ns: int | None = None
+        self._texts: list[str] = []
+        self._waiting: deque[tuple[Prepared, str]] = deque()
+        self._lock = threading.Lock()
+        self._worker: tuple[int, threading.Thread] | None = None
+        self._loader: Loader | None = None
+        self.dropped = 0
+        """Runs that were not looked at, because too many waited."""
+
+    def after_run(self, prepared: Prepared, execution: str) -> None:
+        """Told of each run that has ended. Raises nothing: whatever is wrong here is not the caller's."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_EVERY
+            self._look()
+        if self._texts:
+            self._take(prepared, execution)
+
+    def _look(self) -> None:
+        try:
+            changed = self.armed.breakpoints_path.stat().st_mtime_ns
+        except OSError:
+            self._texts, self._changed_ns = [], None
+            return
+        if changed != self._changed_ns:
+            self._changed_ns = changed
+            try:
+                self._texts = self.armed.breakpoints()
+            except CapturesError as problem:
+                self._texts = []
+                _log.warning("breakpoints of running services are not looked at: %s", problem)
+
+    def _take(self, prepared: Prepared, execution: str) -> None:
+        with self._lock:
+            if len(self._waiting) >= _MOST_WAITING:
+                self.dropped += 1
+                if self.dropped == 1:
+                    _log.warning("too many runs wait to be held to breakpoints: some are not looked at")
+                return
+            self._waiting.append((prepared, execution))
+            # A fork leaves the thread behind: who has none of its own process begins one.
+            if self._worker is None or self._worker[0] != os.getpid() or not self._worker[1].is_alive():
+                thread = threading.Thread(target=self._work, name="vesper-captures", daemon=True)
+                self._worker = os.getpid(), thread
+                thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._worker = None
+                    return
+                prepared, execution = self._waiting.popleft()
+            try:
+                self._examine(prepared, execution)
+            except Exception:  # noqa: BLE001  # a debugger takes no service down; the log has the reason
+                _log.exception("%s could not be held to the breakpoints", execution)
+
+    def wait(self, seconds: float = 10.0) -> None:
+        """Until all that waits was looked at: for tests, and before a process ends."""
+        worker = self._worker
+        if worker is not None and worker[0] == os.getpid():
+            worker[1].join(seconds)
+
+    def _examine(self, prepared: Prepared, execution: str) -> None:
+        """Debugs the run once more from the journal; nothing is performed."""
+        from vesper.debug.breakpoints import BadBreakpoint
+        from vesper.debug.expressions import BadExpression, Loader
+        from vesper.debug.starting import subject_of_trace
+        from vesper.engines.registry import ENGINES
+        from vesper.trace.journalled import trace_of_execution
+        from vesper.trace.store import TraceStore
+
+        if not self._host.knows(execution):
+            return  # its inputs did not fit: nothing of it was journalled
+        self._loader = self._loader or Loader()
+        trace = trace_of_execution(self._host.journal, execution)
+        engines: list[Any] = list(ENGINES.values())
+        for text in self._texts:
+            needed = engines if text.startswith("divergence") else engines[:1]
+            session = subject_of_trace(trace, needed, self._loader).session()
+            try:
+                session.add_breakpoint(text)
+            except (BadBreakpoint, BadExpression):
+                continue  # it is about other nodes
+            if session.resume(from_start=True).breakpoints:
+                TraceStore(self._host.config.tracing(), self._host.key_ring()).add(trace)
+                at_us = time.time_ns() // 1000
+                self.armed.note(Capture(trace.trace_id, prepared.compiled.node.node_id, text, at_us))
+                _log.info("%s of %s meets `%s`", trace.trace_id, prepared.compiled.node.node_id, text)
+                return
+
+
+def attach(host: Host) -> None:
+    """Lets breakpoints of running services see what this Host runs; one that only plays (in tests) is no service."""
+    from vesper.host.host import Host
+
+    host.after_run = Captures(host).after_run if type(host) is Host else _look_away
+
+
+def _look_away(prepared: Prepared, execution: str) -> None:
+    pass

@@ -1,0 +1,128 @@
+"""Rows beside each other: a column for each engine, differences marked, in as many columns as the terminal has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vesper.debug.view import Row
+from vesper.diagnostics.excerpt import display_width
+
+RUNTIMES = {"python": "PYTHON RUNTIME", "interp": "DIRECT RUNTIME"}
+NARROWEST = 60
+"""Below this two columns would be unreadable: they stand below each other instead."""
+MARKER = "≠"
+
+Style = Callable[[str, str], str]
+"""A text and what it is: `differs`, `title` or `dim`."""
+
+
+def plain_style(text: str, _: str) -> str:
+    return text
+
+
+def lay_out(rows: Sequence[Row], engines: Sequence[str], width: int, style: Style = plain_style) -> list[str]:
+    titles = [RUNTIMES.get(name, f"{name.upper()} RUNTIME") for name in engines]
+    if len(engines) == 1:
+        return [style(titles[0], "title"), "-" * min(width, 40), *_one_column(rows, 0, width)]
+    if width < NARROWEST:
+        return [
+            line
+            for number, title in enumerate(titles)
+            for line in (style(title, "title"), "-" * len(title), *_one_column(rows, number, width))
+        ]
+    return _two_columns(rows, titles, width, style)
+
+
+def _two_columns(rows: Sequence[Row], titles: Sequence[str], width: int, style: Style) -> list[str]:
+    inner = (width - 3) // 2
+    room = max([display_width(title) for title in titles] + [_wanted(rows)])
+    inner = min(inner, max(28, room))
+    left, right = (_padded(title, inner) for title in titles)
+    lines = [f"{style(left, 'title')}| {style(right.rstrip(), 'title')}", f"{'-' * inner}+{'-' * inner}"]
+    for section, group in _sections(rows):
+        if section == "Location":
+            for row in group:
+                lines += _pair(["Location: " + (text or "-") for text in row.texts], row.differs, inner, style)
+            continue
+        lines += _pair([f"{section}:", f"{section}:"], False, inner, style)
+        for row in group:
+            texts = ["" if text is None else f"  {_entry(row.key, text)}" for text in row.texts]
+            lines += _pair(texts, row.differs, inner, style)
+    return lines
+
+
+def _wanted(rows: Sequence[Row]) -> int:
+    """How wide the widest text is, so that no column is wider than it has to be."""
+    texts = [_entry(row.key, text) for row in rows for text in row.texts if text is not None]
+    return max(map(display_width, texts), default=0) + 12
+
+
+def _entry(key: str, text: str) -> str:
+    is_named = bool(key) and not key.startswith(
+        ("constraint ", "precondition ", "validation ", "postcondition ", "inv")
+    )
+    return f"{key}: {text}" if is_named else text
+
+
+def _pair(texts: Sequence[str], differs: bool, inner: int, style: Style) -> list[str]:
+    columns = [_wrapped(text, inner - 1) for text in texts]
+    height = max(map(len, columns))
+    lines = []
+    for number in range(height):
+        left, right = (column[number] if number < len(column) else "" for column in columns)
+        sign = MARKER if differs and number == 0 else "|"
+        line = f"{_padded(left, inner)}{sign} {right}".rstrip()
+        lines.append(style(line, "differs") if differs else line)
+    return lines
+
+
+def _one_column(rows: Sequence[Row], number: int, width: int) -> list[str]:
+    lines: list[str] = []
+    for section, group in _sections(rows):
+        texts = [(row.key, row.texts[number], row.differs) for row in group if row.texts[number] is not None]
+        if section == "Location":
+            lines += [f"Location: {text}" for _, text, _ in texts]
+            continue
+        if texts:
+            lines.append(f"{section}:")
+        for key, text, differs in texts:
+            sign = f" {MARKER}" if differs else ""
+            lines += _wrapped(f"  {_entry(key, text or '')}{sign}", width)
+    return lines
+
+
+def _sections(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.section, []).append(row)
+    return list(found.items())
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The text in lines that are not wider; what goes on is indented. Nothing is cut."""
+    lines: list[str] = []
+    indent = " " * (len(text) - len(text.lstrip(" ")) + 2)
+    rest = text
+    while display_width(rest) > width:
+        cut = _fitting(rest, width)
+        space = rest.rfind(" ", len(indent), cut)
+        at = space if space > width // 2 else cut
+        lines.append(rest[:at].rstrip())
+        rest = indent + rest[at:].lstrip(" ")
+        if len(indent) >= width:
+            break
+    return [*lines, rest]
+
+
+def _fitting(text: str, width: int) -> int:
+    """How many characters fit into so many columns; at least one."""
+    used = 0
+    for number, character in enumerate(text):
+        used += display_width(character)
+        if used > width:
+            return max(1, number)
+    return len(text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * max(0, width - display_width(text))

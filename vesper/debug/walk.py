@@ -1,0 +1,537 @@
+"""Where an execution is: from its marks to the statements of its node, one after the other.
+
+An engine tells what it computed (docs/spec/ir.md, Marks), asks, and ends. The walk goes through the statements of the
+node beside it and reads off those events which way it went: each statement that is reached is a stop, with the names
+that are seen there. Nothing is computed twice but what has no mark: what a loop goes over, its first state, what a call
+is given, and with which code something failed. That is asked of the same engine.
+
+The walk never guesses. Where an engine tells something that the node's flow does not lead to, it is lost, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.debug.expressions import NOW, Expressions, Name
+from vesper.debug.stops import (
+    BEGINNING,
+    END,
+    LOST,
+    PROMISES,
+    Answered,
+    Asked,
+    Clause,
+    Ended,
+    Event,
+    Marked,
+    Stop,
+    guarded_by,
+    label,
+    line_of,
+    operation,
+)
+from vesper.engines.engine import Engine, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.ir import nodes as ir
+from vesper.ir.failures import becomes_declared
+from vesper.ir.nodes import item_types
+from vesper.ir.statements import handlers_of, value_type
+from vesper.spec.errors import ErrorCode
+from vesper.spec.inputs import accept_inputs
+from vesper.spec.types import TIMESTAMP, ArrayOf, MapOf, SetOf, Type
+from vesper.spec.values import Value, in_order, plain
+
+
+class _Failure(Exception):
+    """A statement failed with this code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Over(Exception):
+    """The execution ends here."""
+
+
+class _Left(Exception):
+    """The body returned, or raised."""
+
+
+class _Lost(Exception):
+    """The engine told of something that cannot come here."""
+
+
+Walking: TypeAlias = Generator[None, None, None]
+Computing: TypeAlias = Generator[None, None, Value]
+OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
+"""What a call came to that failed: runs the called node once more on what it was given and answered. None where it
+asks for something else then."""
+
+
+class Walk:
+    """The stops of one execution on one engine, as far as its events go."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        engine: Engine,
+        expressions: Expressions,
+        inputs: Mapping[str, object],
+        now: datetime,
+        on_call: OnCall,
+    ) -> None:
+        self._node = compiled.node
+        self._engine = engine
+        self._expressions = expressions
+        self._on_call = on_call
+        self._waiting: deque[Event] = deque()
+        self._low = {root.index: root.index - len(ir.walk(root)) + 1 for root in self._node.roots()}
+        self._mark_count = 0
+        self._iterations = ""
+        self._now = now
+        self.stops: list[Stop] = []
+        self.owners: list[int] = []
+        """The stop to which each mark belongs."""
+        self.is_ended = False
+        values, _ = accept_inputs([(each.name, each.type, each.default) for each in self._node.inputs], inputs)
+        self._names: dict[tuple[str, str], Name] = {NOW: Name("now", TIMESTAMP, now)}
+        self._names |= {
+            ("constant", each.name): Name(each.name, each.type, plain(each.value)) for each in self._node.constants
+        }
+        for each in self._node.inputs:
+            if each.name in values:
+                self._names["input", each.name] = Name(each.name, each.type, plain(values[each.name]))
+        self._steps = self._whole()
+        next(self._steps)
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Goes on as far as these lead."""
+        self._waiting.extend(events)
+        if not self.is_ended:
+            try:
+                next(self._steps)
+            except StopIteration:
+                self.is_ended = True
+
+    # -- the phases -------------------------------------------------------------------------------
+
+    def _whole(self) -> Walking:
+        outcome: Outcome | None = None
+        try:
+            with suppress(_Over):
+                yield from self._phases()
+            event = yield from self._peek()
+            if not isinstance(event, Ended):
+                raise _Lost
+        except _Lost:
+            self._stop(LOST, "the engine is where the node does not lead", 1)
+        while outcome is None:
+            event = yield from self._take()
+            if isinstance(event, Ended):
+                outcome = event.outcome
+        self._end(outcome)
+
+    def _phases(self) -> Walking:
+        node = self._node
+        first = (*node.constraints, *node.preconditions, *node.postconditions)
+        self._stop(BEGINNING, "contract", first[0].holds.place.line if first else 1)
+        yield from self._clauses("constraint", node.constraints)
+        yield from self._clauses("precondition", node.preconditions)
+        event = yield from self._peek()
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed) and event.outcome.at is None:
+            raise _Over  # the inputs do not fit: there was no flow
+        has_returned = False
+        try:
+            yield from self._block(node.body, 0)
+        except _Left as left:
+            has_returned = left.args[0]
+        except _Failure as failure:
+            if not self._becomes_declared(failure.code):
+                raise _Over from None
+        promised = (*(node.postconditions if has_returned else ()), *node.invariants)
+        if promised:
+            outcome = yield from self._outcome_ahead()
+            self._see_outputs(outcome)
+            self._stop(PROMISES, "contract", promised[0].holds.place.line)
+            if has_returned:
+                yield from self._clauses("postcondition", node.postconditions)
+            yield from self._clauses("invariant", node.invariants)
+
+    def _becomes_declared(self, code: str) -> bool:
+        errors = self._node.errors
+        return becomes_declared(self._node) and code in getattr(errors[0].type, "members", ())
+
+    def _outcome_ahead(self) -> Generator[None, None, Outcome]:
+        """How it ends: nothing is asked for after the body, so the end is told already or comes with the rest."""
+        while not (self._waiting and isinstance(self._waiting[-1], Ended)):
+            if any(not isinstance(each, Marked) for each in self._waiting):
+                raise _Lost
+            yield
+        last = self._waiting[-1]
+        assert isinstance(last, Ended)
+        return last.outcome
+
+    def _see_outputs(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Returned):
+            types = {each.name: each.type for each in self._node.outputs}
+            found = {("output", name): Name(name, types[name], value) for name, value in outcome.value.items()}
+            self._names = self._names | found
+
+    def _end(self, outcome: Outcome) -> None:
+        self._see_outputs(outcome)
+        line = self.stops[-1].line
+        if isinstance(outcome, Failed) and outcome.at is not None:
+            line = self._node.expressions()[outcome.at].place.line
+        last = self.stops[-1]
+        if isinstance(outcome, Failed) and last.fails is None and last.statement is not None and last.gives is None:
+            last.fails = str(outcome.code)
+        stop = self._stop(END, "outcome", line)
+        stop.outcome = outcome
+
+    # -- clauses ----------------------------------------------------------------------------------
+
+    def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> Walking:
+        for index, clause in enumerate(clauses):
+            yield from self._clause(phase, index, clause)
+
+    def _clause(self, phase: str, index: int, clause: ir.Clause) -> Walking:
+        try:
+            holds = yield from self._marked(clause.holds)
+        except _Failure:
+            raise _Over from None
+        shown: dict[str, Value] = {}
+        for reference in ir.mentioned(clause):
+            found = self._names.get((reference.kind, reference.name))
+            if found is not None:
+                shown[found.name] = found.value
+        event = self._waiting[0] if self._waiting else None
+        if holds is not True and isinstance(event, Ended) and isinstance(event.outcome, ContractBroken):
+            shown |= event.outcome.values  # outputs are seen nowhere else, where they do not come out
+        self.stops[-1].clauses.append(Clause(phase, index, clause.text, holds is True, shown))
+        if holds is not True:
+            raise _Over
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block, depth: int) -> Walking:
+        for statement in block:
+            yield from self._statement(statement, depth)
+
+    def _statement(self, statement: ir.Statement, depth: int, guarded: Stop | None = None) -> Walking:
+        """One statement. The one behind a `when:` has the stop of its guard: to the author they are one step."""
+        stop = self._stop_at(statement, depth) if guarded is None else guarded
+        outside, iterations = self._names, self._iterations
+        try:
+            value = yield from self._run(statement, stop, depth)
+        except _Failure as failure:
+            stop.fails = failure.code
+            self._names, self._iterations = outside, iterations
+            handler = _handler(handlers_of(statement), failure.code)
+            if handler is None:
+                raise
+            yield from self._block(handler.body, depth + 1)
+            if handler.value is None:
+                raise
+            self._resume(stop, handler.value)
+            value = yield from self._marked(handler.value)
+        self._names = outside
+        type_ = value_type(statement)
+        if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
+            found = Name(statement.name.lstrip("_"), type_, value)
+            stop.gives = found
+            self._names = self._names | {("step", statement.name): found}
+
+    def _run(self, statement: ir.Statement, stop: Stop, depth: int) -> Computing:
+        match statement:
+            case ir.Step(value=value):
+                return (yield from self._marked(value))
+            case ir.Return(values) | ir.Raise(values):
+                for _, each in values:
+                    yield from self._unmarked(each)
+                event = yield from self._peek()
+                if isinstance(event, Ended) and isinstance(event.outcome, Failed) and self._is_inside(event, values):
+                    raise _Failure(str(event.outcome.code))
+                raise _Left(isinstance(statement, ir.Return))
+            case ir.Require(clause):
+                number = self._node.validations().index(clause)
+                yield from self._clause("validation", number, clause)
+                return None
+            case ir.Branch():
+                return (yield from self._branch(statement, stop, depth))
+            case ir.Loop():
+                return (yield from self._loop(statement, stop, depth))
+            case ir.Request():
+                return (yield from self._request(statement, stop))
+            case ir.CallNode():
+                return (yield from self._call(statement, stop))
+
+    def _branch(self, branch: ir.Branch, stop: Stop, depth: int) -> Computing:
+        guarded = guarded_by(branch)
+        for arm in branch.arms:
+            holds = yield from self._marked(arm.when)
+            if guarded is not None:
+                stop.is_skipped = holds is not True
+            if holds is True and guarded is not None:
+                yield from self._statement(guarded, depth, stop)
+                return None if arm.value is None else (yield from self._marked(arm.value))
+            if holds is True:
+                return (yield from self._arm(arm.body, arm.value, stop, depth))
+        return (yield from self._arm(branch.otherwise, branch.otherwise_value, stop, depth))
+
+    def _arm(self, body: ir.Block, value: ir.Expression | None, stop: Stop, depth: int) -> Computing:
+        yield from self._block(body, depth + 1)
+        if value is None:
+            return None
+        self._resume(stop, value)
+        return (yield from self._marked(value))
+
+    def _loop(self, loop: ir.Loop, stop: Stop, depth: int) -> Computing:
+        items: Sequence[Value | tuple[Value, Value]] | None = None
+        if loop.over is not None:
+            yield from self._unmarked(loop.over)
+            items = _items(self._computed(loop.over), loop.over.type)
+        state: dict[int, Value] = {}
+        for each in loop.state:
+            yield from self._unmarked(each.value)
+            state[each.local] = self._computed(each.value)
+        collected: list[Value] = []
+        outside, iterations, count, taken = self._names, self._iterations, 0, 0
+        while items is None or taken < len(items):
+            self._names = outside | self._locals(loop, None if items is None else items[taken], state)
+            taken += 1
+            if loop.where is not None and (yield from self._marked(loop.where)) is not True:
+                continue
+            if loop.condition is not None and (yield from self._marked(loop.condition)) is not True:
+                break
+            if count == loop.max:
+                raise _Failure(ErrorCode.LOOP_LIMIT.value)
+            self._iterations = f"{iterations}[{count}]"
+            count += 1
+            yield from self._block(loop.body, depth + 1)
+            last = (loop.collect, *(value for _, value in loop.next), loop.stop_when)
+            self._resume(stop, next((each for each in last if each is not None), None))
+            if loop.collect is not None:
+                collected.append((yield from self._marked(loop.collect)))
+            changed: dict[int, Value] = {}
+            for local, value in loop.next:
+                changed[local] = yield from self._marked(value)
+            state |= changed
+            self._names = self._names | self._locals(loop, None, state)
+            if loop.stop_when is not None and (yield from self._marked(loop.stop_when)) is True:
+                break
+        self._iterations = iterations
+        result: dict[str, Value] = {each.name: state[each.local] for each in loop.state}
+        if loop.collect is not None:
+            result["collected"] = collected
+        return result
+
+    def _locals(
+        self, loop: ir.Loop, item: Value | tuple[Value, Value] | None, state: Mapping[int, Value]
+    ) -> dict[tuple[str, str], Name]:
+        found: dict[tuple[str, str], Name] = {}
+        if loop.over is not None and item is not None:
+            types = item_types(loop.over.type)
+            parts = item if isinstance(item, tuple) else (item,)
+            for number, name, type_, value in zip(loop.locals, loop.names, types, parts, strict=False):
+                found["local", str(number)] = Name(name, type_, value)
+        for each in loop.state:
+            found["local", str(each.local)] = Name(each.name, each.value.type, state[each.local])
+        return found
+
+    def _request(self, request: ir.Request, stop: Stop) -> Computing:
+        for part in (*(() if request.key is None else (request.key,)), *(value for _, value in request.arguments)):
+            yield from self._unmarked(part)
+        event = yield from self._peek()
+        if not isinstance(event, Asked):
+            raise self._failure((*(() if request.key is None else (request.key,)), *(v for _, v in request.arguments)))
+        stop.request = event.request
+        stop.path = event.request.path.lstrip("_")
+        self._waiting.popleft()
+        event = yield from self._take()
+        if not isinstance(event, Answered):
+            raise _Lost
+        stop.completion = event.completion
+        if event.completion.failure is not None:
+            raise _Failure(event.completion.failure)
+        event = yield from self._peek()
+        if not (isinstance(event, Marked) and event.index == request.result.index):
+            raise _Failure(ErrorCode.BAD_RESPONSE.value)
+        return (yield from self._marked(request.result))
+
+    def _call(self, call: ir.CallNode, stop: Stop) -> Computing:
+        for _, value in call.inputs:
+            yield from self._unmarked(value)
+        stop.given = {name: self._computed(value) for name, value in call.inputs}
+        while isinstance((event := (yield from self._peek())), Asked | Answered):
+            if isinstance(event, Asked) and not _is_inside_call(event.request, call):
+                break  # the call has failed, and its handler asks
+            self._waiting.popleft()
+            if isinstance(event, Asked):
+                stop.inside.append((event.request, None))
+            else:
+                stop.inside[-1] = (stop.inside[-1][0], event.completion)
+        if isinstance(event, Marked) and event.index == call.result.index:
+            return (yield from self._marked(call.result))
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+            raise _Failure(str(event.outcome.code))
+        outcome = self._on_call(stop, self._engine)
+        match outcome:
+            case Failed(code):
+                raise _Failure(str(code))
+            case DeclaredError(error):
+                raise _Failure(str(error["error_code"]))
+            case ContractBroken():
+                raise _Failure("contract_broken")
+            case None:
+                raise _Lost
+            case _:
+                raise _Over
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def _marked(self, root: ir.Expression) -> Computing:
+        """The value of an expression that is marked; conditions inside it come first."""
+        low = self._low_of(root)
+        while True:
+            event = yield from self._peek()
+            if not (isinstance(event, Marked) and low <= event.index <= root.index):
+                raise self._failure((root,))
+            self._waiting.popleft()
+            self._note(event)
+            if event.index == root.index:
+                return event.value
+
+    def _unmarked(self, root: ir.Expression) -> Walking:
+        """Conditions inside an expression that has no mark itself."""
+        low = self._low_of(root)
+        if low == root.index:
+            return
+        while isinstance((event := (yield from self._peek())), Marked) and low <= event.index < root.index:
+            self._waiting.popleft()
+            self._note(event)
+
+    def _low_of(self, root: ir.Expression) -> int:
+        return self._low[root.index]
+
+    def _note(self, event: Marked) -> None:
+        self.stops[-1].marks.append((self._mark_count, event.index, event.value))
+        self.owners.append(len(self.stops) - 1)
+        self._mark_count += 1
+
+    def _computed(self, root: ir.Expression) -> Value:
+        """What an expression without a mark came to; or that it failed."""
+        known = self._read_off(root)
+        if known is not None:
+            return known.value
+        outcome = self._expressions.of_node(root).ask(self._engine, self._names)
+        if isinstance(outcome, Returned):
+            return outcome.value["value"]
+        raise self._failure((root,))
+
+    def _read_off(self, expression: ir.Expression) -> Name | None:
+        """What is a name or a literal, or made of such, needs no engine; None where it does."""
+        match expression:
+            case ir.Literal(type_, literal):
+                return Name("", type_, plain(literal))
+            case ir.Ref(kind, name):
+                return self._names.get((kind, name))
+            case ir.Local(number):
+                return self._names.get(("local", str(number)))
+            case ir.Call("optional.some", _, (inner,)):
+                return self._read_off(inner)
+            case ir.Field(of, name, type_):
+                found = self._read_off(of)
+                record: Any = None if found is None else found.value
+                return Name("", type_, record[name]) if isinstance(record, dict) else None
+            case ir.RecordValue(fields):
+                parts = [(name, self._read_off(value)) for name, value in fields]
+                if any(part is None for _, part in parts):
+                    return None
+                made: Any = {name: part.value for name, part in parts if part is not None}
+                return Name("", expression.type, made)
+            case _:
+                return None
+
+    def _failure(self, roots: Sequence[ir.Expression]) -> Exception:
+        """How one of these failed, where what was to come of them did not come."""
+        event = self._waiting[0] if self._waiting else None
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+            return _Failure(str(event.outcome.code))
+        if isinstance(event, Ended) and not isinstance(event.outcome, Returned | DeclaredError):
+            return _Over()
+        for root in roots:
+            outcome = self._expressions.of_node(root).ask(self._engine, self._names)
+            if isinstance(outcome, Failed):
+                return _Failure(str(outcome.code))
+        return _Lost()
+
+    def _is_inside(self, event: Ended, values: Iterable[tuple[str, ir.Expression]]) -> bool:
+        at = event.outcome.at if isinstance(event.outcome, Failed) else None
+        return at is not None and any(self._low_of(each) <= at <= each.index for _, each in values)
+
+    # -- stops and events -------------------------------------------------------------------------
+
+    def _stop_at(self, statement: ir.Statement, depth: int) -> Stop:
+        stop = self._stop(f"{label(statement)}{self._iterations}", operation(statement), line_of(statement), depth)
+        stop.statement = statement
+        return stop
+
+    def _resume(self, stop: Stop, at: ir.Expression | None) -> None:
+        """The statement goes on after a block inside it: that is a stop of its own, unless the block had none."""
+        if at is not None and self.stops[-1] is not stop and stop.statement is not None:
+            path = f"{label(stop.statement)}{self._iterations}"
+            again = self._stop(path, stop.operation, at.place.line, stop.depth + 1)
+            again.statement, again.is_resumed = stop.statement, True
+
+    def _stop(self, path: str, operation: str, line: int, depth: int = 0) -> Stop:
+        stop = Stop(path, operation, line, depth, self._names)
+        self.stops.append(stop)
+        return stop
+
+    def _peek(self) -> Generator[None, None, Event]:
+        while not self._waiting:
+            yield
+        return self._waiting[0]
+
+    def _take(self) -> Generator[None, None, Event]:
+        event = yield from self._peek()
+        self._waiting.popleft()
+        if isinstance(event, Marked):
+            self._note(event)
+        return event
+
+
+def _is_inside_call(request: Request, call: ir.CallNode) -> bool:
+    head, slash, _ = request.path.partition("/")
+    return bool(slash) and head.partition("[")[0] == call.name
+
+
+def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:
+    """The handler that takes a failure: the code itself, its class, any HTTP code, any code."""
+    wanted = [code]
+    if code.startswith("http_"):
+        wanted += [f"http_{code[5]}xx", "http_error"]
+    for each in (*wanted, "any"):
+        for handler in handlers:
+            if each in handler.codes:
+                return handler
+    return None
+
+
+def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
+    match type_, value:
+        case ArrayOf(), list() | tuple():
+            return value
+        case SetOf(element), set() | frozenset():
+            return in_order(element, value)
+        case MapOf(key), dict():
+            entries: dict[Any, Value] = dict(value)
+            return [(each, entries[each]) for each in in_order(key, entries)]
+        case _:
+            raise _Lost

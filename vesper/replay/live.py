@@ -1,0 +1,127 @@
+"""A changed execution whose open requests are performed for real: by a Host, under its grants and policies, journalled.
+
+It is an execution of its own in the journal, with an id of its own: what came before the changed step is written there
+as it was recorded, and is not performed. Requests that are performed go out under new idempotency keys, so that nobody
+takes them for repetitions of the first execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from vesper.effects.http import HttpPerformer
+from vesper.effects.performer import Ask
+from vesper.engines.engine import Completion, Request
+from vesper.host.config import Config
+from vesper.host.host import Host, Prepared, Ran
+from vesper.host.running import Running
+from vesper.journal.entry import Kind
+from vesper.journal.journal import Run
+from vesper.replay.rerun import Changed
+from vesper.trace.journalled import trace_of_execution
+from vesper.trace.model import REPLAY_KEY, Exchange, Trace
+from vesper.trace.programs import program_of
+
+Answered = Callable[[Request], Exchange | None]
+"""What is known of a request; None where it is to be performed."""
+
+
+class LiveHost(Host):
+    """A Host that performs what nobody has answered yet. It takes over nobody's runs."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)))
+        self._answered: Answered = lambda _: None
+        self._replayed = ""
+        self._last: _LiveRunning | None = None
+        self.statuses: dict[str, int] = {}
+        """The status of the last answer to each request that was performed over HTTP, by path."""
+
+    def run_changed(self, changed: Changed, engine: str, answered: Answered) -> Trace:
+        """Performs what `answered` does not know, and gives the trace of it all."""
+        prepared = self.prepare(changed.compiled, program_of(changed.compiled, engine), engine)
+        self._answered, self._replayed = answered, changed.trace.trace_id
+        now = changed.trace.now or datetime.now(UTC)
+        if "http_request" in {plan.effect for plan in prepared.plans.requests.values()}:
+            performer = self._performers["http_request"]
+            if isinstance(performer, HttpPerformer):
+                performer.on_answer = self._note
+        ran: Ran = self.run(prepared, changed.inputs, now)
+        if not self.knows(ran.execution):  # the inputs do not fit: nothing happened
+            from vesper.replay.rerun import rerun
+
+            return rerun(changed, engine, ())
+        found = trace_of_execution(self.journal, ran.execution, engine)
+        known = {each.path: each for each in changed.trace.exchanges}
+        exchanges = tuple(self._with_origin(each, known) for each in found.exchanges)
+        return replace(found, exchanges=exchanges, origin=changed.origin())
+
+    def _with_origin(self, exchange: Exchange, recorded: dict[str, Exchange]) -> Exchange:
+        running = self._last
+        if running is not None and exchange.path in running.performed:
+            return replace(exchange, origin="live")
+        before = recorded.get(exchange.path)
+        # What was not performed took the time that it took when it was.
+        return (
+            exchange
+            if before is None
+            else replace(exchange, asked_us=before.asked_us, answered_us=before.answered_us, decisions=before.decisions)
+        )
+
+    def _note(self, ask: Ask, status: int) -> None:
+        self.statuses[ask.path] = status
+
+    def _new_running(self, prepared: Prepared, run: Run) -> Running:
+        policy = prepared.compiled.node.grants.policy
+        running = _LiveRunning(
+            run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy
+        )
+        running.answered, running.replayed, running.performed = self._answered, self._replayed, set()
+        self._last = running
+        return running
+
+
+class _LiveRunning(Running):
+    """Answers what is known, and performs the rest."""
+
+    answered: Answered
+    replayed: str
+    """The trace that it is made from."""
+    performed: set[str]
+    """The paths of what was not answered by anybody, and went out."""
+
+    def _complete(self, request: Request) -> Completion:
+        known = self.answered(request)
+        if known is not None:
+            return self._taken_from(request, known)
+        self.performed.add(request.path)
+        if request.key is not None:
+            request = replace(request, key=f"{REPLAY_KEY}{self._run.execution} {request.key}")
+        return super()._complete(request)
+
+    def _taken_from(self, request: Request, known: Exchange) -> Completion:
+        """Writes an answer that was recorded, with what was asked for and where it comes from. Nothing moved, and the
+        audit hears nothing: both are about what was done."""
+        body: dict[str, object] = {
+            "fixed": dict(request.fixed),
+            "arguments": dict(request.arguments),
+            "replayed": self.replayed,
+        }
+        if known.failure is None:
+            self._append(Kind.RESULT, request, "", {**body, "value": known.value})
+            self._remember(request, known.value)
+        else:
+            told = {"code": known.failure, "message": known.message, "may_have_happened": False}
+            self._append(Kind.FAILED, request, "", {**body, **told})
+        return Completion(request.id, known.value, known.failure)
+
+
+def status_text(status: int) -> str:
+    """`200 OK`."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,160 @@
+"""A trace as a test: what happened once must happen so again, on every engine.
+
+A case and a pytest are made by `vesper.host.recording`: with placeholders where a value is sensitive, and only where
+they are met by construction. A conformance case asks two engines to agree, and holds the inputs as they were.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+
+from vesper.compiler import Compiled
+from vesper.diagnostics.source import SourceFile
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
+from vesper.engines.registry import ENGINES
+from vesper.host.host import Prepared
+from vesper.host.outcomes import outcome_record
+from vesper.host.plans import plans_of
+from vesper.host.recording import HEADER, NotRecorded, case_lines
+from vesper.host.replaying import read_cases
+from vesper.ir.encode import canonical_json
+from vesper.journal.entry import Entry, Kind
+from vesper.replay.rerun import engine_of
+from vesper.spec.values import scalar_text
+from vesper.trace.model import Trace, TraceError
+from vesper.trace.programs import compiled_of, program_of
+from vesper.verify.regressions import typed_value
+
+
+def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, object] | None = None) -> str:
+    """A file with the one case of the trace, as `vesper run --record` writes it. Raises `TraceError`."""
+    compiled = compiled_of(trace.definition)
+    try:
+        lines = case_lines(_prepared(trace, compiled), _entries(trace), name or _name(trace), placeholders=placeholders)
+    except NotRecorded as problem:
+        raise TraceError(f"trace {trace.trace_id} cannot be made a case: {problem}") from None
+    told = [
+        f"{HEADER} from trace {trace.trace_id} of {trace.node_id}.",
+        "# Paste the case below `testing: test_cases:` of the node, or answer a test from this file with",
+        "# `vesper.testing.Replay`.",
+    ]
+    sensitive = ", ".join(compiled.node.grants.sensitive)
+    if sensitive:
+        told.append(f"# These inputs are sensitive, and stand here in their shape alone: {sensitive}.")
+    return "\n".join([*told, "test_cases:", *lines, ""])
+
+
+def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
+    """A module for pytest that runs the case of `case_text`, which stands beside it as `file_name`, on every engine."""
+    compiled = compiled_of(trace.definition)
+    (case,) = read_cases(compiled, SourceFile(file_name, cases))
+    node = compiled.node
+    inputs = [f"    {name!r}: {value!r}," for name, value in case.inputs.items()]
+    takes_now = node.type != "function" and all(each.name != "now" for each in node.inputs)
+    is_hosted = not node.is_pure() or node.grants.audit != "none"
+    match trace.outcome:
+        case Returned():
+            checks = ["    assert outcome.ok, outcome.error"]
+            checks += [f"    assert outcome[{name!r}] == {value!r}" for name, value in (case.expect or {}).items()]
+        case DeclaredError(value):
+            checks = [_error_check("declared_error", str(value.get("error_code")))]
+        case Failed(code):
+            checks = [_error_check("failed", str(code))]
+        case ContractBroken(phase):
+            checks = [_error_check("contract_broken", phase)]
+        case _:
+            raise TraceError(f"trace {trace.trace_id} did not end by itself: no test can be made of it")
+    body = "\n".join(["INPUTS = {", *inputs, "}"])
+    imports = ["from pathlib import Path", "", "import pytest", "", "import vesper"]
+    if is_hosted:
+        imports.append("from vesper.testing import Replay")
+    if "Decimal(" in body + "".join(checks):
+        imports.insert(0, "from decimal import Decimal")
+    if "datetime." in body + "".join(checks) or takes_now:
+        imports.insert(0, "import datetime")
+    if not is_hosted:
+        imports.remove("from pathlib import Path")
+    cases_line = [f"CASES = Path(__file__).with_name({file_name!r})"] if is_hosted else []
+    host = ", host=Replay(CASES)" if is_hosted else ""
+    now = f", now={case.now!r}" if takes_now else ""
+    return "\n".join(
+        [
+            f'"""Made by `vesper trace to-test` from trace {trace.trace_id} of {trace.node_id}."""',
+            "",
+            *imports,
+            "",
+            *cases_line,
+            body,
+            "",
+            "",
+            f'@pytest.mark.parametrize("engine", {list(ENGINES)!r})',
+            f"def test_{_identifier(trace)}(engine: str) -> None:",
+            f"    node = vesper.load({trace.node_id!r}, engine=engine{host})",
+            f"    outcome = node(**INPUTS{now})",
+            *checks,
+            "",
+        ]
+    )
+
+
+def _error_check(kind: str, code: str) -> str:
+    told = f"({kind!r}, {code!r})"
+    return f"    assert outcome.error is not None\n    assert (outcome.error.kind, outcome.error.code) == {told}"
+
+
+def conformance_text(trace: Trace, reveals: bool = False) -> str:
+    """A case of `tests/conformance/regressions`: the engines must agree on these inputs and answers."""
+    if trace.is_sensitive and not reveals:
+        raise TraceError(
+            f"trace {trace.trace_id} is sensitive, and a conformance case holds its inputs as they were: --reveal "
+            "writes them; a case (`--as case`) has placeholders"
+        )
+    given = {name: typed_value(value) for name, value in trace.inputs.items()}
+    lines = [
+        f"- why: recorded as trace {trace.trace_id}",
+        f"  node: {trace.node_id}",
+        "  inputs:" if given else "  inputs: {}",
+        *(f"    {name}: {_flow(form)}" for name, form in given.items()),
+    ]
+    if trace.now is not None:
+        lines.append(f"  now: {_flow(scalar_text(trace.now))}")
+    if trace.exchanges:
+        lines.append("  effects:")
+    for each in trace.exchanges:
+        answer = {"fails": each.failure} if each.failure is not None else {"returns": typed_value(each.value)}
+        lines.append(f"    - {_flow({'path': each.path, **answer})}")
+    return "\n".join([*lines, "  engines: agree", ""])
+
+
+def _flow(value: object) -> str:
+    return canonical_json(value).decode("utf-8")
+
+
+def _prepared(trace: Trace, compiled: Compiled) -> Prepared:
+    """As much of a prepared node as `case_lines` looks at: nothing is performed, so nothing is granted."""
+    engine = engine_of(trace)
+    program = program_of(compiled, engine)
+    return Prepared(compiled, program, engine, plans_of(compiled), {}, {}, trace.definition)
+
+
+def _entries(trace: Trace) -> list[Entry]:
+    """The trace as the journal would have it."""
+    if trace.outcome is None or trace.now is None:
+        raise TraceError(f"trace {trace.trace_id} has not ended: no test can be made of it")
+    found = [Entry(Kind.START, body={"inputs": dict(trace.inputs), "now": trace.now})]
+    for each in trace.exchanges:
+        kind = Kind.RESULT if each.failure is None else Kind.FAILED
+        body: dict[str, object] = {"value": each.value} if each.failure is None else {"code": each.failure}
+        found.append(Entry(kind, each.path, each.effect, each.effect_class, each.key, "", body))
+    return [*found, Entry(Kind.END, body=outcome_record(trace.outcome))]
+
+
+def _name(trace: Trace) -> str:
+    return f"as in trace {trace.trace_id}"
+
+
+def _identifier(trace: Trace) -> str:
+    text = re.sub(r"\W", "_", f"{trace.node_id}_{trace.trace_id[-12:]}")
+    return f"{text}_" if keyword.iskeyword(text) else text

@@ -1,0 +1,234 @@
+"""All traces there are: those of the store, and those of journalled executions, made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from vesper.compiler import Compiled
+from vesper.diagnostics.suggest import suggestions
+from vesper.journal.entry import Kind
+from vesper.journal.errors import JournalError
+from vesper.journal.journal import Journal, Status, Summary
+from vesper.spec.types import BOOLEAN
+from vesper.trace.expressions import AskedWrongly, Question, input_values, inputs_question
+from vesper.trace.journalled import trace_of_execution
+from vesper.trace.model import MAX_BYTES, Trace, TraceError
+from vesper.trace.programs import compiled_of
+from vesper.trace.store import TraceStore, TraceSummary
+
+_MOST_SHOWN = 10
+_RECENT = 200
+_SCANNED = 10_000
+"""So many of the newest are looked at where a filter needs what is in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    nodes: tuple[str, ...] | None = None
+    """Ids; None is all of them."""
+    since_us: int | None = None
+    until_us: int | None = None
+    outcome: str | None = None
+    """A kind of outcome, or `unfinished`."""
+    where: str | None = None
+    """An expression over inputs that holds."""
+    is_diverged: bool = False
+
+    @property
+    def looks_inside(self) -> bool:
+        return self.where is not None or self.is_diverged or self.outcome is not None or self.until_us is not None
+
+
+@dataclass(slots=True)
+class Listed:
+    """What a list found."""
+
+    found: list[TraceSummary] = field(default_factory=list)
+    has_more: bool = False
+    unread: int = 0
+    """How many could not be looked into: erased, sealed under a key that is not here, damaged."""
+
+
+class Traces:
+    """The traces of one configuration."""
+
+    def __init__(self, store: TraceStore, journal: Journal | None) -> None:
+        self.store = store
+        self.journal = journal
+        """None where there is none yet."""
+
+    def find(self, wanted: str, engine: str | None = None) -> Trace:
+        """The trace with this id, or the only one whose id starts so, or that of a file. Raises `TraceError`."""
+        if _is_file(wanted):
+            return read_trace_file(Path(wanted))
+        trace_id, is_stored = self._the_one(wanted)
+        if is_stored:
+            return self.store.read(trace_id)
+        assert self.journal is not None
+        try:
+            return trace_of_execution(self.journal, trace_id, engine)
+        except JournalError as error:
+            raise TraceError(f"no trace can be made of execution {trace_id}: {error}") from None
+
+    def _the_one(self, wanted: str) -> tuple[str, bool]:
+        if not wanted or not wanted.isprintable() or len(wanted) > 200:
+            raise TraceError(f"{wanted[:40]!a} cannot be the id of a trace")
+        stored = set(self.store.ids(wanted, _MOST_SHOWN + 1))
+        journalled: list[str] = []
+        if self.journal is not None:
+            journalled = list(islice(self.journal.executions(wanted), _MOST_SHOWN + 1))
+        found = sorted(stored | set(journalled))
+        if wanted in found or len(found) == 1:
+            the_one = wanted if wanted in found else found[0]
+            return the_one, the_one in stored
+        if found:
+            more = ["  …"] if len(found) > _MOST_SHOWN else []
+            shown = [f"  {each}" for each in found[:_MOST_SHOWN]]
+            raise TraceError("\n".join([f"several traces start with `{wanted}`:", *shown, *more]))
+        recent = {each.trace_id[: len(wanted)]: each.trace_id for each in self.listed(Filters(), _RECENT).found}
+        close = [recent[each] for each in suggestions(wanted, recent)]
+        hint = f"did you mean {' or '.join(close)}?" if close else "`vesper traces list` shows those there are"
+        raise TraceError(f"there is no trace `{wanted}`: it was never recorded, or it was pruned; {hint}")
+
+    # -- lists ------------------------------------------------------------------------------------
+
+    def listed(self, filters: Filters, limit: int) -> Listed:
+        """Traces, newest first. Raises `AskedWrongly` for an expression that fits no node of them."""
+        looking = _Looking(self, filters)
+        listed = Listed()
+        for summary in self._summaries(filters, _SCANNED if filters.looks_inside else limit + 1):
+            if not looking.keeps(summary):
+                continue
+            if len(listed.found) == limit:
+                listed.has_more = True
+                break
+            listed.found.append(summary)
+        looking.check()
+        listed.unread = looking.unread
+        return listed
+
+    def node_ids(self) -> list[str]:
+        found = set(self.store.node_ids())
+        if self.journal is not None:
+            found |= set(self.journal.node_ids())
+        return sorted(found)
+
+    def _summaries(self, filters: Filters, most: int) -> Iterator[TraceSummary]:
+        found: dict[str, TraceSummary] = {}
+        for node in filters.nodes or (None,):
+            if self.journal is not None:
+                for each in self.journal.find(node=node, since_us=filters.since_us, limit=most):
+                    found[each.execution] = _of_journal(each)
+            for stored in self.store.find(node, filters.since_us, most):
+                found[stored.trace_id] = stored
+        yield from sorted(found.values(), key=lambda each: (each.started_us, each.trace_id), reverse=True)
+
+    def inside(self, summary: TraceSummary) -> tuple[dict[str, object], bool]:
+        """The inputs of a trace, and whether its engines did not agree."""
+        if summary.is_stored:
+            trace = self.store.read(summary.trace_id)
+            return dict(trace.inputs), trace.divergence is not None
+        assert self.journal is not None
+        recorded = self.journal.read(summary.trace_id)
+        if any(each.is_erased for each in recorded.entries):
+            raise TraceError(f"execution {summary.trace_id} is erased")
+        entries = [each.entry for each in recorded.entries]
+        inputs = entries[0].body.get("inputs")
+        has_diverged = any(each.kind is Kind.DIVERGENCE for each in entries)
+        return dict(inputs) if isinstance(inputs, dict) else {}, has_diverged
+
+    def compiled(self, summary: TraceSummary) -> Compiled:
+        """The node of a trace, as it was."""
+        if summary.is_stored:
+            return compiled_of(self.store.read(summary.trace_id).definition)
+        assert self.journal is not None
+        return compiled_of(self.journal.definition(summary.semantic_hash))
+
+
+class _Looking:
+    """Applies the filters; nodes are loaded, and the expression is read, once for each definition."""
+
+    def __init__(self, traces: Traces, filters: Filters) -> None:
+        self._traces = traces
+        self._filters = filters
+        self._questions: dict[str, tuple[Compiled, Question] | None] = {}
+        self._problem: AskedWrongly | None = None
+        self.unread = 0
+
+    def keeps(self, summary: TraceSummary) -> bool:
+        filters = self._filters
+        kind = summary.outcome or "unfinished"
+        if filters.outcome is not None and filters.outcome not in (kind, summary.code):
+            return False
+        if filters.until_us is not None and summary.started_us >= filters.until_us:
+            return False
+        if filters.where is None and not filters.is_diverged:
+            return True
+        asked = None if filters.where is None else self._question(summary, filters.where)
+        if filters.where is not None and asked is None:
+            return False
+        try:
+            inputs, has_diverged = self._traces.inside(summary)
+        except (TraceError, JournalError):
+            self.unread += 1
+            return False
+        if filters.is_diverged and not has_diverged:
+            return False
+        if asked is None:
+            return True
+        compiled, question = asked
+        return question.holds(input_values(compiled, inputs))
+
+    def _question(self, summary: TraceSummary, where: str) -> tuple[Compiled, Question] | None:
+        if summary.semantic_hash not in self._questions:
+            try:
+                compiled = self._traces.compiled(summary)
+                asked = inputs_question(compiled, where, BOOLEAN, f"--where, for {summary.node_id}")
+                self._questions[summary.semantic_hash] = compiled, asked
+            except AskedWrongly as problem:
+                self._problem = self._problem or problem
+                self._questions[summary.semantic_hash] = None
+            except (TraceError, JournalError):
+                self.unread += 1
+                return None
+        return self._questions[summary.semantic_hash]
+
+    def check(self) -> None:
+        """An expression that fits no node at all is a mistake; one that fits some asks about those."""
+        if self._problem is not None and not any(self._questions.values()):
+            raise self._problem
+
+
+def _of_journal(each: Summary) -> TraceSummary:
+    took = each.updated_us - each.started_us if each.status is Status.ENDED else None
+    return TraceSummary(
+        each.execution,
+        each.node_id,
+        each.semantic_hash,
+        (each.engine,),
+        each.started_us,
+        took,
+        each.outcome,
+        None,
+        None,
+        None,
+        each.is_sensitive,
+        is_stored=False,
+    )
+
+
+def _is_file(wanted: str) -> bool:
+    return ("/" in wanted or wanted.endswith(".json")) and "\0" not in wanted
+
+
+def read_trace_file(path: Path) -> Trace:
+    """A trace that `vesper traces export` wrote."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceError(f"{path} is too large for a trace")
+        return Trace.from_bytes(path.read_bytes(), str(path))
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None

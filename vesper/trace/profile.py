@@ -1,0 +1,315 @@
+"""Where a node spends its time, on each engine.
+
+Steps: the node is cut off after each of its steps in turn and timed as a whole; what a step costs is the difference to
+the cut before it. So both engines are timed from outside, running what they always run, without marks. Operations: each
+one is timed on the values that it had, a thousand times in a loop of the language, less the loop.
+
+Requests are answered from a trace, so effects cost what they cost the engine, and nothing is performed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vesper.compiler import Compiled
+from vesper.diagnostics.source import SourceFile
+from vesper.engines.engine import Blocked, Completion, Engine, Program
+from vesper.engines.outcome import Outcome, Returned
+from vesper.ir import nodes as ir
+from vesper.ir.encode import encode_and_hash
+from vesper.ir.statements import Block, Handler, all_statements, expressions_of, leaves, value_type
+from vesper.spec.types import BOOLEAN, INTEGER, ArrayOf, Type
+from vesper.spec.values import plain
+from vesper.trace.model import MarkKind, Trace
+from vesper.trace.places import step_name
+from vesper.trace.programs import compiled_of
+
+_ROUND_SECONDS = 0.002
+_ROUNDS = 15
+_REPEATS = 1_000
+"""How often an operation is computed in one call."""
+_DONE = "done"
+_NOWHERE = ir.Place(1, 1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    name: str
+    nanoseconds: Mapping[str, float]
+    """By engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTime:
+    name: str
+    stands: int
+    """How often it stands in the steps that were executed."""
+    nanoseconds: Mapping[str, float]
+    """Of one evaluation, by engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    node_id: str
+    total: Mapping[str, float]
+    """Nanoseconds of a whole execution, by engine; time that effects take is not in it."""
+    steps: tuple[StepTime, ...]
+    operations: tuple[OperationTime, ...]
+
+
+def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
+    """Times the execution of a trace, and its parts."""
+    compiled = compiled_of(trace.definition)
+    total, steps = _steps(compiled, trace, engines)
+    return Profile(trace.node_id, total, steps, _operations(compiled, trace, engines))
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+def _steps(
+    compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]
+) -> tuple[dict[str, float], tuple[StepTime, ...]]:
+    """The time of all of it, and of each step."""
+    names = ["(inputs, constraints, preconditions)", *map(_name, compiled.node.body)]
+    names.append("(outputs, postconditions, invariants)")
+    cuts = [*(_cut_off(compiled, number) for number in range(len(compiled.node.body) + 1)), compiled]
+    costs: dict[str, list[float]] = {}
+    total: dict[str, float] = {}
+    for engine, each in engines.items():
+        times = _timed([_caller(each.load(cut), trace) for cut in cuts])
+        total[engine] = times[-1]
+        # A node that is cut off later takes no less time: where it seems so, that is noise.
+        highest = [max(times[: number + 1]) for number in range(len(times))]
+        costs[engine] = [after - before for before, after in zip([0.0, *highest], highest, strict=False)]
+    steps = [StepTime(name, {engine: costs[engine][number] for engine in engines}) for number, name in enumerate(names)]
+    return total, tuple(steps)
+
+
+def _name(statement: ir.Statement) -> str:
+    return step_name(statement) or type(statement).__name__.lower()
+
+
+def _cut_off(compiled: Compiled, number: int) -> Compiled:
+    """The node with its first so many statements, and nothing to give back."""
+    done = ir.Return(((_DONE, ir.Literal(BOOLEAN, True, _NOWHERE)),))
+    body = _without_values(compiled.node.body[:number], done)
+    if not leaves(body):
+        body = (*body, done)
+    node = replace(compiled.node, outputs=(ir.Output(_DONE, BOOLEAN),), body=body, postconditions=(), invariants=())
+    return _compiled(node, compiled)
+
+
+def _without_values(block: Block, done: ir.Return) -> Block:
+    """The same block; wherever it returns, it returns nothing."""
+
+    def handlers(of: Sequence[Handler]) -> tuple[Handler, ...]:
+        return tuple(replace(each, body=_without_values(each.body, done)) for each in of)
+
+    found: list[ir.Statement] = []
+    for statement in block:
+        match statement:
+            case ir.Return():
+                found.append(done)
+            case ir.Raise() | ir.Require():
+                found.append(statement)
+            case ir.Branch():
+                arms = tuple(replace(arm, body=_without_values(arm.body, done)) for arm in statement.arms)
+                otherwise = _without_values(statement.otherwise, done)
+                found.append(replace(statement, arms=arms, otherwise=otherwise, handlers=handlers(statement.handlers)))
+            case ir.Loop():
+                body = _without_values(statement.body, done)
+                found.append(replace(statement, body=body, handlers=handlers(statement.handlers)))
+            case ir.Step() | ir.Request() | ir.CallNode():
+                found.append(replace(statement, handlers=handlers(statement.handlers)))
+    return tuple(found)
+
+
+# -- operations -----------------------------------------------------------------------------------
+
+
+def _operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]) -> tuple[OperationTime, ...]:
+    executed = {each.step for each in trace.marks} | {each.path.partition("[")[0] for each in trace.exchanges}
+    counts: dict[str, int] = {}
+    first: dict[str, ir.Call] = {}
+    for statement in all_statements(compiled.node.body):
+        name = step_name(statement)
+        if name is not None and name not in executed:
+            continue
+        for root in () if isinstance(statement, ir.Branch | ir.Loop) else expressions_of((_alone(statement),)):
+            for part in ir.walk(root):
+                if isinstance(part, ir.Call):
+                    counts[part.op] = counts.get(part.op, 0) + 1
+                    if part.op not in first and not any(
+                        isinstance(each, ir.Local | ir.Let | ir.For) for each in ir.walk(part)
+                    ):
+                        first[part.op] = part
+    reference = next(iter(engines.values()))
+    had = {
+        op: values for op, call in first.items() if (values := _operands(compiled, trace, call, reference)) is not None
+    }
+    costs: dict[str, dict[str, float]] = {}
+    for name, engine in engines.items():
+        runs = {op: _looping(engine, first[op], values) for op, values in had.items()}
+        runs = {op: run for op, run in runs.items() if isinstance(run(), Returned)}
+        empty, *times = _timed([_looping(engine, None, ()), *runs.values()])
+        costs[name] = {op: max(0.0, (each - empty) / _REPEATS) for op, each in zip(runs, times, strict=True)}
+    found = [
+        OperationTime(op, counts[op], {name: costs[name][op] for name in engines})
+        for op in had
+        if all(op in costs[name] for name in engines)
+    ]
+    return tuple(sorted(found, key=lambda each: -max(each.nanoseconds.values())))
+
+
+def _alone(statement: ir.Statement) -> ir.Statement:
+    """A statement without its handlers, which are statements of their own."""
+    match statement:
+        case ir.Step() | ir.Request() | ir.CallNode():
+            return replace(statement, handlers=())
+        case _:
+            return statement
+
+
+def _operands(compiled: Compiled, trace: Trace, call: ir.Call, engine: Engine) -> list[object] | None:
+    """The values that an operation had; None where they cannot be known."""
+    types, values = _known(compiled, trace)
+    names = {each.name for part in call.args for each in ir.walk(part) if isinstance(each, ir.Ref)}
+    if any(isinstance(each, ir.Now | ir.Result) for part in call.args for each in ir.walk(part)):
+        return None
+    if not names <= values.keys():
+        return None
+    fields = tuple((f"a{number}", _as_inputs(part)) for number, part in enumerate(call.args))
+    node = _function(tuple((name, types[name]) for name in sorted(names)), fields)
+    outcome = engine.load(_compiled(node, None)).call({name: values[name] for name in names})
+    return [plain(outcome.value[name]) for name, _ in fields] if isinstance(outcome, Returned) else None
+
+
+def _known(compiled: Compiled, trace: Trace) -> tuple[dict[str, Type], dict[str, object]]:
+    types: dict[str, Type] = {each.name: each.type for each in compiled.node.inputs}
+    values: dict[str, object] = {each.name: plain(each.default) for each in compiled.node.inputs}
+    values |= trace.inputs
+    for constant in compiled.node.constants:
+        types[constant.name], values[constant.name] = constant.type, plain(constant.value)
+    for statement in all_statements(compiled.node.body):
+        type_ = value_type(statement)
+        name = getattr(statement, "name", None)
+        if type_ is not None and name is not None:
+            types[name] = type_
+    for mark in trace.marks:
+        if mark.kind is MarkKind.VALUE and mark.step in types:
+            values[mark.step] = mark.value
+    return types, values
+
+
+def _as_inputs(expression: ir.Expression) -> ir.Expression:
+    """The same expression; whatever it names is an input."""
+    match expression:
+        case ir.Ref():
+            return replace(expression, kind="input")
+        case ir.Call(args=args):
+            return replace(expression, args=tuple(map(_as_inputs, args)))
+        case ir.If():
+            parts = map(_as_inputs, (expression.condition, expression.then, expression.otherwise))
+            condition, then, otherwise = parts
+            return replace(expression, condition=condition, then=then, otherwise=otherwise)
+        case ir.Logical():
+            return replace(expression, left=_as_inputs(expression.left), right=_as_inputs(expression.right))
+        case ir.Array(items=items):
+            return replace(expression, items=tuple(map(_as_inputs, items)))
+        case ir.RecordValue(fields=fields):
+            return replace(expression, fields=tuple((name, _as_inputs(each)) for name, each in fields))
+        case ir.Field():
+            return replace(expression, of=_as_inputs(expression.of))
+        case _:
+            return expression
+
+
+def _looping(engine: Engine, call: ir.Call | None, values: Sequence[object]) -> Callable[[], Outcome]:
+    """A call that computes an operation a thousand times; without one, the loop alone."""
+    names = [f"a{number}" for number in range(len(values))]
+    types = [] if call is None else [each.type for each in call.args]
+    value: ir.Expression = ir.Literal(BOOLEAN, True, _NOWHERE)
+    if call is not None:
+        refs = tuple(ir.Ref("input", name, type_, _NOWHERE) for name, type_ in zip(names, types, strict=True))
+        # A pattern must be written where it is used.
+        args = tuple(part if isinstance(part, ir.Literal) else ref for part, ref in zip(call.args, refs, strict=True))
+        value = replace(call, args=args)
+    bounds = tuple(ir.Literal(INTEGER, number, _NOWHERE) for number in (0, _REPEATS, 1))
+    over = ir.Call("array.range", (), bounds, ArrayOf(INTEGER), _NOWHERE)
+    loop = ir.For("count", (0,), ("i",), over, None, None, value, INTEGER, _NOWHERE)
+    used = {each.name for each in ir.walk(value) if isinstance(each, ir.Ref)}
+    declared = tuple((name, type_) for name, type_ in zip(names, types, strict=True) if name in used)
+    program = engine.load(_compiled(_function(declared, ((_DONE, loop),)), None))
+    given = {name: each for name, each in zip(names, values, strict=True) if name in used}
+    return lambda: program.call(given)
+
+
+# -- making and timing ----------------------------------------------------------------------------
+
+
+def _function(inputs: Sequence[tuple[str, Type]], outputs: Sequence[tuple[str, ir.Expression]]) -> ir.Node:
+    return ir.Node(
+        node_id="profiled_v1",
+        type="function",
+        inputs=tuple(ir.Input(name, type_, None) for name, type_ in inputs),
+        outputs=tuple(ir.Output(name, each.type) for name, each in outputs),
+        constants=(),
+        constraints=(),
+        preconditions=(),
+        body=(ir.Return(tuple(outputs)),),
+        postconditions=(),
+        source=ir.Source("profile", SourceFile("profile", "").sha256, "timed"),
+    )
+
+
+def _compiled(node: ir.Node, of: Compiled | None) -> Compiled:
+    numbered = ir.numbered(node)
+    written = encode_and_hash(numbered)
+    assert written is not None, "a part of a node is smaller than the node"
+    source = SourceFile("profile", "") if of is None else of.source
+    return Compiled(source, numbered, (), *written, () if of is None else of.callees)
+
+
+def _caller(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
+    """One whole execution, its requests answered from the trace."""
+    inputs, now = trace.inputs, trace.now
+    if not trace.exchanges and compiled_of(trace.definition).node.is_pure():
+        return lambda: program.call(inputs, now)
+    answers = {each.path: each for each in trace.exchanges}
+
+    def call() -> Outcome | None:
+        execution = program.start(inputs, now, is_traced=False)
+        step = execution.advance(())
+        while isinstance(step, Blocked):
+            (request,) = step.requests
+            known = answers.get(request.path)
+            if known is None:
+                return None  # the trace ends here
+            step = execution.advance((Completion(request.id, known.value, known.failure),))
+        return step.outcome
+
+    return call
+
+
+def _timed(calls: Sequence[Callable[[], object]]) -> list[float]:
+    """Nanoseconds of each call: the best of several rounds. In each round all have their turn: a machine that is busy
+    for a while is busy for all of them."""
+    counts = []
+    for call in calls:
+        once = float("inf")
+        for _ in range(4):  # the first one loads what is loaded late
+            began = time.perf_counter()
+            call()
+            once = min(once, time.perf_counter() - began)
+        counts.append(max(1, min(10_000, round(_ROUND_SECONDS / max(once, 1e-7)))))
+    best = [float("inf")] * len(calls)
+    for _ in range(_ROUNDS):
+        for number, call in enumerate(calls):
+            began = time.perf_counter()
+            for _ in range(counts[number]):
+                call()
+            best[number] = min(best[number], (time.perf_counter() - began) / counts[number])
+    return [each * 1e9 for each in best]
