@@ -146,6 +146,16 @@ def test_a_path_needs_its_own_evidence() -> None:
     assert is_proven(state, "rare")
 
 
+def test_a_node_that_fell_because_it_is_slow_rises_when_it_is_not() -> None:
+    slow, fast = ([Timed(100, direct)] * latency.ROUND for direct in (300, 100))
+    state, _ = told(at(CANARY), [*slow * latency.BAD_ROUNDS, Agreed(MAIN, 5_000, 5_000), Tick()])
+    assert (state.mode, state.attempt) == (SHADOW, 2), "it has the evidence, and is as slow as it was"
+    state, _ = told(state, [*slow, Tick()])
+    assert state.mode is SHADOW
+    state, _ = told(state, [*fast, Tick()])
+    assert state.mode is CANARY
+
+
 def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() -> None:
     """Nothing is taken away the second time; each one counts all the same."""
     wrong = [Diverged(MAIN, "f")] * 50

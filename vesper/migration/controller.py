@@ -318,7 +318,9 @@ def _timed(state: State, event: Timed, now_us: int) -> Stepped:
     for after in (Mode.DUAL_VERIFY, Mode.SHADOW_DIRECT):
         if is_legal(state.mode, after, Reason.LATENCY):
             why = f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND} runs"
-            return _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
+            fallen, decisions = _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
+            # The last round was a bad one: without that it would rise again with the next agreements, and fall again.
+            return replace(fallen, latency=latency.State(bad_rounds=1)), decisions
     return state, ()  # Python answers here, so nobody waits; it blocks the way up until a round is good
 
 

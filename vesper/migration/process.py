@@ -224,7 +224,7 @@ class Migration:
         if not self._has_warned:
             self._has_warned = True
             for text in self.store.warnings():
-                _log.warning("the store of migration state, %s: %s", self.store.name, text)
+                _log.warning("the store of migration state: %s", text)  # it names the store
         versions = self.store.versions()
         self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
