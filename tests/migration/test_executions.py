@@ -129,9 +129,9 @@ def test_an_agreement_says_how_long_the_direct_engine_took_and_nothing_of_python
     assert double().program("paired", watch).call({"n": 3}) == Returned({"result": 3})
     (found,) = watch.reports
     assert isinstance(found, Agreement)
-    assert found.python_us is None
-    assert found.direct_us is not None
-    assert found.direct_us >= 0
+    assert found.python_ns is None
+    assert found.direct_ns is not None
+    assert found.direct_ns >= 0
 
 
 def test_another_path_to_the_same_answer_is_a_difference() -> None:

@@ -398,9 +398,9 @@ def test_what_was_recorded_is_followed(shop: Shop) -> None:
     program = RecordedProgram(shop.both.python, lambda *told: written.append(told))
     ran = shop.host.run(shop.prepared(program, "python"), shop.inputs(order), NOW)
     assert_paid_once(shop, order, ran)
-    ((transcript, took_us, name),) = written
+    ((transcript, took_ns, name),) = written
     assert isinstance(transcript, Transcript)
-    assert (name, len(transcript.exchanges), took_us > 0) == (ran.execution, 5, True)
+    assert (name, len(transcript.exchanges), took_ns > 0) == (ran.execution, 5, True)
     requests = len(shop.stripe.got)
     found = follow_transcript(shop.both.direct, transcript, shop.both.comparator, KEY)
     assert isinstance(found, Agreement), found

@@ -30,7 +30,7 @@ from vesper.migration.process import Migration
 from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost
 from vesper.migration.routes import happened_of
 from vesper.migration.spool import Spool
-from vesper.migration.state import Diverged, Kill, Settings, State
+from vesper.migration.state import Demote, Diverged, Kill, Settings, State
 from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, Transaction
 from vesper.migration.transcript import Transcript
 
@@ -463,6 +463,19 @@ def test_a_store_that_was_replaced_has_another_key(store: Shaky, tmp_path: Path)
     migration.tend(is_all=True)
     assert (state_of(other).clean, live.local.mode) == (0, Mode.SHADOW_DIRECT)
     migration.close()
+
+
+def test_what_was_seen_before_a_fall_is_no_fresh_evidence(live: Live, migration: Migration, store: Shaky) -> None:
+    agree(live, 300)
+    migration.tend(is_all=True)
+    agree(live, 300, first=1000)  # gathered in the first attempt, and told after the fall
+    ledger.tell(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), Settings(), 1)
+    migration.tend(is_all=True)
+    migration.tend(is_all=True)
+    assert (state_of(store).attempt, state_of(store).clean) == (2, 0)
+    agree(live, 10, first=2000)
+    migration.tend(is_all=True)
+    assert state_of(store).clean == 10
 
 
 # -- the spool ------------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ def test_a_few_very_long_runs_move_nothing() -> None:
 
 
 def test_two_bad_rounds_in_a_row_give_the_alarm_and_a_good_one_between_forgives() -> None:
-    def after(state: latency.State, direct_us: int) -> latency.State:
+    def after(state: latency.State, direct_ns: int) -> latency.State:
         for _ in range(latency.ROUND):
-            state = latency.timed(state, 100, direct_us)
+            state = latency.timed(state, 100, direct_ns)
         return state
 
     once = after(latency.State(), 200)

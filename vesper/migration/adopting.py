@@ -175,18 +175,18 @@ class AdoptedProgram:
         self.live.served(mode, "python")
         begun = time.perf_counter_ns()
         outcome = function(inputs)
-        took_us = (time.perf_counter_ns() - begun) // 1000
+        took_ns = time.perf_counter_ns() - begun
         if given is not None:
-            self._learn(lambda: self._put(given, outcome, took_us))
+            self._learn(lambda: self._put(given, outcome, took_ns))
         return None
 
-    def _put(self, given: Transcript | Lost, outcome: Outcome, took_us: int) -> None:
+    def _put(self, given: Transcript | Lost, outcome: Outcome, took_ns: int) -> None:
         if isinstance(given, Lost):
             self.live.report(given)
             return
         transcript = replace(given, outcome=outcome)
         size = size_of(transcript.inputs)
-        self._followers.put(Following(lambda: self._follow(transcript, took_us), self.live.report, size))
+        self._followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
 
     def _learn(self, work: Callable[[], None]) -> None:
         """The function has done its work: whatever goes wrong after that is nothing for its caller."""
@@ -212,11 +212,11 @@ class AdoptedProgram:
         self.live.served(mode, "python")
         begun = time.perf_counter_ns()
         answer = function(inputs)
-        took_us = (time.perf_counter_ns() - begun) // 1000
-        self._learn(lambda: self._compare(step, given, answer, took_us))
+        took_ns = time.perf_counter_ns() - begun
+        self._learn(lambda: self._compare(step, given, answer, took_ns))
         return None
 
-    def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_us: int) -> None:
+    def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_ns: int) -> None:
         report: Report | None
         if isinstance(step, Broke):
             # It is not asked a second time: the caller has waited for it once. Where all workers are busy it was not
@@ -224,11 +224,11 @@ class AdoptedProgram:
             transcript = None if isinstance(given, Lost) else replace(given, outcome=answer)
             report = Fault(step.what, transcript) if step.is_fault else None
         else:
-            report = given if isinstance(given, Lost) else self._follow(replace(given, outcome=answer), took_us)
+            report = given if isinstance(given, Lost) else self._follow(replace(given, outcome=answer), took_ns)
         if report is not None:
             self.live.report(report)
 
-    def _follow(self, transcript: Transcript, python_us: int) -> Report | None:
+    def _follow(self, transcript: Transcript, python_ns: int) -> Report | None:
         """The node alone is run twice now and then: the function may do things that must not happen again."""
         report = checked(
             lambda: follow_transcript(
@@ -242,4 +242,4 @@ class AdoptedProgram:
             ),
             transcript,
         )
-        return replace(report, python_us=python_us) if isinstance(report, Agreement) else report
+        return replace(report, python_ns=python_ns) if isinstance(report, Agreement) else report

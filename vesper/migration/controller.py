@@ -312,7 +312,7 @@ def _lost(state: State, execution: str, now_us: int) -> Stepped:
 
 
 def _timed(state: State, event: Timed, now_us: int) -> Stepped:
-    state = replace(state, latency=latency.timed(state.latency, event.python_us, event.direct_us))
+    state = replace(state, latency=latency.timed(state.latency, event.python_ns, event.direct_ns))
     if not latency.is_alarm(state.latency):
         return state, ()
     for after in (Mode.DUAL_VERIFY, Mode.SHADOW_DIRECT):

@@ -119,9 +119,9 @@ class DirectSide:
         """Of what was read; known when it has ended."""
 
     @property
-    def took_us(self) -> int:
+    def took_ns(self) -> int:
         """How long it computed."""
-        return self._spent_ns // 1000
+        return self._spent_ns
 
     def call(self) -> Done | Broke:
         """The whole execution of a node without effects, in one call. The first `advance` gives the same again."""

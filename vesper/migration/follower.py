@@ -103,7 +103,7 @@ class Following:
         if found is not None:
             return found
         note = self._trail.note(self._side.points, step.outcome)
-        return Agreement(note, self._side.fingerprint, None, self._side.took_us)
+        return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
     def _starved(self, step: Blocked | Done) -> Lost | None:
         """Where one of them alone ran out of fuel, and nobody knows whether the other had as much."""

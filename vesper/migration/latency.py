@@ -52,11 +52,11 @@ def is_slower(python: tuple[int, ...], direct: tuple[int, ...]) -> bool:
     return any(slow[ranks(each, len(slow)).low] > SLOWER * fast[ranks(each, len(fast)).high] for each in QUANTILES)
 
 
-def timed(state: State, python_us: int | None, direct_us: int | None) -> State:
+def timed(state: State, python_ns: int | None, direct_ns: int | None) -> State:
     """The state after a run that took so long on the engines that ran it. A full round waits for the other engine's."""
-    if min(python_us or 0, direct_us or 0) < 0:
+    if min(python_ns or 0, direct_ns or 0) < 0:
         raise ValueError("no run takes less than no time")
-    python, direct = _one_more(state.python, python_us), _one_more(state.direct, direct_us)
+    python, direct = _one_more(state.python, python_ns), _one_more(state.direct, direct_ns)
     if len(python) < ROUND or len(direct) < ROUND:
         return State(python, direct, state.bad_rounds)
     return State(bad_rounds=state.bad_rounds + 1 if is_slower(python, direct) else 0)

@@ -88,10 +88,11 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
             _note_path(transaction, path, text)
     for each in batch.happened:
         ledger.happen(each)
-    for path, seen in batch.agreed.items():
-        ledger.agree(path, seen)
-    for path, fingerprints in batch.generated.items():
-        ledger.generate(path, fingerprints)
+    if batch.attempt is None or batch.attempt >= ledger.state.attempt:
+        for path, seen in batch.agreed.items():
+            ledger.agree(path, seen)
+        for path, fingerprints in batch.generated.items():
+            ledger.generate(path, fingerprints)
     ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
     traffic.keep(transaction, ledger.state, batch.served, now_us)
     return ledger.finish()

@@ -43,6 +43,8 @@ class Local:
     """Of proven paths without requests that returned: for a look before anything is hashed."""
     is_complete: bool = False
     version: int = -1
+    attempt: int = 1
+    """Of the node; with another one all evidence begins afresh."""
 
 
 class Live:
@@ -79,6 +81,8 @@ class Live:
         self._killed = False
         self._state = State(key.node, key.epoch)
         self._version = -1
+        self._attempt = self._state.attempt
+        """In which agreements are gathered."""
         self._begin()
 
     def _begin(self) -> None:
@@ -138,9 +142,9 @@ class Live:
         with self._lock:
             self._count(name, note, fingerprints, compared)
 
-    def time(self, python_us: int | None, direct_us: int | None) -> None:
+    def time(self, python_ns: int | None, direct_ns: int | None) -> None:
         with self._lock:
-            self._time(python_us, direct_us)
+            self._time(python_ns, direct_ns)
 
     def lost(self, count: int) -> None:
         """So many comparisons came to nothing."""
@@ -166,7 +170,7 @@ class Live:
         name = report.note.name
         with self._lock:
             self._count(name, report.note, (report.fingerprint,), 1)
-            self._time(report.python_us, report.direct_us)
+            self._time(report.python_ns, report.direct_ns)
 
     def _count(self, name: str, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
         seen = self._agreed.setdefault(name, set())
@@ -180,9 +184,9 @@ class Live:
             merged = (*(known.prefixes if known else ()), *note.prefixes)
             self._notes[name] = replace(note, prefixes=tuple(dict.fromkeys(merged)))
 
-    def _time(self, python_us: int | None, direct_us: int | None) -> None:
-        if (python_us is not None or direct_us is not None) and len(self._times) < _MOST_TIMES:
-            self._times.append(Timed(python_us, direct_us))
+    def _time(self, python_ns: int | None, direct_ns: int | None) -> None:
+        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MOST_TIMES:
+            self._times.append(Timed(python_ns, direct_ns))
 
     def _trouble(self, report: Disagreement | Fault) -> None:
         """Trust is taken away here at once; then it is written down; then the store is told. Where that fails, trust
@@ -289,13 +293,26 @@ class Live:
         served: Mapping[str, int] | None = None,
     ) -> Batch:
         self._number += 1
-        return Batch(self._process, self._number, happened, agreed or {}, paths=paths or {}, served=served or {})
+        return Batch(
+            self._process,
+            self._number,
+            happened,
+            agreed or {},
+            paths=paths or {},
+            attempt=self._attempt,
+            served=served or {},
+        )
 
     def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
         """The store says where the node stands."""
         with self._standing:
             self._state, self._version = state, version
             self._known = dict(notes)
+            if state.attempt != self._attempt:
+                # What was gathered is of the attempt before.
+                with self._lock:
+                    self._attempt = state.attempt
+                    self._agreed, self._compared, self._pending = {}, {}, 0
             if not self._finding and not self.has_untold:
                 # What was stopped here has reached the store, which has decided.
                 self._is_stopped = False
@@ -324,7 +341,7 @@ class Live:
     def _local(self) -> Local:
         state = self._state
         if self._is_stopped or self._held or self._killed:
-            return Local(Mode.PYTHON_ONLY, version=self._version)
+            return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
         mode = min(state.mode, self._most, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
         notes = [self._known[path] for path in proven if path in self._known]
@@ -335,6 +352,7 @@ class Live:
             frozenset(note.points for note in notes if not note.settled and note.ending == "returned"),
             state.is_complete and not state.open and not self._demoted,
             self._version,
+            state.attempt,
         )
 
     @property

@@ -293,7 +293,7 @@ class Lockstep(Routed):
             if isinstance(verdict, Same):
                 # How long Python took is not told: it ran with marks, which is slower than it would be by itself.
                 note = self._trail.note(side.points, direct.outcome)
-                self._report(Agreement(note, side.fingerprint, None, side.took_us))
+                self._report(Agreement(note, side.fingerprint, None, side.took_ns))
                 return Done(direct.outcome, ())
             self._judge(verdict, python.outcome, direct.outcome)
         elif self._found is None:

@@ -122,8 +122,8 @@ def pack_report(report: Report | None) -> object:
     match report:
         case None:
             return None
-        case Agreement(note, fingerprint, python_us, direct_us):
-            return ["agreement", note.to_text(), fingerprint, python_us, direct_us]
+        case Agreement(note, fingerprint, python_ns, direct_ns):
+            return ["agreement", note.to_text(), fingerprint, python_ns, direct_ns]
         case Disagreement(difference, note, fingerprint, transcript, follower, execution):
             how = [difference.kind, difference.where, difference.leader, difference.follower, difference.is_effect]
             told = [None if note is None else note.to_text(), fingerprint, pack_transcript(transcript)]
@@ -138,8 +138,8 @@ def unpack_report(packed: Any) -> Report | None:
     match packed:
         case None:
             return None
-        case ["agreement", note, fingerprint, python_us, direct_us]:
-            return Agreement(PathNote.from_text(note), fingerprint, python_us, direct_us)
+        case ["agreement", note, fingerprint, python_ns, direct_ns]:
+            return Agreement(PathNote.from_text(note), fingerprint, python_ns, direct_ns)
         case ["disagreement", how, note, fingerprint, transcript, follower, execution]:
             return Disagreement(
                 Difference(*how),

@@ -21,7 +21,7 @@ from vesper.spec.values import Value
 _log = logging.getLogger("vesper.migration")
 
 OnDone: TypeAlias = Callable[[Transcript | Lost, int, str | None], None]
-"""Told once of each execution that began: what was written down, how many microseconds the engine computed, and the
+"""Told once of each execution that began: what was written down, how many nanoseconds the engine computed, and the
 name under which the journal has it (None where there is no journal). `Lost` where it cannot be followed."""
 
 _MOST_PARTS = 200_000
@@ -42,7 +42,7 @@ class RecordedProgram:
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         began = time.perf_counter_ns()
         outcome = self._program.call(inputs, now, limits)
-        took = (time.perf_counter_ns() - began) // 1000
+        took = time.perf_counter_ns() - began
         tell(self._on_done, transcript_of(inputs, now, (), outcome), took, None)
         return outcome
 
@@ -106,13 +106,13 @@ class RecordedExecution(Routed):
         found: Transcript | Lost = Lost("the run was left before it ended")
         if outcome is not None:
             found = transcript_of(self._inputs, self._now, tuple(self._exchanges), outcome)
-        tell(self._on_done, found, self._spent_ns // 1000, self._name)
+        tell(self._on_done, found, self._spent_ns, self._name)
 
 
-def tell(on_done: OnDone, found: Transcript | Lost, took_us: int, name: str | None) -> None:
+def tell(on_done: OnDone, found: Transcript | Lost, took_ns: int, name: str | None) -> None:
     """The caller of the node is not to be troubled with what a listener raises."""
     try:
-        on_done(found, took_us, name)
+        on_done(found, took_ns, name)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is not about the execution
         _log.error("what a run came to could not be passed on to be compared: %s", type(error).__name__)
 

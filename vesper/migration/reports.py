@@ -35,8 +35,8 @@ class Agreement:
 
     note: PathNote
     fingerprint: int
-    python_us: int | None = None
-    direct_us: int | None = None
+    python_ns: int | None = None
+    direct_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

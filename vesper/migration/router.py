@@ -43,7 +43,7 @@ from vesper.spec.base_types import is_a
 from vesper.spec.values import Value
 
 _MESSAGE = 500
-_SHORT_US = 50
+_SHORT_NS = 50_000
 """A pure node that takes less is followed at once: handing it over would cost more."""
 
 
@@ -207,7 +207,7 @@ class RoutedProgram:
         self,
         inputs: Mapping[str, object],
         outputs: Mapping[str, object] | None,
-        took_us: int | None,
+        took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
     ) -> None:
@@ -220,7 +220,7 @@ class RoutedProgram:
             told = "it is at fault" if self._rules.is_sensitive else f"it is at fault: {broke}"
             self.live.report(Fault(told[:_MESSAGE], found if isinstance(found, Transcript) else None))
         elif found is not None:
-            self._done(found, took_us, None, is_chosen)
+            self._done(found, took_ns, None, is_chosen)
 
     def drain(self) -> None:
         """Tells the node what was gathered on the fast way in."""
@@ -282,26 +282,26 @@ class RoutedProgram:
     # -- following --------------------------------------------------------------------------------
 
     def _done(
-        self, found: Transcript | Lost, took_us: int | None, execution: str | None, is_chosen: bool = False
+        self, found: Transcript | Lost, took_ns: int | None, execution: str | None, is_chosen: bool = False
     ) -> None:
         """An execution on Python has ended: the direct engine follows, at once where that is short. What was not timed
         was."""
         if isinstance(found, Lost):
             self.live.report(found)
-        elif execution is None and not self._rules.is_apart and (took_us is None or took_us < _SHORT_US):
+        elif execution is None and not self._rules.is_apart and (took_ns is None or took_ns < _SHORT_NS):
             begun = time.thread_time()
-            report = self._follow(found, took_us, None, is_chosen)
+            report = self._follow(found, took_ns, None, is_chosen)
             self._followers.admission.followed(time.thread_time() - begun)
             if report is not None:
                 self.live.report(report)
         else:
             size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
             self._followers.put(
-                Following(lambda: self._follow(found, took_us, execution, is_chosen), self.live.report, size)
+                Following(lambda: self._follow(found, took_ns, execution, is_chosen), self.live.report, size)
             )
 
     def _follow(
-        self, transcript: Transcript, python_us: int | None, execution: str | None, is_chosen: bool
+        self, transcript: Transcript, python_ns: int | None, execution: str | None, is_chosen: bool
     ) -> Report | None:
         def follow() -> Report | None:
             return follow_transcript(
@@ -320,4 +320,4 @@ class RoutedProgram:
             return report
         if self._agreed is not None:
             self._agreed(report, transcript, is_chosen)
-        return replace(report, python_us=python_us)
+        return replace(report, python_ns=python_ns)

@@ -170,8 +170,8 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    python_us: int | None
-    direct_us: int | None
+    python_ns: int | None
+    direct_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,9 @@ class Batch:
     generated: Mapping[str, frozenset[int]] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     """Paths that this process saw for the first time: what each is, as `paths.PathNote.to_text`."""
+    attempt: int | None = None
+    """The attempt of the node that the agreements were gathered in. Those of one before it count no more: what was seen
+    before a node fell does not bring it back."""
     served: Mapping[str, int] = field(default_factory=dict)
     """Requests that were answered, by mode and engine that answered (`traffic.served_key`)."""
 

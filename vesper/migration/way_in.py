@@ -39,7 +39,7 @@ class Routed(Protocol):
         self,
         inputs: Mapping[str, object],
         outputs: Mapping[str, object] | None,
-        took_us: int | None,
+        took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
     ) -> None: ...
@@ -78,12 +78,16 @@ class WayIn:
             keeps=not is_sensitive,
         )
         self.call = self._route.call
+        self._attempt = routed.live.local.attempt
         routed.live.listeners.append(self._look)
         admission.listeners.append(self._route.admit)
         self._look(routed.live.local)
         self._route.admit(admission.chance)
 
     def _look(self, local: Local) -> None:
+        if local.attempt != self._attempt:
+            self._attempt = local.attempt
+            self.drain(is_counted=False)  # what was gathered is of the attempt before
         trusted = None if local.is_complete else list(local.points)
         self._route.set(local.mode.level, trusted, self._key(), self._sample)
 
@@ -99,19 +103,19 @@ class WayIn:
         broke: str | None,
     ) -> None:
         try:
-            self._routed.seen(inputs, outputs, _us(took_ns), is_chosen, broke)
+            self._routed.seen(inputs, outputs, took_ns, is_chosen, broke)
         except Exception as error:  # noqa: BLE001  # the caller of the node is not to be troubled with it
             _log.error("what a run came to could not be compared: %s", type(error).__name__)
             self._routed.live.report(Lost(f"comparing broke: {type(error).__name__}"))
 
-    def drain(self) -> None:
-        """Tells the node what was gathered since the last time."""
+    def drain(self, is_counted: bool = True) -> None:
+        """Tells the node what was gathered since the last time; without the agreements, where they do not count."""
         live = self._routed.live
         agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
-        for points, fingerprints, compared in agreed:
+        for points, fingerprints, compared in agreed if is_counted else ():
             live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
         for python_ns, direct_ns in times:
-            live.time(_us(python_ns), _us(direct_ns))
+            live.time(python_ns, direct_ns)
         for mode, counts in zip(LADDER, served, strict=True):
             for engine, count in zip(_ENGINES, counts, strict=True):
                 if count:
@@ -134,7 +138,3 @@ class WayIn:
 
     def after_fork(self) -> None:
         self._route.after_fork()
-
-
-def _us(nanoseconds: int | None) -> int | None:
-    return None if nanoseconds is None else nanoseconds // 1000
