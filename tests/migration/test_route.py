@@ -324,7 +324,7 @@ LEFT_TO_PYTHON = ("data/json_address_v1", "logs/log_redaction_v1")
 class Alone:
     """A route by itself, and what it leaves to Python."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, deadline: float = 5.0) -> None:
         made = compiled(path)
         self.given = [each.inputs for each in made.cases]
         self.right: Callable[..., Any] = ENGINES["python"].load(made).entry  # type: ignore[attr-defined]
@@ -339,7 +339,7 @@ class Alone:
             lambda *each: self.handed.append(each),
             Slot.apart().flights,
             is_bare=True,
-            deadline=5.0,
+            deadline=deadline,
             most_bytes=1 << 20,
             keeps=False,
         )
@@ -362,6 +362,15 @@ NODES = (
     "data/sensor_smoothing_v1", "finance/loan_schedule_v1", "logs/log_redaction_v1", "numbers/permissions_bits_v1",
     "orders/invoice_lines_v1", "security/token_parts_v1",
 )  # fmt: skip
+
+
+def test_a_direct_execution_that_is_not_short_is_left_at_its_deadline() -> None:
+    for deadline, plans in ((5.0, []), (0.0, [Plan.DIRECT])):
+        alone = Alone(LONG, deadline)
+        alone.route.set(Mode.DIRECT_ONLY.level, None, KEY, 0.0)
+        inputs = {"seed": 1, "n": 10_000}
+        assert alone.route.call(inputs) == alone.right(inputs)
+        assert alone.slow == plans
 
 
 @pytest.mark.parametrize("name", NODES)
