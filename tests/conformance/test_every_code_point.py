@@ -50,11 +50,18 @@ flow:
 """
 
 
-def chunks() -> Iterator[list[str]]:
-    points = [chr(number) for number in range(0x110000) if not 0xD800 <= number < 0xE000]
+@cache
+def every_point() -> str:
+    """All of them in one text, made once: as a list they would take a hundred megabytes."""
+    points = "".join(chr(number) for number in range(0x110000) if not 0xD800 <= number < 0xE000)
     assert len(points) == CODE_POINTS
+    return points
+
+
+def chunks() -> Iterator[list[str]]:
+    points = every_point()
     for first in range(0, CODE_POINTS, CHUNK):
-        yield points[first : first + CHUNK]
+        yield list(points[first : first + CHUNK])
 
 
 def node_text(op: str) -> str:

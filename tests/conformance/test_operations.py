@@ -20,7 +20,9 @@ from vesper.spec.values import same
 
 GENERATED = Path(__file__).parent / "generated"
 CASES: list[dict[str, Any]] = [
-    case for path in sorted(GENERATED.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+    case
+    for path in sorted(GENERATED.glob("*.yaml"))
+    for case in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # a second less than safe_load
 ]
 
 

@@ -78,6 +78,16 @@ def questions() -> list[Question]:
     return found
 
 
+ASKED_HERE = ("edge ", "json ", "fuel ", "case planted_", "bad response ")
+"""How the names begin of those that no other test asks."""
+
+
+def own_questions() -> list[Question]:
+    """Those alone: to compile the others takes seconds, which every test process would spend."""
+    made = (*_cases(), *_fuel(), *_json(), *_edges(), *_bad_responses())
+    return [each for each in made if each.name.startswith(ASKED_HERE)]
+
+
 def answer(question: Question, load: Callable[[Compiled], Program]) -> Answer:
     """What a program answers; what it should never do is an answer too."""
     try:

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.corpus import Question, answer, is_same, questions
+from tests.mutants.corpus import ASKED_HERE, Question, answer, is_same, own_questions, questions
 from tests.mutants.run import EXPLAINED, KILLED_SHARE, NAME, source_hash
 from tests.robustness.proof import PROOFS, read_json
 from tests.support.nodes import ROOT
@@ -20,9 +20,7 @@ CRATES = ROOT / "direct_runtime" / "crates"
 LIST = CRATES / "vesper-ir" / "src" / "fault.rs"
 _LISTED = re.compile(r'^    \("([a-z0-9_.]+)", "([a-z_]+)"\),$', re.MULTILINE)
 _PLANTED = re.compile(r'planted!\(\s*"([a-z0-9_.]+)"')
-ASKED_HERE = ("edge ", "json ", "fuel ", "case planted_", "bad response ")
-OWN = [each for each in questions() if each.name.startswith(ASKED_HERE)]
-"""Those that no other test asks."""
+OWN = own_questions()
 
 
 @pytest.mark.parametrize("question", OWN, ids=lambda question: question.name)
@@ -31,6 +29,11 @@ def test_the_engines_agree(question: Question) -> None:
     found = answer(question, DirectEngine().load)
     assert is_same(expected, found), f"{expected} and {found}"
     assert not isinstance(expected, str) or not expected.startswith(("raised ", "unexpected ")), expected
+
+
+def test_none_of_its_own_questions_is_left_out() -> None:
+    every = [each.key() for each in questions() if each.name.startswith(ASKED_HERE)]
+    assert sorted(every) == sorted(each.key() for each in OWN)
 
 
 def test_answers_that_differ_are_not_the_same() -> None:
