@@ -25,7 +25,7 @@ _PLACES = {
     "Outcome": "vesper.api.outcome",
     "Raised": "vesper.kernels.raised",
     "Stopped": "vesper.api.errors",
-    "Routes": "vesper.migration.routes",
+    "Routes": "vesper.migration.live.routes",
     "UnknownNode": "vesper.api.errors",
     "VesperError": "vesper.spec.vesper_error",
     "adopt": "vesper.api.adopt",

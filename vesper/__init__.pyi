@@ -24,7 +24,7 @@ from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError
 from vesper.kernels.raised import Raised as Raised
-from vesper.migration.routes import Routes as Routes
+from vesper.migration.live.routes import Routes as Routes
 from vesper.spec.vesper_error import VesperError as VesperError
 
 __version__: str

@@ -26,7 +26,7 @@ from vesper.effects.performer import Ask  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 from vesper.host.config import config_from  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
-from vesper.migration.following import follow  # noqa: E402
+from vesper.migration.follow.following import follow  # noqa: E402
 
 NODE = """
 node_id: {name}_v1

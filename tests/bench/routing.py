@@ -31,8 +31,8 @@ from vesper.compiler import Compiled, compile_file  # noqa: E402
 from vesper.engines.direct_engine import DirectEngine, DirectProgram  # noqa: E402
 from vesper.engines.python_engine import PythonEngine  # noqa: E402
 from vesper.host.config import config_from  # noqa: E402
-from vesper.migration.modes import Mode  # noqa: E402
-from vesper.migration.routes import Routes  # noqa: E402
+from vesper.migration.decide.modes import Mode  # noqa: E402
+from vesper.migration.live.routes import Routes  # noqa: E402
 
 KEY = b"k" * 16
 SMALL: dict[str, Any] = {

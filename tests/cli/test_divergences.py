@@ -26,14 +26,14 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Done
 from vesper.engines.outcome import EngineFault, Returned
 from vesper.engines.registry import ENGINES
-from vesper.migration import ledger
-from vesper.migration.diverged import divergence_of
-from vesper.migration.divergence import Divergence
-from vesper.migration.paths import PathNote
-from vesper.migration.reports import Difference, Disagreement, Fault
-from vesper.migration.routes import happened_of
-from vesper.migration.state import Diverged, EngineFaulted, Settings
-from vesper.migration.store import Batch, Happened, NodeKey, Store, open_store
+from vesper.migration.compare.diverged import divergence_of
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Difference, Disagreement, Fault
+from vesper.migration.decide.state import Diverged, EngineFaulted, Settings
+from vesper.migration.live.routes import happened_of
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, Happened, NodeKey, Store, open_store
 
 NOON = 1_794_744_000_000_000
 """2026-11-15 12:00:00Z."""

@@ -21,7 +21,7 @@ from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
 from vesper.journal.schema import PLACES
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 RESULT = '{"id": "ch_7", "fee": 0.50}'
 

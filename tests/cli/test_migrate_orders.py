@@ -12,10 +12,10 @@ import pytest
 
 from tests.migration.told import FEE, NOON_US, Told
 from tests.support.journalled import invoke
-from vesper.migration import ledger
-from vesper.migration.modes import Mode
-from vesper.migration.state import Close, EngineFaulted, Noisy, Settings, State
-from vesper.migration.store import WHOLE, NodeKey
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Close, EngineFaulted, Noisy, Settings, State
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import WHOLE, NodeKey
 
 OTHER = NodeKey("fee_v1", "e" * 64)
 

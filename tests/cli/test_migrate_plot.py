@@ -14,10 +14,10 @@ import pytest
 from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
 from tests.support.journalled import invoke
 from vesper.cli.plot_svg import nines, svg
-from vesper.migration.modes import Mode
-from vesper.migration.series import Band, Divergent, Point, Series
-from vesper.migration.state import EngineFaulted
-from vesper.migration.store import Line
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import EngineFaulted
+from vesper.migration.stores.series import Band, Divergent, Point, Series
+from vesper.migration.stores.store import Line
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

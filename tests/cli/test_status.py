@@ -26,13 +26,13 @@ from vesper.cli.status import _watch
 from vesper.compiler import compile_file
 from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.registry import ENGINES
-from vesper.migration import ledger, sqlite_store
-from vesper.migration.comparator import Comparator
-from vesper.migration.epoch import epoch_of
-from vesper.migration.modes import Mode
-from vesper.migration.paths import PathNote
-from vesper.migration.state import EngineFaulted, Noisy, PinTo, Settings, Unknown
-from vesper.migration.store import Batch, NodeKey, SeenOnPath, open_store
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, Settings, Unknown
+from vesper.migration.live.epoch import epoch_of
+from vesper.migration.stores import ledger, sqlite_store
+from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath, open_store
 
 PYTHON = "shadow_direct/python"
 PAY = NodeKey("pay_v2", "a" * 64)

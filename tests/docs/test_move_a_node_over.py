@@ -14,7 +14,7 @@ from tests.support.console import ROOT, Command, check_printed, parse_session
 from tests.support.journalled import invoke
 from vesper.api.hosting import close_routes
 from vesper.host.config import config_from
-from vesper.migration.alerts import Alerts
+from vesper.migration.live.alerts import Alerts
 
 PAGE = (ROOT / "docs" / "how-to" / "move-a-node-over.md").read_text(encoding="utf-8")
 SESSIONS = [

@@ -17,7 +17,7 @@ from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.journal.journal import JournalError, Status
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 NODE = """
 node_id: bounded_v1

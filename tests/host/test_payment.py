@@ -20,7 +20,7 @@ from vesper.engines.registry import ENGINES
 from vesper.host.config import config_from
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 ROOT = Path(__file__).parents[2]
 TABLE = """CREATE TABLE transactions (

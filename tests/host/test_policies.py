@@ -20,7 +20,7 @@ from tests.support.web import Got, Web, Wire, closes, hangs, says
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 NODE = """
 node_id: asks_v1

@@ -28,7 +28,7 @@ from vesper.engines.registry import ENGINES
 from vesper.host.config import read_config
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 NODE = """
 node_id: courier_v1

@@ -17,7 +17,7 @@ from vesper.host.host import Host
 from vesper.host.running import Running
 from vesper.journal.entry import Kind
 from vesper.journal.journal import NotTaken, Status
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 DETAILED = "  audit_level: detailed\n"
 

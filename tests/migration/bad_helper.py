@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vesper.migration import packed
-from vesper.migration.paths import PathNote
-from vesper.migration.reports import Agreement
-from vesper.migration.serving import bound, live_as_long_as, serve
+from vesper.migration.apart import packed
+from vesper.migration.apart.serving import bound, live_as_long_as, serve
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement
 
 AGREED = Agreement(PathNote(b"", (), "returned"), 17)
 

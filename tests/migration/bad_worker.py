@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from vesper.migration.isolated import Worker, main
+from vesper.migration.apart.isolated import Worker, main
 
 
 class BadWorker(Worker):

@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT))
 from tests.migration.routed import Misbehaving, compiled, payment, put_into, raising  # noqa: E402
 from tests.support import servers  # noqa: E402
 from vesper.host.config import config_from  # noqa: E402
-from vesper.migration.modes import Mode  # noqa: E402
-from vesper.migration.paths import PathNote, ending_of  # noqa: E402
-from vesper.migration.routes import Routes  # noqa: E402
+from vesper.migration.compare.paths import PathNote, ending_of  # noqa: E402
+from vesper.migration.decide.modes import Mode  # noqa: E402
+from vesper.migration.live.routes import Routes  # noqa: E402
 
 _WAIT = 60.0
 

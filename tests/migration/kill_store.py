@@ -37,13 +37,13 @@ from tests.migration.places import KEY, NOW, SETTINGS, agreed, diverged  # noqa:
 from tests.migration.plain_store import PlainStore  # noqa: E402
 from tests.robustness.proof import PROOFS, STATE, read_json, store_hash, write_json  # noqa: E402
 from tests.support.servers import Postgres, Redis  # noqa: E402
-from vesper.migration import ledger  # noqa: E402
-from vesper.migration.ledger import Applied  # noqa: E402
-from vesper.migration.modes import Mode  # noqa: E402
-from vesper.migration.routing import is_in_canary  # noqa: E402
-from vesper.migration.state import Close, Demote, Event, Kill, Promote, Resume  # noqa: E402
-from vesper.migration.store import Batch, Happened, Store, StoreError, open_store  # noqa: E402
-from vesper.migration.traffic import SAMPLES, TRAFFIC  # noqa: E402
+from vesper.migration.decide.modes import Mode  # noqa: E402
+from vesper.migration.decide.routing import is_in_canary  # noqa: E402
+from vesper.migration.decide.state import Close, Demote, Event, Kill, Promote, Resume  # noqa: E402
+from vesper.migration.stores import ledger  # noqa: E402
+from vesper.migration.stores.ledger import Applied  # noqa: E402
+from vesper.migration.stores.store import Batch, Happened, Store, StoreError, open_store  # noqa: E402
+from vesper.migration.stores.traffic import SAMPLES, TRAFFIC  # noqa: E402
 
 NAME = "migration_kills"
 KILLS = 500

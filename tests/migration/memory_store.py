@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import TypeVar
 
-from vesper.migration.store import Line, NodeKey, Transaction
+from vesper.migration.stores.store import Line, NodeKey, Transaction
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class _Transaction:
 
 
 class MemoryStore:
-    """`vesper.migration.store.Store` in a dict. Threads may share it, processes cannot."""
+    """`vesper.migration.stores.store.Store` in a dict. Threads may share it, processes cannot."""
 
     def __init__(self) -> None:
         self._nodes: dict[NodeKey, _Node] = {}

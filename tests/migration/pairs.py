@@ -13,10 +13,10 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.path import Pathed, Point
 from vesper.engines.python_engine import PythonEngine, PythonProgram
-from vesper.migration.comparator import Comparator
-from vesper.migration.direct_side import PathedProgram
-from vesper.migration.executions import GuardedProgram, PairedProgram
-from vesper.migration.reports import Report
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Report
+from vesper.migration.follow.direct_side import PathedProgram
+from vesper.migration.follow.executions import GuardedProgram, PairedProgram
 
 KEY = b"sixteen bytes!!!"
 Step: TypeAlias = Blocked | Done

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from vesper.migration.divergence import Divergence, Exemplar
-from vesper.migration.state import Diverged, Settings
-from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath
+from vesper.migration.compare.divergence import Divergence, Exemplar
+from vesper.migration.decide.state import Diverged, Settings
+from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
 
 KINDS = ["sqlite", "postgres", "redis"]
 KEY = NodeKey("pay_v1", "0123456789abcdef")

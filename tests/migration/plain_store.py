@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from vesper.migration.store import Line, NodeKey, Transaction
+from vesper.migration.stores.store import Line, NodeKey, Transaction
 
 T = TypeVar("T")
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.migration.fleet import fall_back
-from vesper.migration.evidence import Evidence
-from vesper.migration.modes import Mode
-from vesper.migration.simulate import Scenario, simulate, simulate_all
+from vesper.migration.decide.evidence import Evidence
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.simulate import Scenario, simulate, simulate_all
 
 REQUESTS = 1_000_000
 SEEDS = 10_000

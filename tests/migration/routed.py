@@ -16,16 +16,16 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, Outcome, Returned
 from vesper.engines.path import Pathed
 from vesper.host.config import Config, config_from
-from vesper.migration import ledger
-from vesper.migration.adopting import AdoptedProgram
-from vesper.migration.codec import state_text
-from vesper.migration.divergence import Divergence
-from vesper.migration.modes import Mode, Reason
-from vesper.migration.paths import PathNote
-from vesper.migration.router import RoutedProgram
-from vesper.migration.routes import Routes
-from vesper.migration.state import Latch, PathState, Settings, State
-from vesper.migration.store import Store, Transaction
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.decide.state import Latch, PathState, Settings, State
+from vesper.migration.live.adopting import AdoptedProgram
+from vesper.migration.live.router import RoutedProgram
+from vesper.migration.live.routes import Routes
+from vesper.migration.stores import ledger
+from vesper.migration.stores.codec import state_text
+from vesper.migration.stores.store import Store, Transaction
 
 DECISION = Path("nodes/payments/payment_decision_v1.vsp")
 

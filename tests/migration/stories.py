@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vesper.migration.controller import step
-from vesper.migration.modes import LADDER, Mode
-from vesper.migration.state import Agreed, Changed, Decision, Enumerated, Event, PinTo, Settings, State, Tick
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.decide.state import Agreed, Changed, Decision, Enumerated, Event, PinTo, Settings, State, Tick
 
 MAIN = "main"
 FAR = 10**12

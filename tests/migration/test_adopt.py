@@ -16,10 +16,10 @@ from vesper.engines.engine import Limits
 from vesper.engines.outcome import LimitHit, Returned
 from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
-from vesper.migration.adopting import CannotAdopt
-from vesper.migration.modes import Mode
-from vesper.migration.paths import PathNote, ending_of
-from vesper.migration.routes import Routes
+from vesper.migration.compare.paths import PathNote, ending_of
+from vesper.migration.decide.modes import Mode
+from vesper.migration.live.adopting import CannotAdopt
+from vesper.migration.live.routes import Routes
 
 NODE = "nodes/payments/payment_decision_v1.vsp"
 

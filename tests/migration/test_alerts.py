@@ -17,11 +17,9 @@ from typing import Any
 import pytest
 
 from tests.support.servers import free_port
-from vesper.migration import alerts as alerts_module
-from vesper.migration.alerts import MAX_WAITING, Alerts, BadWebhook
-from vesper.migration.controller import step
-from vesper.migration.modes import Mode
-from vesper.migration.state import (
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import (
     Agreed,
     Close,
     Decision,
@@ -35,7 +33,9 @@ from vesper.migration.state import (
     RunLost,
     State,
 )
-from vesper.migration.store import NodeKey
+from vesper.migration.live import alerts as alerts_module
+from vesper.migration.live.alerts import MAX_WAITING, Alerts, BadWebhook
+from vesper.migration.stores.store import NodeKey
 
 KEY = NodeKey("fee_v1", "f" * 64)
 SECRET = "card 4111111111111111"

@@ -15,17 +15,17 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked
 from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine
-from vesper.migration import ledger, reservoir
-from vesper.migration.carry import Carried, carry, claim, leave, older_epoch
-from vesper.migration.comparator import Comparator
-from vesper.migration.epoch import epoch_of
-from vesper.migration.reports import Disagreement, Lost
-from vesper.migration.rerun import Pair, rerun
-from vesper.migration.reservoir import MAX_TEXT, MOST, MOST_ON_PATH, Reservoir, keep, transcripts
-from vesper.migration.sqlite_store import SqliteMigrationStore
-from vesper.migration.state import Settings
-from vesper.migration.store import Batch, NodeKey, Store, StoreAway
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.apart.rerun import Pair, rerun
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Disagreement, Lost
+from vesper.migration.compare.transcript import Exchange, Transcript
+from vesper.migration.decide.state import Settings
+from vesper.migration.live.carry import Carried, carry, claim, leave, older_epoch
+from vesper.migration.live.epoch import epoch_of
+from vesper.migration.stores import ledger, reservoir
+from vesper.migration.stores.reservoir import MAX_TEXT, MOST, MOST_ON_PATH, Reservoir, keep, transcripts
+from vesper.migration.stores.sqlite_store import SqliteMigrationStore
+from vesper.migration.stores.store import Batch, NodeKey, Store, StoreAway
 
 KEY = bytes(range(16))
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.migration.stories import MAIN, at, told
-from vesper.migration import cusum, latency
-from vesper.migration.codec import BadState, state_from_text, state_text
-from vesper.migration.modes import Mode, Reason
-from vesper.migration.state import Diverged, Kill, Latch, PathState, Pin, Settings, State, Timed
+from vesper.migration.decide import cusum, latency
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.decide.state import Diverged, Kill, Latch, PathState, Pin, Settings, State, Timed
+from vesper.migration.stores.codec import BadState, state_from_text, state_text
 
 counts = st.integers(0, 2**70)
 attempts = st.integers(1, 2**70)

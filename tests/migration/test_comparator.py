@@ -28,10 +28,10 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.host.migrating import Tolerance
-from vesper.migration.comparator import Comparator, Incomparable, Same, folded, odd_one_out
-from vesper.migration.reports import Difference
-from vesper.migration.tolerances import BadTolerance
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.compare.comparator import Comparator, Incomparable, Same, folded, odd_one_out
+from vesper.migration.compare.reports import Difference
+from vesper.migration.compare.tolerances import BadTolerance
+from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.spec.errors import ErrorCode
 from vesper.spec.problem import Problem, ProblemKind
 from vesper.spec.values import Json

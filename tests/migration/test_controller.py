@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.migration.stories import FAR, MAIN, at, changes, complete, node, told
-from vesper.migration import controller, latency
-from vesper.migration.controller import Missing, is_proven, missing, runs_until_change, step
-from vesper.migration.evidence import Evidence
-from vesper.migration.modes import LADDER, Mode, Reason
-from vesper.migration.state import (
+from vesper.migration.decide import controller, latency
+from vesper.migration.decide.controller import Missing, is_proven, missing, runs_until_change, step
+from vesper.migration.decide.evidence import Evidence
+from vesper.migration.decide.modes import LADDER, Mode, Reason
+from vesper.migration.decide.state import (
     MAX_NOISE,
     MAX_PIN_US,
     Agreed,

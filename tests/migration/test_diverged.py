@@ -17,12 +17,12 @@ from tests.support.nodes import PAYMENT_DECISION, compiled, compiled_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, Outcome, Returned
-from vesper.migration.comparator import Comparator
-from vesper.migration.diverged import MAX_EXEMPLAR, divergence_of, fault_words, transcript_in
-from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
-from vesper.migration.paths import PathNote
-from vesper.migration.reports import Difference, Disagreement, Fault
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.diverged import MAX_EXEMPLAR, divergence_of, fault_words, transcript_in
+from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Difference, Disagreement, Fault
+from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.spec.errors import ErrorCode
 from vesper.spec.problem import Problem, ProblemKind
 

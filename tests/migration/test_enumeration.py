@@ -8,13 +8,13 @@ import pytest
 from tests.support.nodes import compiled_text, small_node
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
-from vesper.migration.comparator import Comparator
-from vesper.migration.controller import step
-from vesper.migration.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
-from vesper.migration.modes import Mode
-from vesper.migration.reports import Disagreement, Fault, Lost
-from vesper.migration.rerun import Pair
-from vesper.migration.state import Enumerated, State, Tick
+from vesper.migration.apart.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
+from vesper.migration.apart.rerun import Pair
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Disagreement, Fault, Lost
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Enumerated, State, Tick
 from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
 
 KEY = bytes(range(16))
@@ -180,7 +180,7 @@ def test_what_is_refused_at_the_door_must_be_refused_alike(tmp_path: Path) -> No
 
 
 def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.enumeration.PART", 5)
+    monkeypatch.setattr("vesper.migration.apart.enumeration.PART", 5)
     domain, position = domain_of(TWO_ENUMS), Position(tmp_path / "folder" / "position")
     asked: list[tuple[int, int]] = []
     seen: list[tuple[int, int]] = []

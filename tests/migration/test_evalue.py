@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import pytest
 
-from vesper.migration.confidence import clean_runs_needed, supports
-from vesper.migration.evalue import ALPHA, RATIOS, WEIGHTS, EProcess, log_needed, needed
-from vesper.migration.modes import THRESHOLDS, Mode
+from vesper.migration.decide.confidence import clean_runs_needed, supports
+from vesper.migration.decide.evalue import ALPHA, RATIOS, WEIGHTS, EProcess, log_needed, needed
+from vesper.migration.decide.modes import THRESHOLDS, Mode
 
 THRESHOLD_LIST = list(THRESHOLDS.values())
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vesper.migration import evidence as module
-from vesper.migration.evidence import MAX_PATHS, Evidence, is_too_unknown
-from vesper.migration.fingerprints import FingerprintSet, fingerprint
+from vesper.migration.decide import evidence as module
+from vesper.migration.decide.evidence import MAX_PATHS, Evidence, is_too_unknown
+from vesper.migration.decide.fingerprints import FingerprintSet, fingerprint
 
 LIMIT = 8
 hashes = st.integers(0, 30)

@@ -17,12 +17,12 @@ from tests.support.nodes import compiled, compiled_text, small_node, worked_node
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Completion, Done, Execution, Limits, Request
 from vesper.engines.outcome import Denied, EngineFault, Failed, LimitHit, Outcome, Returned
-from vesper.migration.comparator import Verdict
-from vesper.migration.direct_side import NotAsked
-from vesper.migration.executions import GuardedProgram, RecordedProgram, follow_transcript
-from vesper.migration.recorded import RecordedExecution
-from vesper.migration.reports import Agreement, Disagreement, Fault, Lost
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.compare.comparator import Verdict
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost
+from vesper.migration.compare.transcript import Exchange, Transcript
+from vesper.migration.follow.direct_side import NotAsked
+from vesper.migration.follow.executions import GuardedProgram, RecordedProgram, follow_transcript
+from vesper.migration.follow.recorded import RecordedExecution
 from vesper.spec.inputs import NotInputs
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.responses import MAX_REQUESTS, NOON, GeneratedResponses, Responder

@@ -18,12 +18,12 @@ from tests.support.journalled import dead_owner
 from tests.support.nodes import ROOT
 from vesper.engines.path import Pathed
 from vesper.journal.owner import this_owner
-from vesper.migration.controller import step
-from vesper.migration.flights import SIZE, SLOTS, Flights, LostFlights, lost
-from vesper.migration.modes import Mode, Reason
-from vesper.migration.sqlite_store import SqliteMigrationStore
-from vesper.migration.state import State
-from vesper.migration.store import NodeKey
+from vesper.migration.apart.flights import SIZE, SLOTS, Flights, LostFlights, lost
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.decide.state import State
+from vesper.migration.stores.sqlite_store import SqliteMigrationStore
+from vesper.migration.stores.store import NodeKey
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
 KEY, OTHER = NodeKey("pay_v1", "e1"), NodeKey("ship_v1", "e1")
@@ -40,8 +40,8 @@ def flights(tmp_path: Path) -> Iterator[Flights]:
 _DIES = """
 import os, sys
 from pathlib import Path
-from vesper.migration.flights import Flights
-from vesper.migration.store import NodeKey
+from vesper.migration.apart.flights import Flights
+from vesper.migration.stores.store import NodeKey
 flights = Flights.open(Path(sys.argv[1]))
 for node, began, ended in (("pay_v1", 7, 4), ("ship_v1", 5, 5)):
     slot = flights.slot(NodeKey(node, "e1"))

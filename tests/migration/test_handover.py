@@ -21,7 +21,7 @@ from vesper.host.config import Config
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.journal.journal import open_journal
-from vesper.migration.following import follow
+from vesper.migration.follow.following import follow
 
 INPUTS = {"event_id": "e", "text": "t"}
 STEP = "  - {{step: {0}, operation: custom, name: {0}, effect: {1}, request: {{text: text}}, returns: string}}\n"

@@ -18,14 +18,14 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Limits
 from vesper.engines.outcome import LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
-from vesper.migration.child import ChildDied
-from vesper.migration.comparator import Comparator
-from vesper.migration.enumeration import Position, domain_of, enumerate_all
-from vesper.migration.helper import Helper, Known
-from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.rerun import Pair, rerun
-from vesper.migration.state import Enumerated
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.apart.child import ChildDied
+from vesper.migration.apart.enumeration import Position, domain_of, enumerate_all
+from vesper.migration.apart.helper import Helper, Known
+from vesper.migration.apart.rerun import Pair, rerun
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Exchange, Transcript
+from vesper.migration.decide.state import Enumerated
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.responses import GeneratedResponses
 
@@ -269,7 +269,7 @@ def test_whatever_an_answer_does_to_who_reads_it_nobody_waits_for_ever(
     def breaks(packed: object) -> Report:
         raise AttributeError("no such thing")
 
-    monkeypatch.setattr("vesper.migration.packed.unpack_report", breaks)
+    monkeypatch.setattr("vesper.migration.apart.packed.unpack_report", breaks)
     answer = helper.rerun(Known.of(ECHO), said("fine"), KEY)
     assert answer is not None
     assert isinstance(answer.result(20), Lost)

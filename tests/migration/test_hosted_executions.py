@@ -29,10 +29,10 @@ from vesper.host.host import Host, Ran
 from vesper.host.running import InDoubt
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
-from vesper.migration.executions import RecordedProgram, follow_transcript
-from vesper.migration.following import follow
-from vesper.migration.reports import Agreement, Disagreement, Fault, Lost, Report
-from vesper.migration.transcript import Transcript
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.follow.executions import RecordedProgram, follow_transcript
+from vesper.migration.follow.following import follow
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

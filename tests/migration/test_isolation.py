@@ -17,9 +17,9 @@ from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
-from vesper.migration.child import Child
-from vesper.migration.isolation import Busy, IsolatedProgram, Unavailable, Workers
-from vesper.migration.modes import Mode, Reason
+from vesper.migration.apart.child import Child
+from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
+from vesper.migration.decide.modes import Mode, Reason
 from vesper.verify.inputs import InputGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
@@ -289,7 +289,7 @@ def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
 
 def test_what_is_too_large_to_be_sent_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     program = IsolatedProgram(ECHO, workers)
-    monkeypatch.setattr("vesper.migration.isolation.MAX_MESSAGE", 1000)
+    monkeypatch.setattr("vesper.migration.apart.isolation.MAX_MESSAGE", 1000)
     with pytest.raises(Unavailable, match="at most 1,000 bytes"):
         program.call({"word": "x" * 1000})
 
@@ -381,8 +381,8 @@ def test_a_forked_process_has_its_own(workers: Workers) -> None:
 _DIES = """
 import os, sys, threading, time
 from tests.migration.test_isolation import ECHO
-from vesper.migration.modes import Mode, Reason
-from vesper.migration.isolation import IsolatedProgram, Workers
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.apart.isolation import IsolatedProgram, Workers
 workers = Workers(size=2, deadline=600, module="tests.migration.bad_worker")
 workers.start()
 while len(workers.pids()) < 2:

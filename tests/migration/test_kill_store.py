@@ -12,8 +12,8 @@ from tests.migration.kill_store import NAME, difference, step, tell
 from tests.migration.places import KEY
 from tests.migration.plain_store import PlainStore, PlainTransaction
 from tests.robustness.proof import PROOFS, read_json, store_hash
-from vesper.migration.store import open_store
-from vesper.migration.traffic import TRAFFIC
+from vesper.migration.stores.store import open_store
+from vesper.migration.stores.traffic import TRAFFIC
 
 STEPS = 30
 

@@ -21,13 +21,23 @@ from tests.migration.places import (
     divergence,
     fresh_dsn,
 )
-from vesper.migration import ledger
-from vesper.migration.codec import BadState
-from vesper.migration.divergence import MAX_EXEMPLARS, Divergence
-from vesper.migration.modes import Mode
-from vesper.migration.paths import PathNote
-from vesper.migration.state import Changed, Close, Demote, Kill, PathDemoted, PathProven, Promote, Refused, Resume
-from vesper.migration.store import WHOLE, Batch, Happened, Line, SeenOnPath, Store, Transaction, open_store
+from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import (
+    Changed,
+    Close,
+    Demote,
+    Kill,
+    PathDemoted,
+    PathProven,
+    Promote,
+    Refused,
+    Resume,
+)
+from vesper.migration.stores import ledger
+from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, SeenOnPath, Store, Transaction, open_store
 
 
 @pytest.fixture(params=KINDS)
@@ -201,7 +211,7 @@ def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch
 
 
 def test_paths_that_are_not_kept_leave_no_sets(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("ledger", "controller"):
+    for module in ("stores.ledger", "decide.controller"):
         monkeypatch.setattr(f"vesper.migration.{module}.MAX_PATHS", 1)
     apply(store, Batch("one", 1, agreed={MAIN: SeenOnPath(frozenset({1}), 1)}, paths={MAIN: "kept"}))
     seen = {OTHER: SeenOnPath(frozenset({2, 3}), 2)}

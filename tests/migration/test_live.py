@@ -18,21 +18,21 @@ from vesper.compiler import compile_file
 from vesper.engines.outcome import Returned
 from vesper.host.migrating import MigrationSettings, NodeMigration
 from vesper.journal.owner import this_owner
-from vesper.migration import ledger
-from vesper.migration import spool as spool_module
-from vesper.migration.codec import state_text
-from vesper.migration.controller import is_proven
-from vesper.migration.divergence import Divergence, fingerprint_of
-from vesper.migration.live import Live
-from vesper.migration.modes import Mode
-from vesper.migration.paths import PathNote
-from vesper.migration.process import Migration
-from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost
-from vesper.migration.routes import happened_of
-from vesper.migration.spool import Spool
-from vesper.migration.state import Demote, Diverged, Kill, Settings, State
-from vesper.migration.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, Transaction
-from vesper.migration.transcript import Transcript
+from vesper.migration.compare.divergence import Divergence, fingerprint_of
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.decide.controller import is_proven
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Demote, Diverged, Kill, Settings, State
+from vesper.migration.live import spool as spool_module
+from vesper.migration.live.live import Live
+from vesper.migration.live.process import Migration
+from vesper.migration.live.routes import happened_of
+from vesper.migration.live.spool import Spool
+from vesper.migration.stores import ledger
+from vesper.migration.stores.codec import state_text
+from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, Transaction
 
 T = TypeVar("T")
 KEY = NodeKey("payment_decision_v1", "one")
@@ -297,7 +297,7 @@ def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
         may_end.wait(10)
         return is_proven(state, path)
 
-    monkeypatch.setattr("vesper.migration.live.is_proven", slow)
+    monkeypatch.setattr("vesper.migration.live.live.is_proven", slow)
     looks = threading.Thread(target=live.is_now, args=(live.state, 99, {MAIN.name: MAIN}))
     looks.start()
     begun.wait(10)

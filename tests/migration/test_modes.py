@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from vesper.migration.modes import LADDER, LATCHING, RUNS, THRESHOLDS, TRANSITIONS, Engine, Mode, Reason, plan
+from vesper.migration.decide.modes import LADDER, LATCHING, RUNS, THRESHOLDS, TRANSITIONS, Engine, Mode, Reason, plan
 
 
 def test_the_names_and_thresholds_are_the_promised_ones() -> None:

@@ -15,8 +15,8 @@ from tests.host.world import World, compiled_node, make_tables
 from tests.migration.pairs import Both, Noting
 from tests.support.servers import Redis
 from vesper.api.node import Node
-from vesper.migration.following import follow
-from vesper.migration.reports import Agreement
+from vesper.migration.compare.reports import Agreement
+from vesper.migration.follow.following import follow
 
 
 @cache

@@ -19,19 +19,19 @@ from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.engine import Done, Program
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.migration import ledger
-from vesper.migration.comparator import Comparator
-from vesper.migration.diverged import divergence_of
-from vesper.migration.divergence import Divergence
-from vesper.migration.modes import Mode
-from vesper.migration.noise import checked, is_checked, noise_of, twice
-from vesper.migration.paths import PathNote
-from vesper.migration.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
-from vesper.migration.router import RoutedProgram
-from vesper.migration.routes import happened_of
-from vesper.migration.state import Close, NoiseFound, Noisy, Settings
-from vesper.migration.store import Batch, NodeKey, SeenOnPath
-from vesper.migration.transcript import Transcript
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.diverged import divergence_of
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.noise import checked, is_checked, noise_of, twice
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Close, NoiseFound, Noisy, Settings
+from vesper.migration.live.router import RoutedProgram
+from vesper.migration.live.routes import happened_of
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath
 
 INPUTS: Inputs = {
     "amount": Decimal("734.56"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.migration import proof
-from vesper.migration import simulate
-from vesper.migration.modes import Mode, Plan, plan
-from vesper.migration.state import State
+from vesper.migration.decide import simulate
+from vesper.migration.decide.modes import Mode, Plan, plan
+from vesper.migration.decide.state import State
 
 
 def test_a_sample_passes() -> None:

@@ -25,12 +25,12 @@ from vesper.api.node import Node
 from vesper.engines.direct_engine import DirectProgram, Flight, Plan
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.migration import ledger
-from vesper.migration.flights import Slot
-from vesper.migration.modes import LADDER, Mode
-from vesper.migration.paths import PathNote, ending_of
-from vesper.migration.router import RoutedProgram
-from vesper.migration.way_in import WayIn
+from vesper.migration.apart.flights import Slot
+from vesper.migration.compare.paths import PathNote, ending_of
+from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.live.router import RoutedProgram
+from vesper.migration.live.way_in import WayIn
+from vesper.migration.stores import ledger
 
 KEY = b"k" * 16
 INPUTS = [payment(), payment("500.00"), payment("-1"), payment(currency="XXX"), {"amount": "no"}, payment("99.99")]

@@ -30,11 +30,11 @@ from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
 from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
-from vesper.migration.followers import Following
-from vesper.migration.modes import LADDER, Mode
-from vesper.migration.paths import PathNote, ending_of
-from vesper.migration.reports import Lost, Report
-from vesper.migration.router import RoutedProgram
+from vesper.migration.compare.paths import PathNote, ending_of
+from vesper.migration.compare.reports import Lost, Report
+from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.follow.followers import Following
+from vesper.migration.live.router import RoutedProgram
 
 
 class Here:
@@ -258,7 +258,7 @@ def test_routes_tell_everything_before_they_end(tmp_path: Path) -> None:
 
 
 def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.router._SHORT_NS", 10**9)
+    monkeypatch.setattr("vesper.migration.live.router._SHORT_NS", 10**9)
     (tending,) = here.routes._tended
     held = tending._reservoir._lock
     with held:  # as a thread of the parent had it at that moment

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vesper.migration.routing import Salt, Shares, is_below, is_in_canary, is_sampled, ticket
+from vesper.migration.decide.routing import Salt, Shares, is_below, is_in_canary, is_sampled, ticket
 
 KEY = b"a key of the installation"
 
@@ -63,7 +63,7 @@ def test_tickets_are_what_they_always_were() -> None:
 
 def test_another_process_draws_the_same() -> None:
     source = (
-        "from vesper.migration.routing import Salt, ticket\n"
+        "from vesper.migration.decide.routing import Salt, ticket\n"
         f"print(ticket('pay_v1', b'customer-0', {KEY!r}, Salt.CANARY))"
     )
     ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)

@@ -22,12 +22,12 @@ from vesper.engines.compare import Agree
 from vesper.engines.engine import Done, Engine, Program, Request
 from vesper.engines.outcome import DeclaredError, EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES
-from vesper.migration.comparator import Comparator
-from vesper.migration.diverged import divergence_of
-from vesper.migration.divergence import Divergence
-from vesper.migration.reports import Difference, Disagreement, Fault
-from vesper.migration.shrinking import CannotShrink, Shrunk, shrink_divergence
-from vesper.migration.transcript import Transcript
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.diverged import divergence_of
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.reports import Difference, Disagreement, Fault
+from vesper.migration.compare.shrinking import CannotShrink, Shrunk, shrink_divergence
+from vesper.migration.compare.transcript import Transcript
 
 NOW = datetime(2026, 11, 15, 12, 34, 56, tzinfo=UTC)
 PAYMENT_HANDLER = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from vesper.migration.simpler import simpler_of
+from vesper.migration.compare.simpler import simpler_of
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.types import (
     BOOLEAN,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.migration.stories import node, told
-from vesper.migration.modes import Mode, Reason
-from vesper.migration.simulate import (
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.decide.simulate import (
     Positions,
     Result,
     Scenario,
@@ -18,7 +18,7 @@ from vesper.migration.simulate import (
     simulate_all,
     step_by_step,
 )
-from vesper.migration.state import Agreed, Tick
+from vesper.migration.decide.state import Agreed, Tick
 
 _PATH = "faulty"
 """What the simulator calls the one path of a node that has no other."""

@@ -19,11 +19,11 @@ import pytest
 from tests.journal.helpers import in_child
 from tests.migration.places import KEY, KINDS, MAIN, NOW, SETTINGS, agreed, diverged, fresh_dsn
 from tests.migration.proxy import Proxy
-from vesper.migration import ledger, postgres_store, redis_store, sqlite_store
-from vesper.migration.ledger import Applied
-from vesper.migration.redis_values import PREFIX
-from vesper.migration.state import Kill
-from vesper.migration.store import Batch, Store, StoreAway, StoreError, Transaction, open_store
+from vesper.migration.decide.state import Kill
+from vesper.migration.stores import ledger, postgres_store, redis_store, sqlite_store
+from vesper.migration.stores.ledger import Applied
+from vesper.migration.stores.redis_values import PREFIX
+from vesper.migration.stores.store import Batch, Store, StoreAway, StoreError, Transaction, open_store
 
 if TYPE_CHECKING:
     from tests.support.servers import Postgres, Redis

@@ -6,10 +6,10 @@ import re
 import tomllib
 from pathlib import Path
 
-from vesper.migration.postgres_store import PostgresMigrationStore
-from vesper.migration.redis_store import RedisMigrationStore
-from vesper.migration.sqlite_store import BUSY_SECONDS, SqliteMigrationStore
-from vesper.migration.store import open_store
+from vesper.migration.stores.postgres_store import PostgresMigrationStore
+from vesper.migration.stores.redis_store import RedisMigrationStore
+from vesper.migration.stores.sqlite_store import BUSY_SECONDS, SqliteMigrationStore
+from vesper.migration.stores.store import open_store
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/choose-a-migration-store.md").read_text(encoding="utf-8")

@@ -16,8 +16,8 @@ import pytest
 from tests.journal.helpers import in_child
 from tests.migration.places import KEY, KINDS, fresh_dsn
 from tests.migration.plain_store import PlainTransaction
-from vesper.migration import redis_store, sql_store
-from vesper.migration.store import WHOLE, Line, NodeKey, Store, StoreError, Transaction, keys_of, open_store
+from vesper.migration.stores import redis_store, sql_store
+from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, StoreError, Transaction, keys_of, open_store
 
 
 @pytest.fixture(params=KINDS)

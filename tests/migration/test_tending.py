@@ -12,7 +12,7 @@ from tests.migration.routed import routes_in, state_of
 from tests.support.waiting import eventually
 from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.source import SourceFile
-from vesper.migration.modes import Mode
+from vesper.migration.decide.modes import Mode
 
 SWITCH = """\
 node_id: switch_v1
@@ -80,7 +80,7 @@ def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: 
 def test_an_enumeration_waits_while_the_helper_has_enough_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vesper.migration.tending._AGAIN", 0.01)
+    monkeypatch.setattr("vesper.migration.live.tending._AGAIN", 0.01)
     routes = routes_in(tmp_path)
     asked, enumerate_part = [], routes.helper.enumerate_part
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
-from vesper.migration import ledger
-from vesper.migration.controller import Missing
-from vesper.migration.modes import Engine, Mode
-from vesper.migration.overview import letters
-from vesper.migration.series import Band, read_series, series
-from vesper.migration.state import EngineFaulted, Settings
-from vesper.migration.store import Batch
-from vesper.migration.traffic import (
+from vesper.migration.decide.controller import Missing
+from vesper.migration.decide.modes import Engine, Mode
+from vesper.migration.decide.state import EngineFaulted, Settings
+from vesper.migration.stores import ledger
+from vesper.migration.stores.overview import letters
+from vesper.migration.stores.series import Band, read_series, series
+from vesper.migration.stores.store import Batch
+from vesper.migration.stores.traffic import (
     HOUR_US,
     MAX_HOURS,
     MAX_SAMPLES,

@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 
 from tests.migration.stories import FAR, MAIN, at, changes, complete, node, told
-from vesper.migration import latency
-from vesper.migration.controller import step
-from vesper.migration.modes import LADDER, LATCHING, TRANSITIONS, Mode, Reason, is_legal
-from vesper.migration.state import (
+from vesper.migration.decide import latency
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import LADDER, LATCHING, TRANSITIONS, Mode, Reason, is_legal
+from vesper.migration.decide.state import (
     MAX_OPEN,
     Agreed,
     Changed,

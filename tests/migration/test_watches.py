@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from vesper.migration import cusum, latency
-from vesper.migration.modes import LADDER, THRESHOLDS, Mode
+from vesper.migration.decide import cusum, latency
+from vesper.migration.decide.modes import LADDER, THRESHOLDS, Mode
 
 
 @pytest.mark.parametrize("mode", THRESHOLDS, ids=lambda mode: mode.value)

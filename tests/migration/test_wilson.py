@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from vesper.migration.modes import THRESHOLDS, Mode
-from vesper.migration.wilson import is_at_least, lower_bound
+from vesper.migration.decide.modes import THRESHOLDS, Mode
+from vesper.migration.decide.wilson import is_at_least, lower_bound
 
 
 def by_formula(runs: int, divergences: int) -> Decimal:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from vesper.migration import ledger
-from vesper.migration.divergence import Divergence
-from vesper.migration.paths import PathNote
-from vesper.migration.state import Decision, Diverged, Event, Settings
-from vesper.migration.store import Batch, Happened, NodeKey, SeenOnPath, Store, open_store
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.state import Decision, Diverged, Event, Settings
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath, Store, open_store
 
 NOON_US = 1_794_744_000 * 10**6
 """2026-11-15 12:00:00Z."""

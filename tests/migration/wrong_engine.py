@@ -10,7 +10,7 @@ from typing import TypeAlias
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Engine, Execution, Limits, Observer, Program, Request
 from vesper.engines.outcome import Outcome
-from vesper.migration.transcript import Exchange, Transcript
+from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.verify.responses import run_with
 
 Inputs: TypeAlias = Mapping[str, object]

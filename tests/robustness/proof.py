@@ -31,9 +31,11 @@ def whole_hash() -> str:
 
 STORES = {
     "journal": ["postgres_server", "sqlite_errors", "sqlite_file", "store"],
-    "migration": [
-        *("codec", "controller", "divergence", "ledger", "postgres_store", "redis_store", "redis_values", "routing"),
-        *("sql_store", "sql_tables", "sqlite_store", "state", "store", "store_rules", "traffic"),
+    "migration/compare": ["divergence"],
+    "migration/decide": ["controller", "routing", "state"],
+    "migration/stores": [
+        *("codec", "ledger", "postgres_store", "redis_store", "redis_values", "sql_store", "sql_tables"),
+        *("sqlite_store", "store", "store_rules", "traffic"),
     ],
 }
 """What decides how migration state is kept."""

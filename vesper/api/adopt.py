@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vesper.api.load import compiled_node
-from vesper.migration.adopting import FunctionCall, answers_of, check_adoptable, check_function, function_name
+from vesper.migration.live.adopting import FunctionCall, answers_of, check_adoptable, check_function, function_name
 
 if TYPE_CHECKING:
-    from vesper.migration.routes import Routes
+    from vesper.migration.live.routes import Routes
 
 P = ParamSpec("P")
 R = TypeVar("R")

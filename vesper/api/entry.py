@@ -20,7 +20,7 @@ from vesper.engines.python_engine import PythonProgram
 
 @runtime_checkable
 class HasWayIn(Protocol):
-    """A program that has a faster way in than its `call` (`vesper/migration/router.py`)."""
+    """A program that has a faster way in than its `call` (`vesper/migration/live/router.py`)."""
 
     def way_in(
         self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]

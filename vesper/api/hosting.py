@@ -13,7 +13,7 @@ from vesper.effects.per_process import PerProcess
 if TYPE_CHECKING:
     from vesper.host.config import Config
     from vesper.host.host import Host
-    from vesper.migration.routes import Routes
+    from vesper.migration.live.routes import Routes
 
 _hosts: dict[tuple[int, str | None], Host] = {}
 _routes: dict[str, Routes] = {}
@@ -39,7 +39,7 @@ def default_host(node_path: str) -> Host:
 def default_routes(node_path: str, host: Host | None) -> Routes:
     """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
     from vesper.host.config import default_config, find_config, read_config
-    from vesper.migration.routes import Routes
+    from vesper.migration.live.routes import Routes
 
     if host is not None:
         config: Config = host.config

@@ -17,7 +17,7 @@ from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, loca
 if TYPE_CHECKING:
     from vesper.engines.engine import Program
     from vesper.host.host import Host
-    from vesper.migration.routes import Routes
+    from vesper.migration.live.routes import Routes
 
 AUTO = "auto"
 """In the place of an engine: both, as the mode of the node says."""

@@ -37,19 +37,19 @@ from vesper.cli.migration_open import (
     the_store,
     why_option,
 )
-from vesper.migration import ledger
-from vesper.migration.divergence import Divergence
-from vesper.migration.overview import newest, read_node
-from vesper.migration.paths import PathNote
-from vesper.migration.state import Close, Refused
-from vesper.migration.store import NodeKey, Store, Transaction, keys_of
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.state import Close, Refused
+from vesper.migration.stores import ledger
+from vesper.migration.stores.overview import newest, read_node
+from vesper.migration.stores.store import NodeKey, Store, Transaction, keys_of
 from vesper.spec.values import printable
 from vesper.verify.regressions import FOLDER
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
-    from vesper.migration.shrinking import Shrunk
-    from vesper.migration.transcript import Transcript
+    from vesper.migration.compare.shrinking import Shrunk
+    from vesper.migration.compare.transcript import Transcript
 
 _MOST_NAMED = 10
 
@@ -246,9 +246,9 @@ def shrink_command(
         if is_sensitive:
             shown = _journalled(found.divergence, config, reveal)
         from vesper.engines.registry import ENGINES
-        from vesper.migration.comparator import Comparator
-        from vesper.migration.shrinking import CannotShrink, shrink_divergence
-        from vesper.migration.tolerances import BadTolerance
+        from vesper.migration.compare.comparator import Comparator
+        from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
+        from vesper.migration.compare.tolerances import BadTolerance
 
         programs = {name: load_or_exit(engine, compiled) for name, engine in ENGINES.items()}
         try:
@@ -291,7 +291,7 @@ def _is_sensitive(compiled: Compiled) -> bool:
 def _journalled(divergence: Divergence, config: Path | None, reveal: bool) -> Transcript:
     """The inputs and answers of a sensitive node: the journal alone has them."""
     from vesper.journal.journal import JournalError
-    from vesper.migration.journalled import NotJournalled, journalled_transcript
+    from vesper.migration.compare.journalled import NotJournalled, journalled_transcript
 
     if not reveal:
         raise click.ClickException(

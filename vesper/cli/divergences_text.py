@@ -13,13 +13,13 @@ from vesper.cli.journal_text import moment_json, number, table, time_text
 from vesper.cli.migration_open import short_epoch
 from vesper.cli.value_lines import WIDTH, value_lines
 from vesper.journal.errors import JournalError
-from vesper.migration.divergence import Divergence, Exemplar
+from vesper.migration.compare.divergence import Divergence, Exemplar
 from vesper.spec.values import printable, show
 
 if TYPE_CHECKING:
-    from vesper.migration.shrinking import Shrunk
-    from vesper.migration.store import NodeKey
-    from vesper.migration.transcript import Transcript
+    from vesper.migration.compare.shrinking import Shrunk
+    from vesper.migration.compare.transcript import Transcript
+    from vesper.migration.stores.store import NodeKey
 
 _WIDEST = 48
 """Columns of one answer where two stand side by side; what is longer is cut, and `--format json` has all of it."""
@@ -147,7 +147,7 @@ def _us(transcript: Transcript) -> int:
 
 def _transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
     """The execution, or why it is not there."""
-    from vesper.migration.diverged import transcript_in
+    from vesper.migration.compare.diverged import transcript_in
 
     try:
         found = transcript_in(exemplar)

@@ -15,8 +15,8 @@ from vesper.cli.migrate_history import history_command
 from vesper.cli.migrate_orders import ORDERS
 from vesper.cli.migrate_plot import plot_command
 from vesper.cli.show import json_text
-from vesper.migration.modes import LADDER, Mode
-from vesper.migration.simulate import Result, Run, Scenario, Tally, simulate_all
+from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.decide.simulate import Result, Run, Scenario, Tally, simulate_all
 
 _MOST_SPECIAL = 10**8
 """Requests that may have to be looked at one by one: a few hours on a processor, at the worst."""

@@ -13,8 +13,8 @@ import click
 from vesper.cli.journal_open import since_option, style_option
 from vesper.cli.journal_text import document, number, time_text
 from vesper.cli.migration_open import epoch_option, short_epoch, store_options, the_key, the_keys, the_store
-from vesper.migration.ledger import verify_history
-from vesper.migration.store import WHOLE, Line, NodeKey, Store, keys_of
+from vesper.migration.stores.ledger import verify_history
+from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.spec.values import printable
 
 

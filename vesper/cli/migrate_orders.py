@@ -25,10 +25,8 @@ from vesper.cli.migration_open import (
     the_store,
     why_option,
 )
-from vesper.migration import ledger
-from vesper.migration.modes import LADDER, Mode
-from vesper.migration.overview import read_node
-from vesper.migration.state import (
+from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.decide.state import (
     Changed,
     Decision,
     Demote,
@@ -45,7 +43,9 @@ from vesper.migration.state import (
     State,
     Unpin,
 )
-from vesper.migration.store import NodeKey
+from vesper.migration.stores import ledger
+from vesper.migration.stores.overview import read_node
+from vesper.migration.stores.store import NodeKey
 from vesper.spec.values import printable
 
 _MODES = [mode.value for mode in LADDER]

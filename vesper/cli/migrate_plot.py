@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from vesper.cli.migration_open import epoch_option, now_us, store_options, the_key, the_store
-from vesper.migration.series import read_series
+from vesper.migration.stores.series import read_series
 from vesper.spec.values import printable
 
 

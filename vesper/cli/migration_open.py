@@ -17,11 +17,11 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
-from vesper.migration.codec import BadState
-from vesper.migration.modes import Mode
-from vesper.migration.overview import newest, read_node
-from vesper.migration.state import MAX_PIN_US, Settings
-from vesper.migration.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import MAX_PIN_US, Settings
+from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.overview import newest, read_node
+from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
 from vesper.spec.node_id import split_node_id
 from vesper.spec.values import printable
 

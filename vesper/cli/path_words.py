@@ -9,7 +9,7 @@ from vesper.cli.show import span_of
 from vesper.compiler import Compiled
 from vesper.engines.path import Point, points_of
 from vesper.ir.nodes import Call, children
-from vesper.migration.paths import PathNote
+from vesper.migration.compare.paths import PathNote
 from vesper.spec.values import printable
 
 _LONGEST = 60

@@ -7,8 +7,8 @@ from io import BytesIO
 import click
 
 from vesper.cli.plot_svg import MOST_NINES, TICKS, described, moments, nines
-from vesper.migration.modes import LADDER, THRESHOLDS
-from vesper.migration.series import Series
+from vesper.migration.decide.modes import LADDER, THRESHOLDS
+from vesper.migration.stores.series import Series
 from vesper.spec.values import printable
 
 _COLOURS = ("#e5e7eb", "#dbeafe", "#fef3c7", "#ede9fe", "#d1fae5")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 
 from vesper.cli.journal_text import number, time_text
-from vesper.migration.modes import LADDER, THRESHOLDS
-from vesper.migration.series import Point, Series
+from vesper.migration.decide.modes import LADDER, THRESHOLDS
+from vesper.migration.stores.series import Point, Series
 from vesper.spec.values import printable
 
 WIDTH, HEIGHT = 960, 440

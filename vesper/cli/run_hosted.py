@@ -17,7 +17,7 @@ from vesper.host.host import Host
 from vesper.host.recording import NotRecorded, Recorder
 from vesper.host.running import InDoubt
 from vesper.journal.journal import JournalError
-from vesper.migration.following import Followed, follow
+from vesper.migration.follow.following import Followed, follow
 
 
 class Hosted:

@@ -28,8 +28,8 @@ from vesper.cli.migration_open import (
 )
 from vesper.cli.status_text import Detail, detail_json, detail_lines, overview_json, overview_lines
 from vesper.host.migrating import Tolerance
-from vesper.migration.overview import Overview, open_divergences, read_node, read_overview, read_paths
-from vesper.migration.store import NodeKey
+from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
+from vesper.migration.stores.store import NodeKey
 from vesper.spec.values import printable
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def _source(
     from vesper.engines.direct_engine import DirectProgram
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
-    from vesper.migration.comparator import Comparator
-    from vesper.migration.epoch import epoch_of
+    from vesper.migration.compare.comparator import Comparator
+    from vesper.migration.live.epoch import epoch_of
     from vesper.repository.locate import NodeNotFound, locate
 
     try:

@@ -14,9 +14,11 @@ from vesper.cli.journal_text import moment_json, number, time_text, took_text
 from vesper.cli.migration_open import short_epoch
 from vesper.cli.value_lines import padded
 from vesper.diagnostics.excerpt import display_width
-from vesper.migration.divergence import Divergence
-from vesper.migration.modes import LADDER, PATH_THRESHOLD, Engine, Mode
-from vesper.migration.overview import (
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.decide.modes import LADDER, PATH_THRESHOLD, Engine, Mode
+from vesper.migration.decide.state import Latch, Pin, State
+from vesper.migration.decide.wilson import lower_bound
+from vesper.migration.stores.overview import (
     DAY_HOURS,
     NodeOverview,
     Overview,
@@ -26,9 +28,7 @@ from vesper.migration.overview import (
     lacking,
     statistics,
 )
-from vesper.migration.state import Latch, Pin, State
-from vesper.migration.store import Line
-from vesper.migration.wilson import lower_bound
+from vesper.migration.stores.store import Line
 from vesper.spec.values import printable
 
 _LEAST = 30

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 Flight = _direct.Flight
-"""Two counters in memory that outlives the process (`vesper/migration/flights.py`)."""
+"""Two counters in memory that outlives the process (`vesper/migration/apart/flights.py`)."""
 Route = _direct.Route
-"""The way into a node that is being moved over (`vesper/migration/way_in.py`)."""
+"""The way into a node that is being moved over (`vesper/migration/live/way_in.py`)."""
 
 
 class Plan(IntEnum):

@@ -43,16 +43,16 @@ from vesper.engines.engine import Program  # noqa: E402
 from vesper.engines.python_engine import PythonEngine  # noqa: E402
 from vesper.host.config import Config, config_from  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
-from vesper.migration import ledger  # noqa: E402
-from vesper.migration.comparator import Comparator  # noqa: E402
-from vesper.migration.direct_side import PathedProgram  # noqa: E402
-from vesper.migration.isolation import IsolatedProgram, Workers  # noqa: E402
-from vesper.migration.journalled import journalled_transcript  # noqa: E402
-from vesper.migration.modes import LADDER, Mode  # noqa: E402
-from vesper.migration.paths import PathNote  # noqa: E402
-from vesper.migration.routes import Routes  # noqa: E402
-from vesper.migration.shrinking import shrink_divergence  # noqa: E402
-from vesper.migration.state import Close, Resume, Settings  # noqa: E402
+from vesper.migration.apart.isolation import IsolatedProgram, Workers  # noqa: E402
+from vesper.migration.compare.comparator import Comparator  # noqa: E402
+from vesper.migration.compare.journalled import journalled_transcript  # noqa: E402
+from vesper.migration.compare.paths import PathNote  # noqa: E402
+from vesper.migration.compare.shrinking import shrink_divergence  # noqa: E402
+from vesper.migration.decide.modes import LADDER, Mode  # noqa: E402
+from vesper.migration.decide.state import Close, Resume, Settings  # noqa: E402
+from vesper.migration.follow.direct_side import PathedProgram  # noqa: E402
+from vesper.migration.live.routes import Routes  # noqa: E402
+from vesper.migration.stores import ledger  # noqa: E402
 
 NAME = "service"
 NODE = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"

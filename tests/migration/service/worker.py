@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.migration.service.planted import fault_of, lied, lied_about
 from vesper.engines.engine import Blocked
-from vesper.migration.isolated import Worker, main
+from vesper.migration.apart.isolated import Worker, main
 
 _PLANTED = Path(os.environ["VESPER_PLANTED"])
 

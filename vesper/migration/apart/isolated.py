@@ -1,0 +1,117 @@
+"""The process in which the direct engine runs apart from callers: `python -m vesper.migration.apart.isolated`.
+
+`isolation` starts it. It holds the programs that it was given and one execution at a time; a question that begins
+another one drops the one before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vesper.engines.direct_engine import load_documents
+from vesper.engines.engine import Blocked, Done, Limits
+from vesper.migration.apart.packed import (
+    pack_marks,
+    pack_outcome,
+    pack_request,
+    unpack,
+    unpack_completion,
+)
+from vesper.migration.apart.serving import bound, live_as_long_as, serve
+from vesper.spec.values import Value
+
+MOST_PROGRAMS = 256
+
+
+class Worker:
+    """Answers the questions of one `isolation.Workers`."""
+
+    def __init__(self) -> None:
+        self._programs: dict[str, Any] = {}
+        self._execution: Any = None
+        self._has_path = False
+        self._marks: list[tuple[int, Value]] = []
+
+    def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
+        return load_documents(ir, list(callees))
+
+    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+        try:
+            return self._answer(question)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, the caller's process is told
+            return {"raised": type(error).__name__, "message": str(error)[:2000]}
+
+    def _answer(self, question: Mapping[str, Any]) -> object:
+        match question["do"]:
+            case "hello":
+                return {"hello": True}
+            case "load":
+                if len(self._programs) >= MOST_PROGRAMS:
+                    self._programs.clear()
+                program = self.load(question["ir"], question["callees"])
+                self._programs[question["program"]] = program
+                return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
+            case "call":
+                return self._call(question)
+            case "start":
+                return self._start(question)
+            case "advance":
+                completions = tuple(map(unpack_completion, question["completions"]))
+                return self._step(self._execution.advance(completions))
+            case other:
+                raise ValueError(f"nobody knows what to do for {other!r}")
+
+    def _program(self, question: Mapping[str, Any]) -> Any:
+        return self._programs[question["program"]]
+
+    def _call(self, question: Mapping[str, Any]) -> object:
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            return {"outcome": pack_outcome(program.call(inputs, now, limits))}
+        outcome, path, fingerprint = program.call_pathed(inputs, question["key"], now, limits)
+        return {"outcome": pack_outcome(outcome), "path": path, "fingerprint": fingerprint}
+
+    def _start(self, question: Mapping[str, Any]) -> object:
+        self._marks = []
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            is_traced = question["is_traced"]
+            execution = program.start(inputs, now, limits, self._observe if is_traced else None, is_traced)
+        else:
+            execution = program.start_pathed(inputs, question["key"], now, limits)
+        self._has_path = question["key"] is not None
+        self._execution = execution
+        return self._step(execution.advance(()))
+
+    def _observe(self, index: int, value: Value) -> None:
+        self._marks.append((index, value))
+
+    def _step(self, step: Blocked | Done) -> object:
+        said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
+        self._marks = []
+        if self._has_path:
+            said |= {"path": self._execution.path(), "fingerprint": self._execution.fingerprint()}
+        if isinstance(step, Blocked):
+            (request,) = step.requests
+            return {**said, "request": pack_request(request)}
+        self._execution = None
+        return {**said, "outcome": pack_outcome(step.outcome)}
+
+
+def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:
+    fuel, seconds = question["fuel"], question["seconds"]
+    return unpack(question["inputs"]), question["now"], None if fuel is None else Limits(fuel, seconds)
+
+
+def main(worker: Worker, arguments: Sequence[str]) -> None:
+    live_as_long_as(int(arguments[0]))
+    bound(int(arguments[1]))
+    serve(worker.answer)
+
+
+if __name__ == "__main__":
+    main(Worker(), sys.argv[1:])

@@ -1,0 +1,174 @@
+"""Values, outcomes, requests and definitions as they go to a child and back: the same on the other side, to the order
+of the keys of a dict and the kind of every number.
+
+Typed JSON writes the keys of a dict in order, because a journal wants one text for equal values. An answer must not
+look otherwise for having come from another process: so a dict goes as a list of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from vesper.engines.engine import Completion, Marks, Request
+from vesper.engines.outcome import Failed, Outcome
+from vesper.host.outcomes import outcome_record, recorded_outcome
+from vesper.journal.entry import Definition
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import encode_text
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Exchange, Transcript
+from vesper.spec.json_value import Json
+from vesper.spec.values import Problem, ProblemKind
+
+_AS_THEY_ARE = frozenset({str, int, bool, type(None), float, bytes, Decimal, date, timedelta, Json})
+_DEPTH = 200
+
+
+class Unsendable(ValueError):
+    """No other process can be given this value: what it would get is something else."""
+
+
+def message(value: object) -> bytes:
+    """The bytes of a message. What is in it was packed."""
+    try:
+        return encode_text(value).encode()
+    except (JournalError, UnicodeEncodeError, OverflowError) as error:  # a moment before the year 1, in UTC, is none
+        raise Unsendable(str(error)) from None
+
+
+def pack(value: object, depth: int = 0) -> object:
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if depth > _DEPTH:
+        raise Unsendable("a value is nested too deeply, or contains itself")
+    if isinstance(value, list | tuple) and kind in (list, tuple):
+        return [pack(each, depth + 1) for each in value]
+    if isinstance(value, dict) and kind is dict:
+        return {"d": [[pack(key, depth + 1), pack(each, depth + 1)] for key, each in value.items()]}
+    if isinstance(value, set | frozenset) and kind in (set, frozenset):
+        return {"s": [pack(each, depth + 1) for each in value]}
+    if isinstance(value, datetime) and kind is datetime and value.tzinfo is not None:
+        return value
+    raise Unsendable(f"a value of type `{kind.__name__}` cannot be sent to another process as it is")
+
+
+def unpack(value: Any) -> Any:
+    if type(value) is list:
+        return [unpack(each) for each in value]
+    if type(value) is dict:
+        if "d" in value:
+            return {unpack(key): unpack(each) for key, each in value["d"]}
+        return frozenset(unpack(each) for each in value["s"])
+    return value
+
+
+def pack_outcome(outcome: Outcome) -> object:
+    problems = outcome.problems if isinstance(outcome, Failed) else ()
+    return [pack(outcome_record(outcome)), [[each.path, each.kind.value] for each in problems]]
+
+
+def unpack_outcome(packed: Any) -> Outcome:
+    record, problems = packed
+    outcome = recorded_outcome(unpack(record))
+    if isinstance(outcome, Failed) and problems:
+        return Failed(outcome.code, outcome.at, tuple(Problem(path, ProblemKind(kind)) for path, kind in problems))
+    return outcome
+
+
+def pack_request(request: Request) -> object:
+    fixed, arguments = pack(dict(request.fixed)), pack(dict(request.arguments))
+    return [request.id, request.path, request.effect, request.effect_class, fixed, arguments, request.key]
+
+
+def unpack_request(packed: Any) -> Request:
+    number, path, effect, effect_class, fixed, arguments, key = packed
+    return Request(number, path, effect, effect_class, unpack(fixed), unpack(arguments), key)
+
+
+def pack_completion(completion: Completion) -> object:
+    return [completion.id, pack(completion.result), completion.failure]
+
+
+def unpack_completion(packed: Any) -> Completion:
+    number, result, failure = packed
+    return Completion(number, unpack(result), failure)
+
+
+def pack_marks(marks: Marks) -> object:
+    return [[index, pack(value)] for index, value in marks]
+
+
+def unpack_marks(packed: Any) -> Marks:
+    return tuple((index, unpack(value)) for index, value in packed)
+
+
+def pack_transcript(transcript: Transcript) -> object:
+    exchanges = [[pack_request(each.request), pack(each.value), each.failure] for each in transcript.exchanges]
+    return [pack(dict(transcript.inputs)), transcript.now, exchanges, pack_outcome(transcript.outcome)]
+
+
+def unpack_transcript(packed: Any) -> Transcript:
+    inputs, now, exchanges, outcome = packed
+    found = tuple(Exchange(unpack_request(asked), unpack(value), failure) for asked, value, failure in exchanges)
+    return Transcript(unpack(inputs), now, found, unpack_outcome(outcome))
+
+
+def pack_report(report: Report | None) -> object:
+    match report:
+        case None:
+            return None
+        case Agreement(note, fingerprint, python_ns, direct_ns):
+            return ["agreement", note.to_text(), fingerprint, python_ns, direct_ns]
+        case Disagreement(difference, note, fingerprint, transcript, follower, execution):
+            how = [difference.kind, difference.where, difference.leader, difference.follower, difference.is_effect]
+            told = [None if note is None else note.to_text(), fingerprint, pack_transcript(transcript)]
+            return ["disagreement", how, *told, None if follower is None else pack_outcome(follower), execution]
+        case Fault(what, transcript):
+            return ["fault", what, None if transcript is None else pack_transcript(transcript)]
+        case Lost(why):
+            return ["lost", why]
+
+
+def unpack_report(packed: Any) -> Report | None:
+    match packed:
+        case None:
+            return None
+        case ["agreement", note, fingerprint, python_ns, direct_ns]:
+            return Agreement(PathNote.from_text(note), fingerprint, python_ns, direct_ns)
+        case ["disagreement", how, note, fingerprint, transcript, follower, execution]:
+            return Disagreement(
+                Difference(*how),
+                None if note is None else PathNote.from_text(note),
+                fingerprint,
+                unpack_transcript(transcript),
+                None if follower is None else unpack_outcome(follower),
+                execution,
+            )
+        case ["fault", what, transcript]:
+            return Fault(what, None if transcript is None else unpack_transcript(transcript))
+        case ["lost", why]:
+            return Lost(why)
+        case _:
+            raise ValueError("no report")
+
+
+def pack_definition(definition: Definition) -> object:
+    """Without the source: an engine needs the document alone, and a source may be private."""
+    callees = [pack_definition(each) for each in definition.callees]
+    return [definition.semantic_hash, definition.node_id, definition.path, definition.ir, callees]
+
+
+def unpack_definition(packed: Any) -> Definition:
+    semantic_hash, node_id, path, ir, callees = packed
+    return Definition(semantic_hash, node_id, path, "", ir, tuple(map(unpack_definition, callees)))
+
+
+def as_inputs(inputs: object) -> Mapping[str, object]:
+    if not isinstance(inputs, dict):
+        raise Unsendable(f"inputs are a dict, not a `{type(inputs).__name__}`")
+    return inputs

@@ -1,0 +1,1 @@
+"""Executions that hold two engines: one leads, the other follows, is compared first, or takes over."""

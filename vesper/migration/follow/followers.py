@@ -1,0 +1,102 @@
+"""Who follows off the response path: a thread of its own, with a queue that is bounded in bytes.
+
+A request that is admitted waits here with all that following it needs. What cannot wait any more is *lost*, which is
+said: it was admitted, and nothing is known of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vesper.migration.compare.reports import Lost, Report
+from vesper.migration.follow.admission import Admission
+
+_log = logging.getLogger("vesper.migration")
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """One execution to be followed."""
+
+    follow: Callable[[], Report | None]
+    """None where there is nothing to report."""
+    report: Callable[[Report], None]
+    size: int
+
+
+class Followers:
+    def __init__(self, admission: Admission) -> None:
+        self.admission = admission
+        self._begin()
+
+    def _begin(self) -> None:
+        self._wanted = threading.Condition(threading.Lock())
+        self._queue: deque[Following] = deque()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._is_busy = False
+
+    def after_fork(self) -> None:
+        self.admission.after_fork()
+        self._begin()
+
+    def put(self, following: Following) -> None:
+        """Takes one; where there is no room for it, it is lost."""
+        if not self.admission.has_room(following.size):
+            following.report(Lost("too much waits to be followed"))
+            return
+        with self._wanted:
+            if self._is_closed:
+                self.admission.followed(0.0, following.size)
+                following.report(Lost("the process ends"))
+                return
+            self._queue.append(following)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
+                self._thread.start()
+            self._wanted.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._wanted:
+                while not self._queue:
+                    self._is_busy = False
+                    self._wanted.notify_all()
+                    if self._is_closed:
+                        return
+                    self._wanted.wait()
+                following = self._queue.popleft()
+                self._is_busy = True
+            begun = time.thread_time()
+            report: Report | None
+            try:
+                report = following.follow()
+            except Exception as error:  # noqa: BLE001  # whatever breaks in comparing is no agreement
+                _log.exception("a comparison broke")
+                report = Lost(f"the comparison broke: {type(error).__name__}")
+            try:
+                if report is not None:
+                    following.report(report)
+            except Exception:  # noqa: BLE001  # without this thread nothing would be compared any more
+                _log.exception("what a comparison came to could not be reported")
+            self.admission.followed(time.thread_time() - begun, following.size)
+
+    def drain(self, timeout: float) -> bool:
+        """Waits until nothing waits; False where that took too long."""
+        with self._wanted:
+            return self._wanted.wait_for(lambda: not self._queue and not self._is_busy, timeout)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Follows what waits, as long as there is time; the rest is lost."""
+        self.drain(timeout)
+        with self._wanted:
+            self._is_closed = True
+            left, self._queue = list(self._queue), deque()
+            self._wanted.notify_all()
+        for following in left:
+            following.report(Lost("the process ended before it was followed"))

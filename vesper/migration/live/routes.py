@@ -1,0 +1,237 @@
+"""All that the routed nodes of one configuration share: the store and its thread, the followers, the direct engines.
+
+    routes = Routes(config)
+    program = routes.program(compiled)
+
+`close` follows what waits, and tells the store everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from vesper.compiler import Compiled
+from vesper.effects.settings import ConfigError, close_to
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import REFERENCE
+from vesper.host.config import Config
+from vesper.host.host import Host
+from vesper.host.plans import plans_of
+from vesper.migration.apart.counted import Counting
+from vesper.migration.apart.helper import Helper
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.diverged import divergence_of
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.reports import Disagreement, Fault
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.routing import Shares
+from vesper.migration.decide.state import Diverged, EngineFaulted, Noisy, Settings
+from vesper.migration.follow.admission import Admission
+from vesper.migration.follow.direct_side import PathedProgram
+from vesper.migration.follow.followers import Followers
+from vesper.migration.live.adopting import AdoptedProgram, FunctionComparator
+from vesper.migration.live.epoch import epoch_of
+from vesper.migration.live.live import Live, now_us
+from vesper.migration.live.process import Migration
+from vesper.migration.live.router import Chooser, RoutedProgram, Rules
+from vesper.migration.live.tending import Tending
+from vesper.migration.stores.store import Happened, NodeKey, Store
+
+if TYPE_CHECKING:
+    from vesper.migration.apart.isolation import Workers
+
+_log = logging.getLogger("vesper.migration")
+_WHOLE = 10_000
+
+
+class Routes:
+    def __init__(self, config: Config, store: Store | None = None) -> None:
+        self.config = config
+        self.settings = config.migrating()
+        self._folder = config.folder / ".vesper" / "migration"
+        self.migration = Migration(self.settings, self._folder, store)
+        self.helper = Helper()
+        self._hosts: WeakSet[Host] = WeakSet()
+        """Who performs effects of routed nodes, and so knows which texts are secret."""
+        self._tended: list[Tending] = []
+        self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.gatherers.append(self._drain)
+        self.migration.chores.append(self.followers.admission.adjust)
+        approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
+        self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
+        self.migration.chores.append(self._counting.look)
+        self._programs: dict[NodeKey, RoutedProgram] = {}
+        self._lock = threading.RLock()
+        self.is_closed = False
+        self._workers: Workers | None = None
+        """The processes of the direct engine, where it has its own."""
+        _ALL.add(self)
+
+    def program(self, compiled: Compiled) -> RoutedProgram:
+        """A node that is routed; the same one for the same node."""
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        for tolerance in comparator.expired():
+            _log.warning(
+                "%s: the tolerance of `%s` ended on %s and holds no more",
+                compiled.node.node_id,
+                tolerance.field,
+                tolerance.until,
+            )
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
+        with self._lock:
+            found = self._programs.get(key)
+            if found is None:
+                found = self._programs[key] = self._made(key, compiled, comparator)
+            return found
+
+    def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
+        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
+        comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
+        with self._lock:
+            found = AdoptedProgram(
+                compiled,
+                self._counted(key, self._direct(compiled)),
+                self._live(key, compiled, function.partition("#")[0]),
+                comparator,
+                self.followers,
+                self.migration,
+                self._rules(compiled),
+            )
+            self._admit_where_ready(found.chooser)
+            return found
+
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        live, rules = self._live(key, compiled), self._rules(compiled)
+        tending = Tending(
+            compiled,
+            live,
+            self.migration.store,
+            self.helper,
+            lambda: self.migration.key,
+            self._folder,
+            rules.is_sensitive,
+            self.settings.of(key.node).tolerances,
+            redact=self._redact,
+        )
+        self._tended.append(tending)
+        self.migration.chores.append(tending.flush)
+        tending.begin()
+        found = RoutedProgram(
+            compiled,
+            PythonEngine().load(compiled),
+            self._counted(key, self._direct(compiled)),
+            live,
+            comparator,
+            self.followers,
+            self.migration,
+            rules,
+            tending.agreed,
+            self._hosts.add,
+        )
+        self._admit_where_ready(found.chooser)
+        return found
+
+    def _admit_where_ready(self, chooser: Chooser) -> None:
+        """In processes of its own the direct engine can follow only while one of them is up."""
+        if self._workers is not None:
+            is_ready, admits = self._workers.is_ready, chooser.admits
+            chooser.admits = lambda: is_ready() and admits()
+
+    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
+        is_sensitive = plans_of(compiled).is_sensitive
+
+        def happened(report: Disagreement | Fault) -> Happened:
+            engines = (leader, DirectEngine.name)
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
+            return happened_of(report, kept)
+
+        return self.migration.node(key, compiled, happened)
+
+    def _rules(self, compiled: Compiled) -> Rules:
+        node = self.settings.of(compiled.node.node_id)
+        _check_routing_key(compiled, node.routing_key)
+        canary = self.settings.canary if node.canary is None else node.canary
+        shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
+        is_apart = self.settings.isolation == "process"
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive, is_apart)
+
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """In processes of its own the engine can take nothing with it."""
+        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
+        if self.settings.isolation == "process":
+            from vesper.migration.apart.isolation import IsolatedProgram, Workers
+
+            if self._workers is None:
+                self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
+            return IsolatedProgram(compiled, self._workers)
+        return DirectEngine().load(compiled)
+
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
+    def _redact(self, text: str) -> str:
+        for host in list(self._hosts):
+            text = host.redact(text)
+        return text
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+        self.followers.after_fork()
+        for tending in self._tended:
+            tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
+
+    def close(self) -> None:
+        self.is_closed = True
+        for program in list(self._programs.values()):
+            program.close()
+        self.followers.close()
+        self.helper.close()
+        for tending in self._tended:
+            tending.close()
+        if self._workers is not None:
+            self._workers.close()
+        self.migration.close()
+        self._counting.close()
+
+
+def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
+    """One that names no input would be the same for every caller: all of them in the canary, or nobody."""
+    inputs = [each.name for each in compiled.node.inputs]
+    for name in names:
+        if name not in inputs:
+            where = f"migration.nodes.{compiled.node.node_id}.routing_key"
+            raise ConfigError(where, f"`{name}` is no input; there are {', '.join(inputs)}{close_to(name, inputs)}")
+
+
+def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
+    """What the controller is told of it."""
+    if isinstance(report, Fault):
+        return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
+    event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
+    return Happened(event, divergence, report.fingerprint)
+
+
+_ALL: WeakSet[Routes] = WeakSet()
+
+
+def _forked() -> None:
+    for each in list(_ALL):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,122 @@
+"""The state of a node as JSON, for stores, and back. Reading is strict: a document that says something else than this
+version writes is refused, because whoever guessed would decide on evidence that nobody has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from vesper.migration.decide import cusum, latency
+from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.decide.state import Latch, PathState, Pin, Settings, State
+
+FORMAT = 1
+
+
+class BadState(ValueError):
+    """The document is no state of a node, or one of another version of Vesper; the message says what is wrong."""
+
+
+def state_text(state: State) -> str:
+    """Canonical: equal states have equal texts."""
+    return json.dumps(_document(state), sort_keys=True, separators=(",", ":"))
+
+
+def state_from_text(text: str | bytes, settings: Settings) -> State:
+    """The state that a text says. The settings are those of who reads: they are no part of what was seen."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadState(f"it is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadState("it is no object")
+    if found.get("format") != FORMAT:
+        raise BadState(f"it has the format {found.get('format')!r}, and this Vesper reads {FORMAT}")
+    try:
+        state = _state(found, settings)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise BadState(f"{type(error).__name__}: {error}") from None
+    written = _document(state)
+    if written != found:
+        names = sorted(name for name in {*written, *found} if written.get(name) != found.get(name))
+        raise BadState(f"this Vesper would have written it otherwise: {', '.join(map(repr, names))[:200]}")
+    return state
+
+
+def _document(state: State) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "node": state.node,
+        "epoch": state.epoch,
+        "mode": state.mode.value,
+        "attempt": state.attempt,
+        "clean": state.clean,
+        "divergences": state.divergences,
+        "compared": state.compared,
+        "unknown": state.unknown,
+        "is_complete": state.is_complete,
+        "paths": {
+            name: [each.clean, each.generated, each.attempt, each.open] for name, each in sorted(state.paths.items())
+        },
+        "open": dict(sorted(state.open.items())),
+        "noise": dict(sorted(state.noise.items())),
+        "lost": list(state.lost),
+        "latches": [[each.reason.value, each.who, each.why, each.at_us] for each in state.latches],
+        "pin": None if (pin := state.pin) is None else [pin.mode.value, pin.until_us, pin.who, pin.why],
+        "rate": str(state.rate.sum),
+        "latency": [list(state.latency.python), list(state.latency.direct), state.latency.bad_rounds],
+    }
+
+
+def _state(found: Mapping[str, Any], settings: Settings) -> State:
+    python, direct, bad_rounds = found["latency"]
+    pin = found["pin"]
+    return State(
+        _text(found["node"]),
+        _text(found["epoch"]),
+        settings,
+        Mode(found["mode"]),
+        _attempt(found["attempt"]),
+        _count(found["clean"]),
+        _count(found["divergences"]),
+        _count(found["compared"]),
+        _count(found["unknown"]),
+        _flag(found["is_complete"]),
+        {_text(name): _path(*each) for name, each in found["paths"].items()},
+        {_text(name): _text(path) for name, path in found["open"].items()},
+        tuple(map(_text, found["lost"])),
+        tuple(Latch(Reason(reason), _text(who), _text(why), _count(at)) for reason, who, why, at in found["latches"]),
+        None if pin is None else Pin(Mode(pin[0]), _count(pin[1]), _text(pin[2]), _text(pin[3])),
+        cusum.State(_count(int(_text(found["rate"])))),
+        latency.State(tuple(map(_count, python)), tuple(map(_count, direct)), _count(bad_rounds)),
+        {_text(name): _text(where) for name, where in found["noise"].items()},
+    )
+
+
+def _path(clean: object, generated: object, attempt: object, opened: object) -> PathState:
+    return PathState(_count(clean), _count(generated), _attempt(attempt), _count(opened))
+
+
+def _attempt(value: object) -> int:
+    if not _count(value):
+        raise ValueError("attempts are counted from 1")
+    return _count(value)
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value

@@ -1,0 +1,345 @@
+"""What a batch does to the state of a node, written once for every store.
+
+In a transaction: fingerprints become counts of what is new, the controller is stepped with every event, and each of its
+decisions becomes a line of the history. Sets are named by what they are for:
+
+    n3          inputs that agreed, of the node's third attempt (path and fingerprint in one)
+    p7f…:2      inputs that agreed on a path, of its second attempt
+    g7f…:2      generated ones
+    d           inputs that ever diverged
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.evidence import MAX_PATHS
+from vesper.migration.decide.fingerprints import LIMIT
+from vesper.migration.decide.state import (
+    Agreed,
+    Changed,
+    Close,
+    Closed,
+    Decision,
+    Diverged,
+    Event,
+    Generated,
+    PathDemoted,
+    PathState,
+    Refused,
+    Settings,
+    State,
+    Tick,
+)
+from vesper.migration.stores import codec, traffic
+from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
+
+_NEW = PathState()
+_MOST_PREFIXES = 1000
+"""Of one path. A request behind another one is always compared, which is never wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    state: State
+    decisions: tuple[Decision, ...]
+    is_repeat: bool = False
+    """The batch had been applied before: nothing was done."""
+
+
+def load(store: Store, key: NodeKey, settings: Settings) -> State:
+    """The state of a node; a fresh one where the store does not know it."""
+    text = store.read(key)
+    return State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+
+
+def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int) -> Applied:
+    """Applies what a process saw, once."""
+    return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us))
+
+
+def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
+    """Applies what a person says. It has no number: who says it twice means it twice."""
+
+    def work(transaction: Transaction) -> Applied:
+        ledger = _Ledger(transaction, key, settings, now_us)
+        ledger.happen(Happened(event))
+        traffic.keep(transaction, ledger.state, {}, now_us)
+        return ledger.finish()
+
+    return store.transact(key, work)
+
+
+def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int) -> Applied:
+    ledger = _Ledger(transaction, key, settings, now_us)
+    if batch.number <= transaction.applied(batch.process):
+        return Applied(ledger.state, (), is_repeat=True)
+    transaction.put_applied(batch.process, batch.number)
+    for path, text in batch.paths.items():
+        if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
+            _note_path(transaction, path, text)
+    for each in batch.happened:
+        ledger.happen(each)
+    if batch.attempt is None or batch.attempt >= ledger.state.attempt:
+        for path, seen in batch.agreed.items():
+            ledger.agree(path, seen)
+        for path, fingerprints in batch.generated.items():
+            ledger.generate(path, fingerprints)
+    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
+    traffic.keep(transaction, ledger.state, batch.served, now_us)
+    return ledger.finish()
+
+
+def _note_path(transaction: Transaction, path: str, text: str) -> None:
+    """Keeps what a path is, with every prefix that any process saw of it."""
+    known = transaction.path(path)
+    if known is not None:
+        seen, more = PathNote.from_text(known), PathNote.from_text(text)
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        if prefixes == seen.prefixes:
+            return
+        text = replace(seen, prefixes=prefixes).to_text()
+    transaction.put_path(path, text)
+
+
+class _Ledger:
+    """One transaction on one node."""
+
+    def __init__(self, transaction: Transaction, key: NodeKey, settings: Settings, now_us: int) -> None:
+        self._transaction = transaction
+        self._key = key
+        self._now_us = now_us
+        text = transaction.state()
+        self._before = text
+        self.state = State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+        self._decisions: list[Decision] = []
+
+    def agree(self, path: str, seen: SeenOnPath) -> None:
+        wanted = seen.fingerprints - self._transaction.known("d", seen.fingerprints)
+        mixed = {mix(path, each): each for each in wanted}
+        node_scope, path_scope = self._node_scope(), self._path_scope("p", path)
+        for_node = set(mixed) - self._transaction.known(node_scope, mixed)
+        for_path = set(wanted) - self._transaction.known(path_scope, wanted)
+        for_node = self._within(node_scope, for_node)
+        for_path = self._within(path_scope, for_path)
+        compared = max(seen.compared, len(for_node), len(for_path))
+        attempt, path_attempt = self.state.attempt, self._path(path).attempt
+        is_counted = self.state.mode.level > 0
+        self._step(Agreed(path, len(for_node), compared, len(for_path)))
+        # What made the node begin afresh (it cannot) would have begun new sets as well. Of a path that is not kept
+        # (there are too many) nothing was counted, and its inputs are not kept either.
+        is_kept = path in self.state.paths
+        if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
+            self._transaction.add(node_scope, for_node)
+            self._transaction.add(path_scope, for_path)
+
+    def generate(self, path: str, fingerprints: frozenset[int]) -> None:
+        """Generated inputs that traffic did not bring, nor anybody before."""
+        scope = self._path_scope("g", path)
+        new = set(fingerprints) - self._transaction.known("d", fingerprints)
+        new -= self._transaction.known(self._path_scope("p", path), new)
+        new -= self._transaction.known(scope, new)
+        new = self._within(scope, new)
+        if new and self.state.mode.level > 0:
+            self._step(Generated(path, len(new)))
+            if path in self.state.paths:
+                self._transaction.add(scope, new)
+
+    def happen(self, happened: Happened) -> None:
+        event = happened.event
+        if happened.divergence is not None:
+            self._keep(happened.divergence)
+        if isinstance(event, Diverged):
+            event = self._taken_back(event, happened.input)
+        elif isinstance(event, Close) and self._close(event):
+            return
+        self._step(event)
+
+    def finish(self) -> Applied:
+        """Writes what became of the node, where anything did."""
+        text = codec.state_text(self.state)
+        if text != self._before:
+            self._transaction.put_state(text)
+        count, last = self._transaction.head()
+        for decision in self._decisions:
+            if isinstance(decision, Refused):
+                continue  # nothing happened
+            line = _chained(count, last, self._key, decision, self._now_us)
+            self._transaction.append(line)
+            count, last = line.number, line.hash
+        return Applied(self.state, tuple(self._decisions))
+
+    def _step(self, event: Event) -> None:
+        before = self.state
+        self.state, decisions = step(before, event, self._now_us)
+        self._decisions += decisions
+        if self.state.attempt != before.attempt:
+            self._transaction.drop("n")
+            self._transaction.drop("p")
+            self._transaction.drop("g")
+        for decision in decisions:
+            if isinstance(decision, PathDemoted):
+                self._transaction.drop(f"p{decision.path}:")
+                self._transaction.drop(f"g{decision.path}:")
+
+    def _keep(self, seen: Divergence) -> None:
+        text = self._transaction.divergence(seen.fingerprint)
+        if text is not None:
+            seen = Divergence.from_text(text).and_again(seen)
+        self._transaction.put_divergence(seen.fingerprint, seen.to_text())
+
+    def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
+        """An input that diverged is no agreement any more, and never will be."""
+        if input_ is None:
+            return event
+        mixed = mix(event.path, input_)
+        scope = self._node_scope()
+        was_clean = bool(self._transaction.known(scope, [mixed]))
+        if was_clean:
+            self._transaction.remove(scope, mixed)
+        self._transaction.add("d", self._within("d", {input_}))
+        return replace(event, was_clean=was_clean)
+
+    def _close(self, event: Close) -> bool:
+        """Closes what is kept of a divergence; True where that is all there is to do: a fault of the engine latches the
+        node, and is not among what is open."""
+        text = self._transaction.divergence(event.fingerprint)
+        if text is None:
+            return False
+        known = Divergence.from_text(text)
+        is_fault = known.kind == "fault" and known.status == "open"
+        if event.fingerprint in self.state.open or event.fingerprint in self.state.noise or is_fault:
+            closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
+            self._transaction.put_divergence(event.fingerprint, closed.to_text())
+        if is_fault and event.fingerprint not in self.state.open:
+            self._decisions.append(Closed(event.fingerprint, known.path, event.who, event.why))
+            return True
+        return False
+
+    def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
+        """As many as the set still takes: a full one counts no more."""
+        room = max(0, LIMIT - self._transaction.size(scope)) if fingerprints else 0
+        return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
+
+    def _path(self, path: str) -> PathState:
+        return self.state.paths.get(path, _NEW)
+
+    def _node_scope(self) -> str:
+        return f"n{self.state.attempt}"
+
+    def _path_scope(self, kind: str, path: str) -> str:
+        return f"{kind}{path}:{self._path(path).attempt}"
+
+
+def mix(path: str, fingerprint: int) -> int:
+    """A fingerprint with its path in it: two paths that read the same are two pieces of evidence."""
+    text = f"{path}:{fingerprint:x}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"vesper.path.mix1").digest(), "big")
+
+
+# -- all nodes at once ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """Somebody stopped the direct engine for every node that shares the store."""
+
+    who: str
+    why: str
+    at_us: int
+
+
+def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
+    """Every node runs on Python alone, from the moment at which each process next looks; nothing else changes."""
+    _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
+
+
+def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
+    """Every node is again in the mode that it had."""
+    _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
+
+
+def killed(store: Store) -> Killed | None:
+    text = store.read(WHOLE)
+    try:
+        found = None if text is None else json.loads(text)["killed"]
+        return None if found is None else Killed(**found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise codec.BadState(f"the switch for all nodes: {error}") from None
+
+
+def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
+    """The switch, and a line in the history of the whole store that says who turned it."""
+    text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
+
+    def work(transaction: Transaction) -> None:
+        transaction.put_state(text)
+        transaction.append(_line(*transaction.head(), WHOLE, record, now_us))
+
+    store.transact(WHOLE, work)
+
+
+# -- history --------------------------------------------------------------------------------------
+
+
+def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
+    return _line(count, previous, key, record_of(decision), now_us)
+
+
+def record_of(decision: Decision) -> dict[str, Any]:
+    """A decision as the history has it."""
+    return {"kind": _kind(decision), **_record(decision)}
+
+
+def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
+    """The line after so many, of which the last has this hash."""
+    record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return Line(count + 1, text, line_hash(count + 1, previous, text))
+
+
+def line_hash(number: int, previous: str, text: str) -> str:
+    return hashlib.sha256(f"{number}\n{previous}\n{text}".encode()).hexdigest()
+
+
+def verify_history(lines: Iterable[Line]) -> str | None:
+    """What is wrong with a history; None where every line follows from the one before."""
+    previous = ""
+    for number, line in enumerate(lines, start=1):
+        if line.number != number:
+            return f"line {number} is missing: the next one says that it is {line.number}"
+        if line.hash != line_hash(number, previous, line.text):
+            return f"line {number} is not what was written, or the one before it is not"
+        previous = line.hash
+    return None
+
+
+def _kind(decision: Decision) -> str:
+    name = type(decision).__name__
+    return "".join(f"_{each.lower()}" if each.isupper() and at else each.lower() for at, each in enumerate(name))
+
+
+def _record(decision: Decision) -> dict[str, Any]:
+    if isinstance(decision, Changed):
+        return decision.to_record()
+    if isinstance(decision, Closed):
+        return asdict(decision)
+    return {each.name: _plain(getattr(decision, each.name)) for each in fields(decision)}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value

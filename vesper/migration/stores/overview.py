@@ -1,0 +1,225 @@
+"""What there is to say of the nodes of a store: their modes, what they lack, who answers the traffic.
+
+It reads and changes nothing. What is true of one node at a time is read at once; two nodes may be of two moments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.decide import wilson
+from vesper.migration.decide.confidence import clean_runs_needed
+from vesper.migration.decide.controller import is_proven, missing
+from vesper.migration.decide.evalue import EProcess, log_needed
+from vesper.migration.decide.modes import LADDER, PATH_THRESHOLD, THRESHOLDS, Engine, Mode
+from vesper.migration.decide.state import PathState, Settings, State
+from vesper.migration.stores import codec
+from vesper.migration.stores.ledger import Killed, killed
+from vesper.migration.stores.store import NodeKey, Store, keys_of
+from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
+
+DAY_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverview:
+    """A node in an epoch."""
+
+    key: NodeKey
+    state: State | None
+    """None where it cannot be read; then `problem` says why."""
+    traffic: Traffic
+    problem: str | None = None
+
+    @property
+    def written_us(self) -> int:
+        """When anybody last told the store of it; 0 where that is not known."""
+        return self.traffic.written_us or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    store: str
+    warnings: Sequence[str]
+    killed: Killed | None
+    nodes: Sequence[NodeOverview]
+    """Of each node the epoch that was written last, or all of them."""
+    others: Sequence[NodeOverview] = ()
+    """Epochs that are left out, because the node has a newer one."""
+
+    @property
+    def written_us(self) -> int | None:
+        return max((each.written_us for each in (*self.nodes, *self.others)), default=0) or None
+
+
+def read_overview(store: Store, settings: Settings, all_epochs: bool = False, node: str | None = None) -> Overview:
+    """Every node, or one; of each, the epoch that was written last, unless all are asked for."""
+    nodes = [read_node(store, key, settings) for key in keys_of(store) if node in (None, key.node)]
+    shown = nodes if all_epochs else newest(nodes)
+    keys = {each.key for each in shown}
+    others = [each for each in nodes if each.key not in keys]
+    return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
+
+
+def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
+    traffic = traffic_of(store.document(key, TRAFFIC), key.node)
+    text = store.read(key)
+    try:
+        if text is None:
+            raise codec.BadState("there is none")
+        return NodeOverview(key, codec.state_from_text(text, settings), traffic)
+    except codec.BadState as error:
+        return NodeOverview(key, None, traffic, f"its state cannot be read: {error}")
+
+
+def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
+    """Of each node the epoch that was written last, in the order of names."""
+    found: dict[str, NodeOverview] = {}
+    for each in nodes:
+        known = found.get(each.key.node)
+        if known is None or (each.written_us, each.key.epoch) > (known.written_us, known.key.epoch):
+            found[each.key.node] = each
+    return [found[name] for name in sorted(found)]
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+def lacking(state: State, highest: Mode | None = None) -> list[str]:
+    """What stands between a node and its next mode, in words. `highest` is what the configuration allows."""
+    words = [str(each) for each in missing(state)]
+    if highest is not None and state.mode.level >= highest.level and state.mode is not LADDER[-1]:
+        words.insert(0, f"a configuration that allows more than {highest.value}")
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The two statistics for the next mode."""
+
+    mode: Mode
+    threshold: float
+    lower_bound: float
+    is_wilson_enough: bool
+    log_e: float
+    log_needed: float
+    is_e_enough: bool
+    clean_needed: int
+    """With as many divergences as there are now."""
+
+
+def statistics(state: State) -> Statistics | None:
+    """For the next mode that has a threshold; None in the highest."""
+    mode = next((mode for mode in LADDER[state.mode.level + 1 :] if mode in THRESHOLDS), None)
+    if mode is None:
+        return None
+    threshold = THRESHOLDS[mode]
+    runs = state.clean + state.divergences
+    process = EProcess.from_counts(threshold, runs, state.divergences)
+    return Statistics(
+        mode,
+        float(threshold),
+        wilson.lower_bound(runs, state.divergences),
+        wilson.is_at_least(runs, state.divergences, threshold),
+        process.log(),
+        log_needed(state.attempt),
+        process.reaches(state.attempt),
+        clean_runs_needed(threshold, state.divergences, state.attempt),
+    )
+
+
+# -- paths ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PathOverview:
+    letter: str
+    """By order of size: A has the most evidence."""
+    name: str
+    seen: PathState
+    is_proven: bool
+    lacks: int
+    """Distinct runs that agree; 0 where it has enough of them."""
+    note: PathNote | None
+
+
+def read_paths(store: Store, state: State) -> list[PathOverview]:
+    """The paths with evidence of their own, those with the most first."""
+    notes = store.paths(NodeKey(state.node, state.epoch))
+    ordered = sorted(state.paths.items(), key=lambda each: (-each[1].clean - each[1].generated, each[0]))
+    return [_path(state, letters(at), name, seen, notes.get(name)) for at, (name, seen) in enumerate(ordered)]
+
+
+def _path(state: State, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
+    needed = 0 if state.is_complete else clean_runs_needed(PATH_THRESHOLD, 0, seen.attempt)
+    lacks = max(0, needed - seen.clean - seen.generated)
+    return PathOverview(letter, name, seen, is_proven(state, name), lacks, _note(text))
+
+
+def _note(text: str | None) -> PathNote | None:
+    """What the store keeps of a path; None where it keeps nothing that this version reads."""
+    try:
+        return None if text is None else PathNote.from_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def letters(at: int) -> str:
+    """A, B, … Z, AA, AB, …"""
+    text = ""
+    at += 1
+    while at:
+        at, left = divmod(at - 1, 26)
+        text = chr(ord("A") + left) + text
+    return text
+
+
+def open_divergences(store: Store, state: State) -> list[Divergence]:
+    """What is kept of those that nobody closed, as far as this version reads it; the newest first."""
+    kept = [_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
+    return [each for each in kept if each is not None and each.fingerprint in state.open]
+
+
+def _divergence(text: str) -> Divergence | None:
+    try:
+        return Divergence.from_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+# -- all of them ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All nodes together."""
+
+    nodes: Counter[Mode]
+    requests: Counter[Mode] = field(default_factory=Counter)
+    """Of the last day, by the mode in which they came."""
+    engines: Counter[Engine] = field(default_factory=Counter)
+    """Of the last day, by the engine that answered."""
+    unreadable: int = 0
+
+
+def fleet(overview: Overview, now_us: int) -> Fleet:
+    """Nodes by the mode of the epoch that is shown; requests of every epoch, for all of them were answered."""
+    modes: Counter[Mode] = Counter()
+    requests: Counter[Mode] = Counter()
+    engines: Counter[Engine] = Counter()
+    unreadable = 0
+    for each in overview.nodes:
+        if each.state is None:
+            unreadable += 1
+        else:
+            modes[each.state.mode] += 1
+    for each in (*overview.nodes, *overview.others):
+        for name, count in each.traffic.since(now_us, DAY_HOURS).items():
+            mode, _, engine = name.partition("/")
+            requests[Mode(mode)] += count
+            engines[Engine(engine)] += count
+    return Fleet(modes, requests, engines, unreadable)

@@ -1,0 +1,175 @@
+"""A few executions of each path, written down and kept in the store: what a later definition of the node is tried on.
+
+Of each path up to 256 are kept, and of the node up to 2,000; with many paths, fewer of each. Which ones is decided by
+their fingerprints, the smallest stay: a keyed hash, so that it is a fair sample of what is distinct, the same in every
+process, and after a while almost nothing is written any more. Of a sensitive node nothing is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vesper.journal.errors import JournalError
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.stores.store import NodeKey, Store, Transaction
+
+_log = logging.getLogger("vesper.migration")
+MOST_ON_PATH = 256
+MOST = 2_000
+MAX_TEXT = 8 << 10
+"""Characters of one that is kept: larger ones are left out."""
+_MOST_WAITING = 500
+_INDEX = "transcripts"
+_FORMAT = 1
+
+Kept = dict[int, str]
+"""Transcripts as texts, by the fingerprints of what was read."""
+
+
+class Reservoir:
+    """What one process offers of one node. Offering costs a look at a number, for most."""
+
+    def __init__(self, key: NodeKey, is_sensitive: bool, redact: Callable[[str], str] | None = None) -> None:
+        """`redact` takes secrets out of a text that the other side of an effect may have sent back."""
+        self._key = key
+        self._is_sensitive = is_sensitive
+        self._redact = redact
+        self._begin()
+        self._wanted: dict[str, int] = {}
+        """Of paths that are full: below which a fingerprint would be kept."""
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Kept] = {}
+        self._count = 0
+
+    def after_fork(self) -> None:
+        """What waits is kept by the parent; its lock may be held by a thread that is not there any more."""
+        self._begin()
+
+    def offer(self, path: str, fingerprint: int, transcript: Transcript) -> bool:
+        """Whether it waits to be kept. It was compared, and both engines agreed."""
+        if self._is_sensitive or fingerprint >= self._wanted.get(path, 1 << 64) or self._count >= _MOST_WAITING:
+            return False
+        try:
+            text = transcript.to_text()
+            text.encode()
+        except (JournalError, UnicodeEncodeError):
+            return False  # an input that is no value: the next definition has nothing to learn of it
+        if len(text) > MAX_TEXT:
+            return False
+        text = text if self._redact is None else self._redact(text)
+        with self._lock:
+            waiting = self._waiting.setdefault(path, {})
+            if fingerprint in waiting:
+                return False
+            waiting[fingerprint] = text
+            self._count += 1
+        return True
+
+    def flush(self, store: Store, now_us: int) -> int:
+        """Keeps what waits, as far as it belongs to those that are kept; how many waited. Raises `StoreError`: then
+        they wait on."""
+        with self._lock:
+            offered, count = {path: dict(each) for path, each in self._waiting.items()}, self._count
+        if not offered:
+            return 0
+        wanted = store.transact(self._key, lambda transaction: keep(transaction, offered, now_us))
+        with self._lock:
+            self._wanted.update(wanted)
+            for path, each in offered.items():
+                waiting = self._waiting[path]
+                for fingerprint in each:
+                    del waiting[fingerprint]
+                if not waiting:
+                    del self._waiting[path]
+            self._count -= count
+        return count
+
+
+def keep(transaction: Transaction, offered: Mapping[str, Kept], now_us: int) -> dict[str, int]:
+    """Merges what is offered with what is kept. Of each path: the fingerprint below which another would be kept."""
+    index = _index(transaction.document(_INDEX))
+    counts = dict(index.counts)
+    changed: dict[str, Kept] = {}
+    for path, new in offered.items():
+        if path not in counts and len(counts) >= MOST:
+            continue
+        merged = _smallest({**_kept(transaction.document(_name(path))), **new}, MOST_ON_PATH)
+        changed[path], counts[path] = merged, len(merged)
+    quota = _quota(counts)
+    for path, count in counts.items():
+        if count > quota:
+            found = changed.get(path) or _kept(transaction.document(_name(path)))
+            changed[path] = _smallest(found, quota)
+            counts[path] = len(changed[path])
+    for path, kept in changed.items():
+        transaction.put_document(_name(path), _text({f"{each:016x}": text for each, text in kept.items()}))
+    if changed:
+        transaction.put_document(_INDEX, _text({"format": _FORMAT, "at_us": now_us, "counts": counts}))
+    is_full = sum(counts.values()) >= MOST
+    limits = {path: max(changed[path]) for path in changed if is_full or len(changed[path]) >= MOST_ON_PATH}
+    return limits | {path: 0 for path in offered if path not in counts}
+
+
+def transcripts(store: Store, key: NodeKey) -> dict[str, Kept]:
+    """All that are kept of a node in an epoch, by path."""
+    counts = _index(store.document(key, _INDEX)).counts
+    return {path: _kept(store.document(key, _name(path))) for path in sorted(counts)}
+
+
+def last_kept_us(store: Store, key: NodeKey) -> int:
+    """When something was last kept; 0 for never."""
+    return _index(store.document(key, _INDEX)).at_us
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    at_us: int
+    counts: Mapping[str, int]
+
+
+def _index(text: str | None) -> _Index:
+    if text is None:
+        return _Index(0, {})
+    try:
+        found = json.loads(text)
+        if found["format"] == _FORMAT:
+            return _Index(int(found["at_us"]), {str(path): int(count) for path, count in found["counts"].items()})
+        why = f"it has the format {found['format']!r}"
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+    _log.warning("the executions that were kept of a node cannot be read (%s): they are gathered anew", why)
+    return _Index(0, {})
+
+
+def _kept(text: str | None) -> Kept:
+    try:
+        return {} if text is None else {int(each, 16): str(kept) for each, kept in json.loads(text).items()}
+    except (ValueError, AttributeError) as error:
+        _log.warning("executions that were kept of a path cannot be read (%s): they are gathered anew", error)
+        return {}
+
+
+def _smallest(kept: Kept, most: int) -> Kept:
+    return {each: kept[each] for each in sorted(kept)[:most]}
+
+
+def _quota(counts: Mapping[str, int]) -> int:
+    """How many of each path there may be, so that all together are not too many."""
+    quota = MOST_ON_PATH
+    while quota > 1 and sum(min(count, quota) for count in counts.values()) > MOST:
+        quota -= 1
+    return quota
+
+
+def _name(path: str) -> str:
+    return f"{_INDEX}:{path}"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

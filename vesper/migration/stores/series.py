@@ -1,0 +1,91 @@
+"""The confidence of a node over time, from its history and its samples: what a plot shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vesper.migration.decide.modes import DEFAULT, Mode
+from vesper.migration.stores.store import Line, NodeKey, Store
+from vesper.migration.stores.traffic import SAMPLES, Sample, samples_of
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    at_us: int
+    lower_bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stretch of time in one mode."""
+
+    mode: Mode
+    start_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Divergent:
+    at_us: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    node: str
+    epoch: str
+    points: Sequence[Point]
+    bands: Sequence[Band]
+    divergences: Sequence[Divergent]
+    until_us: int
+
+    @property
+    def start_us(self) -> int:
+        return self.bands[0].start_us
+
+
+def read_series(store: Store, key: NodeKey, now_us: int) -> Series | None:
+    """None where nothing was ever written of the node."""
+    samples = samples_of(store.document(key, SAMPLES), key.node)
+    return series(key, store.history(key), samples, now_us)
+
+
+def series(key: NodeKey, history: Sequence[Line], samples: Sequence[Sample], now_us: int) -> Series | None:
+    records = list(_records(history))
+    changes = [each for each in records if each["kind"] == "changed"]
+    times = [*(each["at_us"] for each in records), *(each.at_us for each in samples)]
+    if not times:
+        return None
+    end = max(now_us, *times)
+    points = []
+    for each in changes:
+        points.append(Point(each["at_us"], each["seen_lower_bound"]))
+        if each["attempt"] != each["seen_attempt"]:
+            points.append(Point(each["at_us"], 0.0))  # it begins afresh
+    # A sample of the same moment as a change is of what was after it; sorting keeps this order.
+    points += [Point(each.at_us, each.lower_bound) for each in samples]
+    points.sort(key=lambda point: point.at_us)
+    found = [Divergent(each["at_us"], each["fingerprint"]) for each in records if each["kind"] == "path_demoted"]
+    return Series(key.node, key.epoch, points, _bands(changes, min(times), end), found, end)
+
+
+def _bands(changes: Sequence[dict[str, Any]], start_us: int, end_us: int) -> list[Band]:
+    """The modes one after another. Before the first change the node was where that began."""
+    bands: list[Band] = []
+    mode = Mode(changes[0]["before"]) if changes else DEFAULT
+    since = start_us
+    for each in changes:
+        if each["at_us"] > since:
+            bands.append(Band(mode, since, each["at_us"]))
+        since = max(since, each["at_us"])
+        mode = Mode(each["after"])
+    return [*bands, Band(mode, since, end_us)]
+
+
+def _records(history: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    for line in history:
+        found: dict[str, Any] = json.loads(line.text)
+        yield found

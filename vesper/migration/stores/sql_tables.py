@@ -1,0 +1,117 @@
+"""The tables of migration state, the same in SQLite and PostgreSQL, and the numbered steps that make them.
+
+A step that was released is never changed: a later one changes what it made. They may stand beside the journal's.
+
+A set of fingerprints is a row of `vesper_control_sets` and its members. One that was dropped loses its name at once,
+and its members a few thousand at a time, with the transactions that follow: a demotion must not wait until a million
+rows are deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vesper.journal.schema import POSTGRES as POSTGRES_WORDS
+from vesper.journal.schema import SQLITE as SQLITE_WORDS
+from vesper.journal.store import Transaction
+from vesper.migration.stores.store import StoreError
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE vesper_control_nodes (
+            id {identity},
+            node {text} NOT NULL,
+            epoch {text} NOT NULL,
+            version {integer} NOT NULL,
+            state {text},
+            UNIQUE (node, epoch)
+        ){updated}""",
+        """CREATE TABLE vesper_control_batches (
+            node {integer} NOT NULL,
+            process {text} NOT NULL,
+            number {integer} NOT NULL,
+            at_us {integer} NOT NULL,
+            PRIMARY KEY (node, process)
+        ){clustered}""",
+        """CREATE TABLE vesper_control_sets (
+            id {identity},
+            node {integer} NOT NULL,
+            scope {text},
+            size {integer} NOT NULL,
+            UNIQUE (node, scope)
+        )""",
+        """CREATE TABLE vesper_control_members (
+            owner {integer} NOT NULL,
+            fingerprint {integer} NOT NULL,
+            PRIMARY KEY (owner, fingerprint)
+        ){clustered}""",
+        """CREATE TABLE vesper_control_history (
+            node {integer} NOT NULL,
+            number {integer} NOT NULL,
+            line {text} NOT NULL,
+            hash {text} NOT NULL,
+            PRIMARY KEY (node, number)
+        )""",
+        """CREATE TABLE vesper_control_divergences (
+            node {integer} NOT NULL,
+            fingerprint {text} NOT NULL,
+            turn {integer} NOT NULL,
+            divergence {text} NOT NULL,
+            PRIMARY KEY (node, fingerprint)
+        )""",
+        """CREATE TABLE vesper_control_paths (
+            node {integer} NOT NULL,
+            path {text} NOT NULL,
+            note {text} NOT NULL,
+            PRIMARY KEY (node, path)
+        )""",
+        """CREATE TABLE vesper_control_documents (
+            node {integer} NOT NULL,
+            name {text} NOT NULL,
+            document {text} NOT NULL,
+            PRIMARY KEY (node, name)
+        )""",
+        """CREATE TABLE vesper_control_secret (
+            one {integer} PRIMARY KEY CHECK (one = 1),
+            secret {bytes} NOT NULL
+        )""",
+    ),
+)
+FORMAT = len(MIGRATIONS)
+_FORMAT_TABLE = (
+    "CREATE TABLE IF NOT EXISTS vesper_control_format (version {integer} PRIMARY KEY, applied_us {integer} NOT NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a kind of SQL says what the others say otherwise."""
+
+    words: dict[str, str]
+    numbers: str
+    """A table `given` with the column `value`, of many whole numbers in one parameter."""
+
+
+SQLITE = Dialect(SQLITE_WORDS, "json_each(?) AS given")
+POSTGRES = Dialect(POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)")
+
+
+def make_tables(transaction: Transaction, name: str, dialect: Dialect) -> None:
+    """Brings the tables up to date; refuses those of a newer Vesper."""
+    transaction.run(_FORMAT_TABLE.format_map(dialect.words))
+    version: int = transaction.rows("SELECT COALESCE(MAX(version), 0) FROM vesper_control_format")[0][0]
+    check_format(version, name)
+    for number, statements in enumerate(MIGRATIONS, start=1):
+        if number > version:
+            for statement in statements:
+                transaction.run(statement.format_map(dialect.words))
+            values = (number, transaction.now_us())
+            transaction.run("INSERT INTO vesper_control_format (version, applied_us) VALUES (?, ?)", values)
+
+
+def check_format(version: int, name: str) -> None:
+    if version > FORMAT:
+        raise StoreError(
+            f"{name}: the migration state has the format {version}, and this Vesper knows {FORMAT}: a newer one made "
+            "it; use that one, or another store"
+        )

@@ -1,0 +1,33 @@
+"""What every store holds to, whatever it is made of."""
+
+from __future__ import annotations
+
+from vesper.migration.stores.store import Line, StoreError
+
+SECRET_BYTES = 16
+FORGOTTEN_US = 7 * 24 * 3600 * 10**6
+"""A process that has told nothing for so long is forgotten: the number of its last batch is deleted. Names of processes
+are random, and a batch is sent again within seconds or never."""
+_SPACE = 2**64
+
+
+def checked_fingerprint(fingerprint: int) -> int:
+    if not 0 <= fingerprint < _SPACE:
+        raise ValueError("a fingerprint is a whole number of 64 bits")
+    return fingerprint
+
+
+def checked_secret(found: object, name: str) -> bytes:
+    """The secret of a store. Another length is not made up for: it is the key of all that was counted."""
+    secret = bytes(found) if isinstance(found, bytes | bytearray | memoryview) else b""
+    if len(secret) != SECRET_BYTES:
+        raise StoreError(f"{name}: the secret of the store is damaged: somebody changed it. Take the last backup")
+    return secret
+
+
+def next_line(head: tuple[int, str], line: Line, name: str) -> tuple[int, str]:
+    """The head of a history with one more line; only the next one can be."""
+    count = head[0]
+    if line.number != count + 1:
+        raise StoreError(f"{name}: the history has {count} lines, and line {line.number} is not the next one")
+    return line.number, line.hash
