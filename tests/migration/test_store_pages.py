@@ -32,7 +32,7 @@ def test_what_is_said_is_said_so() -> None:
     ]
     assert len(quoted) == 9
     folders = [ROOT / "vesper" / "migration", ROOT / "vesper" / "journal"]
-    source = " ".join(each.read_text(encoding="utf-8") for folder in folders for each in folder.glob("*.py"))
+    source = " ".join(each.read_text(encoding="utf-8") for folder in folders for each in folder.rglob("*.py"))
     source = re.sub(r'"\s*\n\s*f?"', "", source).replace("{busy_seconds:g}", f"{BUSY_SECONDS:g}")
     for words in quoted:
         for part in words.split("…"):
