@@ -23,9 +23,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.migration.fleet import fall_back
-from vesper.migration.decide.evidence import Evidence
+from tests.migration.memory_store import MemoryStore
 from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.simulate import Scenario, simulate, simulate_all
+from vesper.migration.decide.state import Settings
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath
 
 REQUESTS = 1_000_000
 SEEDS = 10_000
@@ -102,14 +105,18 @@ def late_fault(seeds: int, jobs: int) -> Line:
 
 
 def copies() -> Line:
-    """Through the evidence itself, and then through the simulator."""
-    evidence = Evidence("proof")
-    counted_as_new = sum(evidence.agree("main", 42) for _ in range(REQUESTS))
+    """Through the ledger of a store, and then through the simulator."""
+    store, key, many = MemoryStore(), NodeKey("copies_v1", "one"), 1000
+    for number in range(REQUESTS // many):
+        batch = Batch("proof", number + 1, agreed={"main": SeenOnPath(frozenset({42}), many)})
+        ledger.apply(store, key, batch, Settings(), 0)
+    state = ledger.load(store, key, Settings())
+    counted_as_new = state.clean
     run = simulate(Scenario(REQUESTS, 0.0, distinct=1), 0)
     return Line(
         "a million copies of one input: shadow",
         f"{counted_as_new} distinct, {run.state.mode.value}, {len(run.changes)} changes of mode",
-        counted_as_new == 1 and run.state.mode is Mode.SHADOW_DIRECT and not run.changes,
+        counted_as_new == 1 and state.mode is run.state.mode is Mode.SHADOW_DIRECT and not run.changes,
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.migration.memory_store import MemoryStore
 from tests.migration.stories import FAR, MAIN, at, changes, complete, node, told
 from vesper.migration.decide import controller, latency
 from vesper.migration.decide.controller import Missing, is_proven, missing, runs_until_change, step
-from vesper.migration.decide.evidence import Evidence
 from vesper.migration.decide.modes import LADDER, Mode, Reason
 from vesper.migration.decide.state import (
     MAX_NOISE,
@@ -36,11 +36,14 @@ from vesper.migration.decide.state import (
     Refused,
     Released,
     Resume,
+    Settings,
     Tick,
     Timed,
     Unknown,
     Unpin,
 )
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath
 
 PYTHON, SHADOW, CANARY, DUAL, DIRECT = LADDER
 WHO = ("ann", "because")
@@ -63,12 +66,12 @@ def test_clean_distinct_runs_cross_at_exactly_the_promised_numbers() -> None:
 
 
 def test_many_copies_of_one_input_never_leave_shadow() -> None:
-    seen, state = Evidence("p"), node()
-    for _ in range(20_000):
-        state, decisions = step(state, Agreed(MAIN, int(seen.agree(MAIN, 7))), 0)
-        assert changes(decisions) == []
-    state, _ = step(state, Agreed(MAIN, 0, 1_000_000), 0)
-    assert (state.mode, state.clean, state.compared) == (SHADOW, 1, 1_020_000)
+    store, key = MemoryStore(), NodeKey("copies_v1", "one")
+    for number in range(100):
+        batch = Batch("p", number + 1, agreed={MAIN: SeenOnPath(frozenset({7}), 10_000)})
+        assert changes(ledger.apply(store, key, batch, Settings(), 0).decisions) == []
+    state = ledger.load(store, key, Settings())
+    assert (state.mode, state.clean, state.compared) == (SHADOW, 1, 1_000_000)
 
 
 def test_a_small_domain_that_was_run_through_reaches_the_top_one_mode_at_a_time() -> None:

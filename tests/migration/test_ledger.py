@@ -199,7 +199,7 @@ def test_notes_of_paths(store: Store) -> None:
 
 
 def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "LIMIT", 8)
+    monkeypatch.setattr(ledger, "MAX_FINGERPRINTS", 8)
     apply(store, agreed("one", 1, MAIN, range(5)))
     after = apply(store, agreed("one", 2, MAIN, range(100, 120)))
     assert (after.state.clean, after.state.compared) == (8, 25)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from vesper.migration.decide import cusum, latency
+from vesper.migration.decide.evidence import is_too_unknown
 from vesper.migration.decide.modes import LADDER, THRESHOLDS, Mode
 
 
@@ -112,3 +113,10 @@ def test_the_ranks_lie_within_the_round() -> None:
         latency.ranks(Fraction(99, 100), latency.ROUND)
     with pytest.raises(ValueError, match="no time"):
         latency.timed(latency.State(), -1, None)
+
+
+@pytest.mark.parametrize(
+    ("compared", "unknown", "blocks"), [(999, 1, False), (998, 1, True), (0, 0, False), (0, 1, True)]
+)
+def test_over_a_thousandth_unknown_blocks(compared: int, unknown: int, blocks: bool) -> None:
+    assert is_too_unknown(compared, unknown) is blocks

@@ -21,8 +21,7 @@ from typing import Any
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.controller import step
-from vesper.migration.decide.evidence import MAX_PATHS
-from vesper.migration.decide.fingerprints import LIMIT
+from vesper.migration.decide.evidence import MAX_FINGERPRINTS, MAX_PATHS
 from vesper.migration.decide.state import (
     Agreed,
     Changed,
@@ -226,7 +225,7 @@ class _Ledger:
 
     def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
         """As many as the set still takes: a full one counts no more."""
-        room = max(0, LIMIT - self._transaction.size(scope)) if fingerprints else 0
+        room = max(0, MAX_FINGERPRINTS - self._transaction.size(scope)) if fingerprints else 0
         return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
 
     def _path(self, path: str) -> PathState:
