@@ -115,8 +115,6 @@ def test_the_ranks_lie_within_the_round() -> None:
         latency.timed(latency.State(), -1, None)
 
 
-@pytest.mark.parametrize(
-    ("compared", "unknown", "blocks"), [(999, 1, False), (998, 1, True), (0, 0, False), (0, 1, True)]
-)
+@pytest.mark.parametrize("compared, unknown, blocks", [(999, 1, False), (998, 1, True), (0, 0, False), (0, 1, True)])
 def test_over_a_thousandth_unknown_blocks(compared: int, unknown: int, blocks: bool) -> None:
     assert is_too_unknown(compared, unknown) is blocks
