@@ -1,4 +1,4 @@
-"""A store of migration state that is gone with the process: for tests of what stands on a store, and of nothing else."""
+"""A store of migration state that is gone with the process: for tests of what stands on one, and of nothing else."""
 
 from __future__ import annotations
 
