@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.language_use import Uses, everything, noting_fields, used_by
-from tests.support.nodes import compiled, worked_nodes
+from tests.support.nodes import compiled_anew, worked_nodes
 
 UNUSED: dict[tuple[str, str], str] = {}
 """What no worked node uses, and why."""
@@ -20,7 +20,7 @@ def used() -> Uses:
     found: Uses = set()
     with noting_fields(found):
         for path in worked_nodes():
-            found |= used_by(compiled(path))
+            found |= used_by(compiled_anew(path))
     return found
 
 

@@ -35,13 +35,13 @@ def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
     assert in_child(child) == 1  # the id is used: what a child reports arrives here
 
 
-def is_open() -> bool:
-    """Whether this process has a file of the journal open."""
-    names = []
+def is_open(folder: Path) -> bool:
+    """Whether this process has a file of the journal in this folder open."""
+    found = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that the folder is read with
-            names.append(descriptor.readlink().name)
-    return any(name.startswith("journal.db") for name in names)
+            found.append(descriptor.readlink())
+    return any(each.parent == folder and each.name.startswith("journal.db") for each in found)
 
 
 def test_sqlite_does_not_see_a_fork(tmp_path: Path) -> None:
@@ -51,15 +51,15 @@ def test_sqlite_does_not_see_a_fork(tmp_path: Path) -> None:
     journal.read("run-a")
 
     def child() -> None:
-        assert not is_open()
+        assert not is_open(tmp_path)
         begun(journal, "run-b")
-        assert is_open()
+        assert is_open(tmp_path)
 
-    assert is_open()
+    assert is_open(tmp_path)
     assert in_child(child) == 0
     assert len(journal.read("run-b").entries) == 1
     journal.close()
-    assert not is_open()
+    assert not is_open(tmp_path)
 
 
 def test_a_run_belongs_to_the_process_that_began_it(journal: Journal) -> None:

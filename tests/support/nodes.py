@@ -38,15 +38,16 @@ def written_for_tests() -> list[Path]:
 
 def compiled(path: Path) -> Compiled:
     """The node of a file. Those of the repository stay as they are while tests run, and are compiled once."""
-    return _compiled_once(path) if path.is_relative_to(ROOT) else _compiled(path)
+    return _compiled_once(path) if path.is_relative_to(ROOT) else compiled_anew(path)
 
 
 @cache
 def _compiled_once(path: Path) -> Compiled:
-    return _compiled(path)
+    return compiled_anew(path)
 
 
-def _compiled(path: Path) -> Compiled:
+def compiled_anew(path: Path) -> Compiled:
+    """The same, whoever compiled it before: for tests that watch how."""
     node, bag = compile_file(path)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
     return node
