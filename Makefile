@@ -41,8 +41,9 @@ run: build ## run the example node on both engines
 
 # Every part runs, also after one has failed: a wrong kernel should be shown by the verifier's smallest input too,
 # not only by the first test that trips over it.
+# pytest is last, because what it says of failures is the end of its output, and CI may keep only the end.
 test: build ## all tests: Rust, Python, and both engines compared on every node
-	@failed=; for part in test-rust test-python test-nodes decimal-cases; do \
+	@failed=; for part in decimal-cases test-nodes test-rust test-python; do \
 	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; \
 	echo; \
