@@ -27,7 +27,7 @@ impl From<Failure> for Outcome {
 }
 
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     pub(crate) registers: Vec<Value>,
     pub(crate) loops: Vec<LoopState>,
     pub(crate) flow: FlowState,

@@ -68,7 +68,7 @@ const SHORT: u64 = 4_096;
 
 /// What is left.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     /// Until the clock is looked at: that is all there is where no clock counts.
     at_hand: u64,
     rest: u64,

@@ -48,7 +48,7 @@ pub struct Mark {
 }
 
 /// A rule of the engine that did not hold; verification and compilation rule these out.
-pub(crate) type Fault = &'static str;
+pub type Fault = &'static str;
 
 pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
