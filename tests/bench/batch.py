@@ -145,7 +145,7 @@ def duckdb(table: Any, threads: int) -> Columns:
     wanted = "select decision, fee, risk, new_balance, is_fine from"
 
     def call(_: Any) -> Any:
-        return connection.sql(f"{wanted} ({_SQL})").to_arrow_table()  # noqa: S608  # both are constants
+        return connection.sql(f"{wanted} ({_SQL})").to_arrow_table()
 
     def rows(result: Any, count: int) -> list[dict[str, Any]]:
         if not all(result.column("is_fine").to_pylist()):

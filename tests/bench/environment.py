@@ -170,7 +170,8 @@ def main() -> int:
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
         assert this_interpreter().numbers >= OLDEST
-        interpreter = chosen(asked.python, abi)
+        again = made().get("python")  # what was chosen once is not looked for again
+        interpreter = chosen(asked.python or (again if again and Path(again).is_file() else None), abi)
         make(interpreter, asked.rivals)
         provide_engine(interpreter.abi, abi)
     except Refused as problem:

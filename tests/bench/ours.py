@@ -161,17 +161,25 @@ vesper.load(sys.argv[1], engine=sys.argv[2]).call(
 """
 
 
-def starts(rounds: int) -> dict[str, Timing]:
-    """Seconds of whole processes, in turns: Python alone, with the import, with the first call of W1 on each engine."""
+def starts(rounds: int, seconds: float = 60.0) -> dict[str, Timing]:
+    """Seconds of whole processes, in turns: Python alone, with the import, with the first call of W1 on each engine.
+
+    Two rounds at least, and no more after so many seconds.
+    """
     scripts = {"bare Python": ["-c", "pass"], "import vesper": ["-c", _IMPORT]}
     for engine in ENGINES:
         scripts[f"first call, engine {engine}"] = ["-c", _FIRST_CALL, str(WORKLOADS["W1"].file), engine]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     samples: dict[str, list[float]] = {name: [] for name in scripts}
+    until = time.perf_counter() + seconds
     for turn in range(rounds + 1):
+        if turn > 2 and time.perf_counter() > until:
+            break
         for name, arguments in scripts.items():
             begun = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, *arguments], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+            )
             if turn:  # the first one fills the caches
                 samples[name].append(time.perf_counter() - begun)
     return {name: timing_of(found) for name, found in samples.items()}

@@ -99,7 +99,11 @@ W1 = Workload(
 )
 W2 = Workload("W2", "nodes/orders/order_pricing_v1.vsp", by_hand.order_pricing, orders(), _bad_orders(), 4)
 W3 = Workload(
-    "W3", "nodes/numbers/numeric_loop_v1.vsp", by_hand.numeric_loop, [{"seed": 42, "n": 10_000}], [{"seed": 42, "n": -1}]
+    "W3",
+    "nodes/numbers/numeric_loop_v1.vsp",
+    by_hand.numeric_loop,
+    [{"seed": 42, "n": 10_000}],
+    [{"seed": 42, "n": -1}],
 )
 WORKLOADS = {each.title: each for each in (W1, W2, W3)}
 

@@ -38,7 +38,9 @@ def read_file(compiled: Compiled, file: Path) -> list[dict[str, Any]]:
         if not isinstance(each, dict):
             raise click.UsageError(f"--input {file}: input {position} must be a JSON object")
         try:
-            inputs.append({name: input_of_json(types[name], form) if name in types else form for name, form in each.items()})
+            inputs.append(
+                {name: input_of_json(types[name], form) if name in types else form for name, form in each.items()}
+            )
         except ValueError as error:
             raise click.UsageError(f"--input {file}: input {position}: {error}") from None
     return inputs

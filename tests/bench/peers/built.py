@@ -53,7 +53,9 @@ def built(source: str, name: str, maker: str, command: Callable[[Path, Path], li
     return module
 
 
-def _of(module: ModuleType, name: str, workloads: str, form: Form = as_given, numbers: str = "decimal") -> list[Contestant]:
+def _of(
+    module: ModuleType, name: str, workloads: str, form: Form = as_given, numbers: str = "decimal"
+) -> list[Contestant]:
     return [
         Contestant(
             name, each, getattr(module, FUNCTIONS[each]), form, "native" if each == "W3" else numbers
@@ -91,17 +93,22 @@ def cython() -> list[Contestant]:
 
 
 def floor() -> list[Contestant]:
+    return _of(in_c("floor.c", "floor"), "floor: C, Decimal by struct", "W1 W2 W3")
+
+
+def in_c(source: str, name: str) -> ModuleType:
+    """An extension module of one C file. Raises `NotHere`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        raise NotHere("the C floor: no C compiler (Debian: apt-get install gcc)")
+        raise NotHere(f"{source}: no C compiler (Debian: apt-get install gcc)")
     headers = sysconfig.get_paths()["include"]
     if not (Path(headers) / "Python.h").is_file():
-        raise NotHere(f"the C floor: no Python.h in {headers} (Debian: apt-get install python3-dev)")
+        raise NotHere(f"{source}: no Python.h in {headers} (Debian: apt-get install python3-dev)")
 
-    def command(source: Path, made: Path) -> list[str]:
-        return [compiler, "-O2", "-fPIC", "-shared", f"-I{headers}", str(source), "-o", str(made)]
+    def command(copy: Path, made: Path) -> list[str]:
+        return [compiler, "-O2", "-fPIC", "-shared", f"-I{headers}", str(copy), "-o", str(made)]
 
-    return _of(built("floor.c", "floor", "the C compiler", command), "floor: C, Decimal by struct", "W1 W2 W3")
+    return built(source, name, "the C compiler", command)
 
 
 def numba() -> list[Contestant]:

@@ -34,7 +34,13 @@ def _graph(*expressions: tuple[str, str]) -> dict[str, Any]:
     place = {"x": 0, "y": 0}
     nodes = [
         {"id": "request", "name": "request", "type": "inputNode", "position": place},
-        {"id": "rules", "name": "rules", "type": "expressionNode", "position": place, "content": {"expressions": listed}},
+        {
+            "id": "rules",
+            "name": "rules",
+            "type": "expressionNode",
+            "position": place,
+            "content": {"expressions": listed},
+        },
         {"id": "response", "name": "response", "type": "outputNode", "position": place},
     ]
     edges = [
