@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +87,15 @@ def counted() -> dict[str, float]:
         return a_call(each.read_text(encoding="utf-8") for each in sorted(Path(folder).glob("out.*")))
 
 
-def a_call(dumps: Any) -> dict[str, float]:
+def a_call(dumps: Iterable[str]) -> dict[str, float]:
     """From what callgrind wrote: a call's instructions, without those of the loop around it."""
     totals: dict[str, float] = {}
     for text in dumps:
-        trigger, total = _TRIGGER.search(text), _TOTALS.search(text)
-        if trigger is None or total is None or "=" not in trigger[1]:
+        trigger, summed = _TRIGGER.search(text), _TOTALS.search(text)
+        if trigger is None or summed is None or "=" not in trigger[1]:
             continue
         name, _, calls = trigger[1].rpartition("=")
-        totals[name] = int(total[1]) / int(calls)
+        totals[name] = int(summed[1]) / int(calls)
     found = {}
     for name, total in sorted(totals.items()):
         title, _, way = name.partition(" ")
@@ -141,7 +141,9 @@ def main() -> int:
     except Unusable as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1
-    document = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {"where": here(), "instructions": {}}
+    document: dict[str, Any] = {"where": here(), "instructions": {}}
+    if FILE.is_file():
+        document = json.loads(FILE.read_text(encoding="utf-8"))
     known = document["instructions"]
     is_comparable = document["where"] == here()
     lines, worse = compared(known if is_comparable else {}, found)

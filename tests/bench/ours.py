@@ -177,9 +177,7 @@ def starts(rounds: int, seconds: float = 60.0) -> dict[str, Timing]:
             break
         for name, arguments in scripts.items():
             begun = time.perf_counter()
-            subprocess.run(
-                [sys.executable, *arguments], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-            )
+            subprocess.run([sys.executable, *arguments], check=True, cwd=ROOT, env=environment)
             if turn:  # the first one fills the caches
                 samples[name].append(time.perf_counter() - begun)
     return {name: timing_of(found) for name, found in samples.items()}

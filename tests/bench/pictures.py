@@ -1,4 +1,7 @@
-"""Two kinds of pictures as SVG: bars beside each other, and how a cost grows. Light and dark; nothing by colour alone."""
+"""Two kinds of pictures as SVG: bars beside each other, and how a cost grows. Light and dark.
+
+Nothing is said by colour alone: what is ours has bold names.
+"""
 
 from __future__ import annotations
 

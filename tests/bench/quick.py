@@ -22,7 +22,7 @@ from tests.bench import batch, ours  # noqa: E402  # after the path is set
 from tests.bench.peers import by_hand  # noqa: E402
 from tests.bench.peers.built import FUNCTIONS  # noqa: E402
 from tests.bench.peers.present import NotHere, needed  # noqa: E402
-from tests.bench.workloads import W1, WORKLOADS, Contestant, Wrong, judged  # noqa: E402
+from tests.bench.workloads import W1, Contestant, Wrong, judged  # noqa: E402
 from vesper.cli.bench_rounds import Way, interleaved, ratio, time_text  # noqa: E402
 from vesper.cli.interpreter import this_interpreter  # noqa: E402
 

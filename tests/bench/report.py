@@ -19,6 +19,10 @@ from vesper.cli.bench_rounds import time_text
 from vesper.cli.interpreter import this_interpreter
 
 FOLDER = ROOT / "docs" / "benchmarks"
+_HOW = (
+    "[How to measure](../how-to/measure.md) says what is compared and how. Ratios are of this one run; times of another "
+    "machine or another run are not to be compared."
+)
 BUSY = 0.5
 """Load for each processor, from which the page says that the machine was busy."""
 
@@ -112,8 +116,7 @@ def page(report: Report) -> str:
     lines = [
         "# Benchmarks",
         "",
-        f"Written by `make bench` on {told['date']}; do not edit. [How to measure](../how-to/measure.md) says what is "
-        "compared and how. Ratios are of this one run; times of another machine or another run are not to be compared.",
+        f"Written by `make bench` on {told['date']}; do not edit. {_HOW}",
         "",
         f"- Machine: {told['processor']}, {told['processors']} processors, {told['architecture']}, {told['system']}",
         f"- Python: {told['python']}",

@@ -56,12 +56,11 @@ def built(source: str, name: str, maker: str, command: Callable[[Path, Path], li
 def _of(
     module: ModuleType, name: str, workloads: str, form: Form = as_given, numbers: str = "decimal"
 ) -> list[Contestant]:
-    return [
-        Contestant(
-            name, each, getattr(module, FUNCTIONS[each]), form, "native" if each == "W3" else numbers
-        )  # fmt: skip
-        for each in workloads.split()
-    ]
+    found = []
+    for each in workloads.split():
+        call = getattr(module, FUNCTIONS[each])
+        found.append(Contestant(name, each, call, form, "native" if each == "W3" else numbers))
+    return found
 
 
 def mypyc() -> list[Contestant]:

@@ -11,11 +11,12 @@ import platform
 import sys
 import time
 from decimal import Decimal
+from typing import Any
 
 import by_hand  # type: ignore[import-not-found]  # it lies beside this file, which is run as it is
 
 
-def exact(value):  # type: ignore[no-untyped-def]  # whatever JSON holds
+def exact(value: Any) -> Any:
     """Texts that stand for decimals are written with a mark."""
     if isinstance(value, dict):
         return {name: exact(each) for name, each in value.items()}
@@ -24,7 +25,7 @@ def exact(value):  # type: ignore[no-untyped-def]  # whatever JSON holds
     return Decimal(value[1:]) if isinstance(value, str) and value.startswith("=") else value
 
 
-def seconds_a_call(function, inputs, seconds):  # type: ignore[no-untyped-def]  # as above
+def seconds_a_call(function: Any, inputs: Any, seconds: float) -> float:
     calls, begun = 0, time.perf_counter()
     while True:
         for each in inputs:

@@ -50,14 +50,14 @@ def _graph(*expressions: tuple[str, str]) -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
+_ZEN_RISK = (
+    "(flagged ? 30 : 0) + (user_age_days < 30 ? 20 : 0) + (amount > 1000 ? 20 : 0) + "
+    "(country in ['NG', 'RU', 'KP', 'IR'] ? 15 : 0) + (amount * 2 > balance ? 15 : 0)"
+)
 ZEN_PAYMENT = _graph(
     ("pre", "amount > 0 and currency in ['USD', 'EUR', 'GBP']"),
     ("fee", "amount <= 100 ? amount * 0.029 + 0.30 : (amount <= 1000 ? amount * 0.025 + 0.50 : amount * 0.019 + 1.00)"),
-    (
-        "risk",
-        "(flagged ? 30 : 0) + (user_age_days < 30 ? 20 : 0) + (amount > 1000 ? 20 : 0) + "
-        "(country in ['NG', 'RU', 'KP', 'IR'] ? 15 : 0) + (amount * 2 > balance ? 15 : 0)",
-    ),
+    ("risk", _ZEN_RISK),
     ("new_balance", "balance - amount - $.fee"),
     ("decision", "$.new_balance < 0 or $.risk >= 70 ? 'decline' : ($.risk >= 40 ? 'review' : 'approve')"),
     ("post", "$.fee >= 0 and ($.decision == 'decline' or $.new_balance >= 0)"),
