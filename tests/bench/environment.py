@@ -1,7 +1,7 @@
 """The environment of the benchmarks: `.venv-bench`, on a CPython that was built with profile-guided optimisation.
 
-A CPython without it runs plain Python a third slower, and flatters everybody else; so none is measured on one. This
-file needs nothing but Python itself, and does nothing twice. `--rivals` installs the rivals too.
+A CPython without it runs plain Python a third slower, and flatters everybody else; so nobody is measured on one. The
+Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "vesper" / "cli"))  # not ROOT: importing `vesper` needs what is not installed yet
+sys.path.insert(0, str(ROOT))
 
-from interpreter import Interpreter, interpreter_at, this_interpreter  # type: ignore[import-not-found]  # noqa: E402
+from vesper.cli.interpreter import Interpreter, interpreter_at  # noqa: E402  # after the path is set
 
 FOLDER = ROOT / ".venv-bench"
 STAMP = FOLDER / "made.json"
@@ -169,7 +169,6 @@ def main() -> int:
     asked = parser.parse_args()
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
-        assert this_interpreter().numbers >= OLDEST
         again = made().get("python")  # what was chosen once is not looked for again
         interpreter = chosen(asked.python or (again if again and Path(again).is_file() else None), abi)
         make(interpreter, asked.rivals)

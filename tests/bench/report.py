@@ -20,8 +20,8 @@ from vesper.cli.interpreter import this_interpreter
 
 FOLDER = ROOT / "docs" / "benchmarks"
 _HOW = (
-    "[How to measure](../how-to/measure.md) says what is compared and how. Ratios are of this one run; times of another "
-    "machine or another run are not to be compared."
+    "[How to measure](../how-to/measure.md) says what is compared and how. Ratios are of this one run; times of "
+    "another machine or another run are not to be compared."
 )
 BUSY = 0.5
 """Load for each processor, from which the page says that the machine was busy."""
