@@ -152,7 +152,7 @@ def cliffs(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
         for size, taken in line:
             if taken / size > STEEPEST * cheapest:
                 times = taken / size / cheapest
-                found.append(f"{name}: at {size:,} each costs {times:.1f} times what it cost at a smaller size")
+                found.append(f"{name}: at {size:,.0f} each costs {times:.1f} times what it cost at a smaller size")
             cheapest = min(cheapest, taken / size)
     return found
 
