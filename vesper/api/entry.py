@@ -27,6 +27,15 @@ class HasWayIn(Protocol):
     ) -> Callable[..., dict[str, Any]] | None: ...
 
 
+@runtime_checkable
+class RunsAgain(Protocol):
+    """A program for which a second call would be a second request."""
+
+    def again(
+        self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
+    ) -> Outcome: ...
+
+
 def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callable[..., dict[str, Any]]:
     """A dict of inputs to a dict of outputs; what ends otherwise is raised as an exception of `kernels.raised`."""
     if isinstance(program, PythonProgram) and limits is None and program.is_always_plain:

@@ -16,7 +16,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.entry import entry
+from vesper.api.entry import RunsAgain, entry
 from vesper.api.errors import Stopped
 from vesper.api.execution import Execution
 from vesper.api.explain import outcome_of
@@ -272,9 +272,10 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
+        again = self._program.again if isinstance(self._program, RunsAgain) else self._program.call
         return outcome_of(
             self._compiled,
-            self._program.call(found.inputs if found.changed else inputs, now, self._limits),
+            again(found.inputs if found.changed else inputs, now, self._limits),
             found.inputs,
             found,
         )
