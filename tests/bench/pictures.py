@@ -65,7 +65,7 @@ def bars(title: str, about: str, rows: Sequence[Bar]) -> str:
     parts = []
     for tick in ticks:
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_TOP}" y2="{height - _BOTTOM}"/>')
-        parts.append(f'<text class="soft" x="{x(tick):.1f}" y="{height - 12}" text-anchor="middle">{tick:g}</text>')
+        parts.append(f'<text class="soft" x="{x(tick):.1f}" y="{height - 12}" text-anchor="middle">{tick:,.0f}</text>')
     for number, each in enumerate(sorted(rows, key=lambda row: row.value)):
         y = _TOP + _ROW * number
         kind, fill = ("ours", "var(--ours)") if each.is_ours else ("", "var(--theirs)")
