@@ -27,7 +27,7 @@ import vesper  # noqa: E402  # after the path is set
 from tests.bench import batch, ours  # noqa: E402
 from tests.bench.peers.present import NotHere  # noqa: E402
 from tests.bench.pictures import growth  # noqa: E402
-from tests.bench.report import FOLDER, is_busy, machine  # noqa: E402
+from tests.bench.report import FOLDER, GROWTH, is_busy, machine  # noqa: E402
 from tests.bench.workloads import W2, orders  # noqa: E402
 from vesper.cli.bench_rounds import Way, interleaved, time_text  # noqa: E402
 from vesper.compiler import compile_file  # noqa: E402
@@ -139,7 +139,9 @@ def child(rows: int, threads: int) -> None:
     table = batch.arrow_table(rows)
     columns = batch.ours(table, threads)
     batch.check(columns, rows)
-    timing = interleaved({"batch": Way(columns.call, [table])}, rounds=3 if rows > 100_000 else 20)["batch"]
+    clock = time.process_time if threads == 1 else time.perf_counter
+    ways = {"batch": Way(columns.call, [table])}
+    timing = interleaved(ways, rounds=3 if rows > 100_000 else 20, clock=clock)["batch"]
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": timing.best, "megabytes": megabytes}))
 
@@ -178,24 +180,25 @@ def main() -> int:
 
     document: dict[str, Any] = {"machine": where}
     problems: list[str] = []
-    parts: dict[str, tuple[str, str, Callable[[], dict[str, Line]]]] = {
-        "growth_lines": ("W2 with more lines", "lines", lambda: lines_of_orders(upto(LINES), asked.rounds)),
-        "growth_steps": ("Nodes of more steps", "steps", lambda: steps_of_nodes(upto(STEPS), asked.rounds)),
+    parts: dict[str, tuple[str, Callable[[], dict[str, Line]]]] = {
+        "growth_lines": ("lines", lambda: lines_of_orders(upto(LINES), asked.rounds)),
+        "growth_steps": ("steps", lambda: steps_of_nodes(upto(STEPS), asked.rounds)),
     }
     asked.folder.mkdir(parents=True, exist_ok=True)
 
-    def note(key: str, title: str, across: str, lines: Mapping[str, Line]) -> None:
+    def note(key: str, across: str, lines: Mapping[str, Line]) -> None:
+        title = GROWTH[key]
         document[key] = {name: [[size, taken] for size, taken in line] for name, line in lines.items()}
         (asked.folder / f"{key}.svg").write_text(growth(title, "seconds, best round", across, lines), encoding="utf-8")
         for name, line in lines.items():
             print(f"{title}, {name}: " + ", ".join(f"{size:,}: {time_text(taken)}" for size, taken in line))
         problems.extend(cliffs(lines))
 
-    for key, (title, across, measure) in parts.items():
-        note(key, title, across, measure())
+    for key, (across, measure) in parts.items():
+        note(key, across, measure())
     try:
         lines, megabytes = rows_of_batches(upto(ROWS), 1)
-        note("growth_rows", "Batches of more rows", "rows", lines)
+        note("growth_rows", "rows", lines)
         document["batch_megabytes"] = round(megabytes)
         print(f"the largest batch: {megabytes:,.0f} MB of memory, with the table itself")
     except NotHere as problem:

@@ -23,6 +23,12 @@ _HOW = (
     "[How to measure](../how-to/measure.md) says what is compared and how. Ratios are of this one run; times of "
     "another machine or another run are not to be compared."
 )
+GROWTH = {
+    "growth_lines": "W2 with more lines",
+    "growth_steps": "Nodes of more steps",
+    "growth_rows": "Batches of more rows",
+}
+"""The pictures of `make bench-growth`, with their titles."""
 BUSY = 0.5
 """Load for each processor, from which the page says that the machine was busy."""
 
@@ -111,7 +117,7 @@ def is_busy(told: Mapping[str, Any]) -> bool:
     return bool(told["load"] > BUSY * (told["processors"] or 1))
 
 
-def page(report: Report) -> str:
+def page(report: Report, folder: Path = FOLDER) -> str:
     told = report.machine
     lines = [
         "# Benchmarks",
@@ -135,6 +141,16 @@ def page(report: Report) -> str:
             lines.append(f"| {each.what} | {bar} | {found} | {each.verdict} |")
     for section in report.sections:
         lines += ["", *_section(section)]
+    grown = {key: title for key, title in GROWTH.items() if (folder / f"{key}.svg").is_file()}
+    if grown:
+        lines += [
+            "",
+            "## Growth",
+            "",
+            "Written by `make bench-growth`; what is linear is parallel to the dashed lines.",
+        ]
+        for key, title in grown.items():
+            lines += ["", f"![{title}]({key}.svg)"]
     return "\n".join(lines) + "\n"
 
 
@@ -184,7 +200,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def write(report: Report, folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_text(page(report), encoding="utf-8")
+    (folder / "README.md").write_text(page(report, folder), encoding="utf-8")
     (folder / "results.json").write_text(
         json.dumps(as_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )

@@ -132,8 +132,18 @@ def test_a_quiet_machine_is_not_called_busy() -> None:
 
 
 def test_pictures_are_written_beside_the_page(tmp_path: Path) -> None:
+    (tmp_path / "growth_lines.svg").write_text("<svg/>", encoding="utf-8")
     write(Report([SECTION], [], machine()), tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["README.md", "results.json", "w1.svg"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "README.md",
+        "growth_lines.svg",
+        "results.json",
+        "w1.svg",
+    ]
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "![W1](w1.svg)" in text
+    assert "(growth_lines.svg)" in text
+    assert "(growth_rows.svg)" not in text
     picture = ET.fromstring((tmp_path / "w1.svg").read_text(encoding="utf-8"))  # well-formed
     texts = [each.text for each in picture.iter(f"{SVG}text")]
     assert "plain & simple" in texts
