@@ -20,13 +20,17 @@ DIRECT_STAMP := $(VENV)/.direct
 RUST_FILES   := $(shell find direct_runtime \( -name target -o -name fuzz \) -prune -o \
                   \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
 
+# Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
+BENCH        := .venv-bench
+BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
+
 EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
            --input country=DE --input user_age_days=400
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-quick bench-growth bench-instructions bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -96,8 +100,21 @@ check-rust: $(VENV_STAMP)
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
 	  --features vesper-py/faults -- -D warnings
 
-bench: build ## measure generated Python and the engines beside hand-written Python
-	$(BIN)/python tests/bench/run.py
+bench: build ## the engines beside every rival, on an optimised CPython: docs/benchmarks; PYTHON=/usr/bin/python3.11 names one; minutes
+	$(BIN)/python tests/bench/environment.py --rivals $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/run.py
+
+bench-quick: build ## the ratios that matter, in at most 40 s; the last line is JSON
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	@$(BENCH)/bin/python tests/bench/quick.py
+
+bench-growth: build ## how cost grows with lines, steps and rows: docs/benchmarks; minutes
+	$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/growth.py
+
+bench-instructions: build ## instructions a call, by callgrind; fails when more than 3 % worse than known; UPDATE=1 writes them
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/instructions.py $(if $(UPDATE),--update)
 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
@@ -186,7 +203,7 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions, f
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) $(BENCH) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +
