@@ -316,7 +316,7 @@ pub(crate) enum Instruction {
 
 /// The instructions of one form of the program, and how many registers they need.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub struct Code {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) registers: usize,
     /// Where each output stands at the end.

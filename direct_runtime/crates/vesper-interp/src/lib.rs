@@ -25,8 +25,9 @@ mod quick;
 mod reads;
 mod run;
 mod sites;
+pub mod tier;
 
-pub use bytecode::{Mention, Phase};
+pub use bytecode::{Code, Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
 pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
 pub use frame::Frame;

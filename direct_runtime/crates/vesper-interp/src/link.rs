@@ -10,12 +10,15 @@ use vesper_ir::{Node, Rejected, Type};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
+use crate::tier::{Hot, Tier, Tiering};
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) node: Node,
     pub(crate) plain: Code,
+    /// How the plain form is run.
+    pub(crate) tier: Tier,
     /// By the place of the called node in `calls`.
     pub(crate) callees: Vec<Arc<Unit>>,
     /// How deep calls go from here; 1 where there are none.
@@ -27,9 +30,16 @@ pub(crate) struct Unit {
 }
 
 /// The unit of a node; `others` are the documents of those it calls, and may hold more than these.
-pub(crate) fn link(ir: &[u8], others: &[&[u8]]) -> Result<Arc<Unit>, Rejected> {
+pub(crate) fn link(
+    ir: &[u8],
+    others: &[&[u8]],
+    tiering: Option<Arc<Tiering>>,
+) -> Result<Arc<Unit>, Rejected> {
     let node = vesper_ir::load(ir)?;
-    let mut linker = Linker::default();
+    let mut linker = Linker {
+        tiering,
+        ..Linker::default()
+    };
     for bytes in others {
         let other =
             vesper_ir::load(bytes).map_err(|Rejected(what)| Rejected(format!("a called node: {what}")))?;
@@ -48,6 +58,13 @@ struct Linker {
     done: HashMap<Arc<str>, Arc<Unit>>,
     /// Those that are being linked: one of these is called by itself.
     open: HashSet<Arc<str>>,
+    tiering: Option<Arc<Tiering>>,
+}
+
+impl Hot for Unit {
+    fn make(&self) {
+        self.tier.make(&self.plain);
+    }
 }
 
 impl Linker {
@@ -72,6 +89,7 @@ impl Linker {
             depth: deepest.unwrap_or(0) + 1,
             asks: !plain.requests.is_empty() || callees.iter().any(|callee| callee.asks),
             uses_now: node.uses_now || callees.iter().any(|callee| callee.uses_now),
+            tier: Tier::new(self.tiering.clone()),
             node,
             plain,
             callees,
@@ -79,6 +97,7 @@ impl Linker {
         if unit.depth > depth {
             return Err(too_deep());
         }
+        unit.tier.loaded(&unit.plain);
         Ok(Arc::new(unit))
     }
 

@@ -112,6 +112,12 @@ impl Meter {
         }
     }
 
+    /// How many units were spent so far.
+    #[inline]
+    pub(crate) fn spent(&self) -> u64 {
+        self.taken - self.at_hand
+    }
+
     /// What may be spent before anybody has to be asked.
     #[inline]
     pub(crate) fn at_hand(&self) -> u64 {

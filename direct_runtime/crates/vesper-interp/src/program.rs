@@ -14,13 +14,15 @@ use crate::meter::{Limits, Meter};
 use crate::parts::{Parts, parts_of_inputs};
 use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
-use crate::run::{Mark, Outcome, Stop, execute};
+use crate::run::{Mark, Outcome, Stop};
+use crate::tier::{Hot, Report, Tier, Tiering};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
     traced: Arc<Code>,
+    tiering: Option<Arc<Tiering>>,
     /// These two are made when they are first asked for: of most programs they never are.
     points: OnceLock<Points>,
     pathed: OnceLock<Result<Arc<PathedForm>, &'static str>>,
@@ -31,6 +33,13 @@ pub struct Program {
 pub(crate) struct PathedForm {
     pub(crate) code: Code,
     pub(crate) parts: Vec<Parts>,
+    pub(crate) tier: Tier,
+}
+
+impl Hot for PathedForm {
+    fn make(&self) {
+        self.tier.make(&self.code);
+    }
 }
 
 /// How a run ended, and which way it went.
@@ -54,12 +63,18 @@ impl Program {
 
     /// Reads, verifies and compiles an IR document; `others` holds those of the nodes that it calls.
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
-        let unit = link(ir, others)?;
+        Self::load_tiered(ir, others, None)
+    }
+
+    /// The same; machine code is made of what turns out to be hot. Without a tiering none is.
+    pub fn load_tiered(ir: &[u8], others: &[&[u8]], tiering: Option<Arc<Tiering>>) -> Result<Self, Rejected> {
+        let unit = link(ir, others, tiering.clone())?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
         Ok(Self {
             unit,
             traced,
+            tiering,
             points: OnceLock::new(),
             pathed: OnceLock::new(),
         })
@@ -86,7 +101,9 @@ impl Program {
         let made = self.pathed.get_or_init(|| {
             let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
             let parts = parts_of_inputs(&self.unit.node);
-            Ok(Arc::new(PathedForm { code, parts }))
+            let tier = Tier::new(self.tiering.clone());
+            tier.loaded(&code);
+            Ok(Arc::new(PathedForm { code, parts, tier }))
         });
         made.as_ref().map_err(|what| *what)
     }
@@ -98,6 +115,25 @@ impl Program {
 
     /// The node and all those it calls, each once.
     pub fn nodes(&self) -> Vec<&Node> {
+        self.units().into_iter().map(|unit| &unit.node).collect()
+    }
+
+    /// What is made of the plain form of each of these nodes, and of the pathed form of the first where there is one.
+    pub fn tiers(&self) -> (Vec<(&Node, Report)>, Option<Report>) {
+        let plain = self
+            .units()
+            .into_iter()
+            .map(|unit| (&unit.node, unit.tier.report()));
+        let pathed = self.pathed.get().and_then(|made| made.as_ref().ok());
+        (plain.collect(), pathed.map(|form| form.tier.report()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn unit_for_tests(&self) -> &Arc<Unit> {
+        &self.unit
+    }
+
+    fn units(&self) -> Vec<&Unit> {
         let mut found: Vec<&Unit> = vec![&self.unit];
         let mut next = 0;
         while let Some(unit) = found.get(next) {
@@ -111,7 +147,7 @@ impl Program {
             }
             next += 1;
         }
-        found.into_iter().map(|unit| &unit.node).collect()
+        found
     }
 
     /// True when an execution may ask for effects.
@@ -234,7 +270,7 @@ impl Program {
             Err(what) => return fault(what),
         };
         if self.unit.callees.is_empty() && !self.unit.asks {
-            return form.run(&self.unit, inputs, now.as_ref(), limits, key);
+            return run_pathed(form, &self.unit, inputs, now.as_ref(), limits, key);
         }
         // Nothing comes back here, so that without a key nothing is hashed.
         let came_back = Fingerprint::new(key.unwrap_or(&[0; 16]));
@@ -267,7 +303,10 @@ impl Program {
         let mut frame = Frame::new(&unit.plain, inputs);
         let mut meter = Meter::new(limits);
         meter.go();
-        match execute(&unit.plain, &mut frame, &mut Vec::new(), &mut meter) {
+        let ran = unit
+            .tier
+            .run(&self.unit, &unit.plain, &mut frame, &mut Vec::new(), &mut meter);
+        match ran {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),
@@ -301,34 +340,37 @@ impl Program {
     }
 }
 
-impl PathedForm {
-    /// A run of a node with nothing to wait for and nobody to call.
-    fn run(
-        &self,
-        unit: &Unit,
-        mut inputs: Vec<Value>,
-        now: Option<&Value>,
-        limits: Limits,
-        key: Option<&FingerprintKey>,
-    ) -> (Outcome, Path, u64) {
-        if unit.node.uses_now {
-            inputs.push(now.cloned().unwrap_or(Value::Null));
-        }
-        let mut frame = Frame::pathed(&self.code, inputs);
-        let mut meter = Meter::new(limits);
-        meter.go();
-        let outcome = match execute(&self.code, &mut frame, &mut Vec::new(), &mut meter) {
-            Ok(Stop::Ended(outcome)) => outcome,
-            Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
-            Err(fault) => Outcome::Fault(fault),
-        };
-        let path = self.path(&frame);
-        let fingerprint = key.map_or(0, |key| {
-            self.fingerprint(&frame, &path, now, Fingerprint::new(key))
-        });
-        (outcome, path, fingerprint)
+/// A run of a node with nothing to wait for and nobody to call.
+fn run_pathed(
+    form: &Arc<PathedForm>,
+    unit: &Unit,
+    mut inputs: Vec<Value>,
+    now: Option<&Value>,
+    limits: Limits,
+    key: Option<&FingerprintKey>,
+) -> (Outcome, Path, u64) {
+    if unit.node.uses_now {
+        inputs.push(now.cloned().unwrap_or(Value::Null));
     }
+    let mut frame = Frame::pathed(&form.code, inputs);
+    let mut meter = Meter::new(limits);
+    meter.go();
+    let ran = form
+        .tier
+        .run(form, &form.code, &mut frame, &mut Vec::new(), &mut meter);
+    let outcome = match ran {
+        Ok(Stop::Ended(outcome)) => outcome,
+        Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
+        Err(fault) => Outcome::Fault(fault),
+    };
+    let path = form.path(&frame);
+    let fingerprint = key.map_or(0, |key| {
+        form.fingerprint(&frame, &path, now, Fingerprint::new(key))
+    });
+    (outcome, path, fingerprint)
+}
 
+impl PathedForm {
     /// The points that a run has passed so far.
     pub(crate) fn path(&self, frame: &Frame) -> Path {
         self.code
