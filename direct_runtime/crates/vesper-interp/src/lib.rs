@@ -13,6 +13,7 @@ pub mod guard;
 pub mod inputs;
 pub mod json;
 mod link;
+mod listing;
 mod loops;
 mod meter;
 pub mod native;

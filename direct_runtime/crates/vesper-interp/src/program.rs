@@ -10,6 +10,7 @@ use crate::execution::{Advanced, Execution, Misuse, OwnForm};
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
+use crate::listing::listing;
 use crate::meter::{Limits, Meter};
 use crate::parts::{Parts, parts_of_inputs};
 use crate::path::{Path, Point, Points};
@@ -126,6 +127,27 @@ impl Program {
             .map(|unit| (&unit.node, unit.tier.report()));
         let pathed = self.pathed.get().and_then(|made| made.as_ref().ok());
         (plain.collect(), pathed.map(|form| form.tier.report()))
+    }
+
+    /// The bytecode that calls run, as text.
+    pub fn listing(&self) -> String {
+        listing(&self.unit.node, "plain", &self.unit.plain)
+    }
+
+    /// The same of a run that says which way it goes; the error is a fault of the engine.
+    pub fn pathed_listing(&self) -> Result<String, &'static str> {
+        let form = self.pathed()?;
+        Ok(listing(&self.unit.node, "pathed", &form.code))
+    }
+
+    /// The bytecode that calls run, for whoever makes something else of it.
+    pub fn code(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// The same of a run that says which way it goes; the error is a fault of the engine.
+    pub fn pathed_code(&self) -> Result<&Code, &'static str> {
+        self.pathed().map(|form| &form.code)
     }
 
     #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::shapes::Shapes;
+use crate::tier::{Asked, shown};
 use crate::watch::{WATCH, watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
@@ -39,16 +40,36 @@ pub(crate) type Converted = Result<Vec<Value>, Problems>;
 impl Program {
     /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls.
     #[staticmethod]
-    #[pyo3(signature = (ir, dependencies = Vec::new(), /))]
+    #[pyo3(signature = (
+        ir, dependencies = Vec::new(), /, *,
+        jit = "off", jit_calls = 100, jit_operations = 20_000, max_code_bytes = 1 << 26, jit_fail_guard = None,
+    ))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "all but two have names where it is called"
+    )]
     fn load(
         py: Python<'_>,
         ir: &Bound<'_, PyBytes>,
         dependencies: Vec<Bound<'_, PyBytes>>,
+        jit: &str,
+        jit_calls: u32,
+        jit_operations: u64,
+        max_code_bytes: usize,
+        jit_fail_guard: Option<u32>,
     ) -> PyResult<Self> {
+        let asked = Asked {
+            jit,
+            calls: jit_calls,
+            operations: jit_operations,
+            max_code_bytes,
+            fail_guard: jit_fail_guard,
+        };
+        let tiering = asked.tiering()?;
         let bytes = ir.as_bytes();
         let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
-        let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
+        let compiled = guarded(|| vesper_interp::Program::load_tiered(bytes, &others, tiering))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
         let shapes = Shapes::new(py, compiled.nodes());
@@ -92,6 +113,26 @@ impl Program {
     #[getter]
     fn uses_now(&self) -> bool {
         self.compiled.uses_now()
+    }
+
+    /// What is made of the plain form of the node and of those it calls, by their ids, and of its pathed form where
+    /// that was ever asked for.
+    fn tier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (units, pathed) = self.compiled.tiers();
+        let plain = PyDict::new(py);
+        for (node, report) in &units {
+            plain.set_item(&*node.node_id, shown(py, report)?)?;
+        }
+        let found = PyDict::new(py);
+        found.set_item("plain", plain)?;
+        found.set_item("pathed", pathed.map(|report| shown(py, &report)).transpose()?)?;
+        Ok(found)
+    }
+
+    /// The bytecode that a call runs, as text.
+    fn listing(&self) -> PyResult<String> {
+        guarded(|| self.compiled.listing())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))
     }
 
     /// The outcome of an execution on these inputs, within these limits.
