@@ -309,6 +309,12 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
         result = compare(reference, other)
         if not isinstance(result, Agree):
             return result
+    # The reference has no path: those that have one are compared with the first of them.
+    ways = [other for other in others if other.way is not None]
+    for other in ways[1:]:
+        result = compare(ways[0], other)
+        if not isinstance(result, Agree):
+            return result
     return Agree()
 
 

@@ -141,7 +141,7 @@ impl Program {
     }
 
     /// The bytecode that calls run, for whoever makes something else of it.
-    pub fn code(&self) -> &Code {
+    pub fn plain_code(&self) -> &Code {
         &self.unit.plain
     }
 
