@@ -5,6 +5,7 @@
 //! code will sit above, so nothing here looks up a name or allocates per instruction.
 
 mod bytecode;
+pub mod code;
 mod compile;
 mod execution;
 mod fingerprint;
@@ -25,6 +26,7 @@ mod quick;
 mod reads;
 mod run;
 mod sites;
+mod step;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};

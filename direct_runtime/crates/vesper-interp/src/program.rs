@@ -91,6 +91,16 @@ impl Program {
         made.as_ref().map_err(|what| *what)
     }
 
+    /// The bytecode of the plain form.
+    pub fn plain_code(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// The bytecode of the form that says which way a run goes.
+    pub fn pathed_code(&self) -> Result<&Code, &'static str> {
+        self.pathed().map(|form| &form.code)
+    }
+
     /// The node this is the program of.
     pub fn node(&self) -> &Node {
         &self.unit.node
