@@ -58,6 +58,7 @@ class _RawTier(TypedDict):
     stage: Literal["off", "cold", "queued", "installed", "resting", "refused"]
     reason: str | None
     bytes: int
+    guards: int
     entered: int
     exits: int
     rests: int
@@ -81,6 +82,7 @@ __all__ = [
     "Execution",
     "Flight",
     "IrRejected",
+    "NotCompiled",
     "Program",
     "Route",
     "decimal_access",
@@ -94,6 +96,9 @@ DEFAULT_FUEL: Final[int]
 
 class IrRejected(ValueError):
     """The bytes are not a well-formed IR document; the message says what and where."""
+
+class NotCompiled(ValueError):
+    """There is no machine code of the node; the message says why."""
 
 @final
 class Execution:
@@ -170,8 +175,9 @@ class Program:
     def tier(self) -> _RawTiers:
         """What is made of the node and of those it calls."""
 
-    def listing(self) -> str:
-        """The bytecode that a call runs, as text."""
+    def look(self, what: str, /) -> str:
+        """What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`; raises `NotCompiled` where there
+        is none."""
 
     def call(
         self,

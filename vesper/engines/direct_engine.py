@@ -40,6 +40,10 @@ Route = _direct.Route
 """The way into a node that is being moved over (`vesper/migration/live/way_in.py`)."""
 
 
+NotCompiled = _direct.NotCompiled
+"""There is no machine code of a node; the message says why."""
+
+
 class Plan(IntEnum):
     """What a `Route` has decided of a request that it leaves to Python."""
 
@@ -115,6 +119,8 @@ class FormTier:
     """Why it is refused."""
     bytes: int
     """Of machine code."""
+    guards: int
+    """How many places it has where it may go back to the interpreter."""
     entered: int
     """How often machine code was entered,"""
     exits: int
@@ -189,8 +195,9 @@ class DirectProgram:
         return ProgramTier(plain, None if pathed is None else FormTier(**pathed))
 
     def look(self, what: str) -> str:
-        """What is made of the node, for people to read: `bytecode`, as calls run it."""
-        return self._program.listing()
+        """What is made of the node, for people to read: `bytecode`, as calls run it, or machine code in the notation of
+        Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
+        return self._program.look(what)
 
     def points(self) -> tuple[Point, ...]:
         """What an execution may pass, by its number in a path."""

@@ -5,6 +5,7 @@
 //! code will sit above, so nothing here looks up a name or allocates per instruction.
 
 mod bytecode;
+pub mod code;
 mod compile;
 mod execution;
 mod fingerprint;
@@ -26,9 +27,10 @@ mod quick;
 mod reads;
 mod run;
 mod sites;
+mod step;
 pub mod tier;
 
-pub use bytecode::{Code, Mention, Phase};
+pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
 pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
 pub use frame::Frame;

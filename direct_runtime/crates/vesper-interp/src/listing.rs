@@ -104,9 +104,7 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
         Instruction::Move { out, from } => alone(format!("{} = {}", reg(out), show(from))),
         Instruction::Jump { to } => alone(format!("go to {to}")),
         Instruction::JumpIfTrue { condition, to } => alone(format!("if {} go to {to}", show(condition))),
-        Instruction::JumpIfFalse { condition, to } => {
-            alone(format!("if not {} go to {to}", show(condition)))
-        }
+        Instruction::JumpIfFalse { condition, to } => alone(format!("if not {} go to {to}", show(condition))),
         Instruction::JumpUnless {
             op,
             first,
@@ -172,10 +170,7 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             slot,
             value,
             expression,
-        } => (
-            format!("{}: add {}", looping(slot), show(value)),
-            of(expression),
-        ),
+        } => (format!("{}: add {}", looping(slot), show(value)), of(expression)),
         Instruction::LoopPushMember { slot, value } => {
             alone(format!("{}: add the member {}", looping(slot), show(value)))
         }
@@ -201,10 +196,7 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             slot,
             key,
             expression,
-        } => (
-            format!("{}: count {}", looping(slot), show(key)),
-            of(expression),
-        ),
+        } => (format!("{}: count {}", looping(slot), show(key)), of(expression)),
         Instruction::LoopGroup {
             slot,
             key,
@@ -364,7 +356,12 @@ fn position(position: &Position) -> String {
 }
 
 fn compared(code: &Code, op: Op, first: Operand, second: Operand) -> String {
-    format!("{}({}, {})", op.name(), operand(code, first), operand(code, second))
+    format!(
+        "{}({}, {})",
+        op.name(),
+        operand(code, first),
+        operand(code, second)
+    )
 }
 
 fn clause_of(code: &Code, clause: u32) -> String {
@@ -403,6 +400,7 @@ fn constant(value: &Value) -> String {
         Value::Boolean(value) => value.to_string(),
         Value::Integer(value) => value.to_string(),
         Value::Decimal(value) => format!("{value}d"),
+        Value::Float(value) => format!("{value:?}f"),
         Value::Text(text) => {
             let mut quoted = String::new();
             quote(text, &mut quoted);

@@ -109,6 +109,16 @@ impl Program {
         made.as_ref().map_err(|what| *what)
     }
 
+    /// The bytecode of the plain form.
+    pub fn plain_code(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// The bytecode of the form that says which way a run goes.
+    pub fn pathed_code(&self) -> Result<&Code, &'static str> {
+        self.pathed().map(|form| &form.code)
+    }
+
     /// The node this is the program of.
     pub fn node(&self) -> &Node {
         &self.unit.node
@@ -138,16 +148,6 @@ impl Program {
     pub fn pathed_listing(&self) -> Result<String, &'static str> {
         let form = self.pathed()?;
         Ok(listing(&self.unit.node, "pathed", &form.code))
-    }
-
-    /// The bytecode that calls run, for whoever makes something else of it.
-    pub fn plain_code(&self) -> &Code {
-        &self.unit.plain
-    }
-
-    /// The same of a run that says which way it goes; the error is a fault of the engine.
-    pub fn pathed_code(&self) -> Result<&Code, &'static str> {
-        self.pathed().map(|form| &form.code)
     }
 
     #[cfg(test)]

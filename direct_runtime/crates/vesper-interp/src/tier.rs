@@ -90,6 +90,8 @@ pub struct Report {
     pub stage: Stage,
     /// Of machine code.
     pub bytes: usize,
+    /// How many guards it has.
+    pub guards: u32,
     /// How often machine code was entered,
     pub entered: u64,
     /// and how often it left what it could have done to the interpreter.
@@ -175,6 +177,7 @@ impl Tier {
         Report {
             stage: known.map_or(Stage::Queued, |state| state.stage.clone()),
             bytes: self.made.get().map_or(0, |made| made.bytes),
+            guards: self.made.get().map_or(0, |made| made.native.guards()),
             entered: self.entered.load(Ordering::Relaxed),
             exits: self.exits.load(Ordering::Relaxed),
             rests: known.map_or(0, |state| state.rests),

@@ -44,6 +44,13 @@ pyo3::create_exception!(
     "The bytes are not a well-formed IR document; the message says what and where."
 );
 
+pyo3::create_exception!(
+    vesper._direct,
+    NotCompiled,
+    PyValueError,
+    "There is no machine code of the node; the message says why."
+);
+
 /// Every operation this build implements, sorted.
 #[pyfunction]
 fn operation_names() -> Vec<&'static str> {
@@ -77,6 +84,8 @@ mod _direct {
 
     #[pymodule_export]
     use super::IrRejected;
+    #[pymodule_export]
+    use super::NotCompiled;
     #[pymodule_export]
     use super::decimals::decimal_access;
     #[pymodule_export]

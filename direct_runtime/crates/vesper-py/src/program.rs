@@ -20,7 +20,7 @@ use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::shapes::Shapes;
-use crate::tier::{Asked, shown};
+use crate::tier::{Asked, look, shown};
 use crate::watch::{WATCH, watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
@@ -129,10 +129,10 @@ impl Program {
         Ok(found)
     }
 
-    /// The bytecode that a call runs, as text.
-    fn listing(&self) -> PyResult<String> {
-        guarded(|| self.compiled.listing())
-            .map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))
+    /// What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`.
+    #[pyo3(signature = (what, /))]
+    fn look(&self, what: &str) -> PyResult<String> {
+        look(&self.compiled, what)
     }
 
     /// The outcome of an execution on these inputs, within these limits.

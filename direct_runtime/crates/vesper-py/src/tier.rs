@@ -4,12 +4,16 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
-use vesper_interp::Code;
+use vesper_interp::code::Code;
+use vesper_interp::guard::guarded;
 use vesper_interp::native::Native;
 use vesper_interp::tier::{self, Compiler, Report, Stage, Tiering};
+use vesper_jit::Options;
+
+use crate::NotCompiled;
 
 /// How a program is asked for: `off`, `auto` or `always`, and the thresholds of `auto`.
 pub(crate) struct Asked<'a> {
@@ -57,12 +61,30 @@ struct Cranelift {
 }
 
 impl Compiler for Cranelift {
-    fn compile(&self, _code: &Code) -> Result<Box<dyn Native>, String> {
-        Err(format!("this build has no compiler {:?}", self.fail_guard))
+    fn compile(&self, code: &Code) -> Result<Box<dyn Native>, String> {
+        let options = Options {
+            fail_guard: self.fail_guard,
+            ..Options::default()
+        };
+        vesper_jit::compile(code, &options).map_err(|why| why.to_string())
     }
 }
 
-/// A report as a dict: stage, reason, bytes, entered, exits, rests.
+/// A text of what is made of a node: `bytecode`, `clif` or `asm`.
+pub(crate) fn look(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
+    let made = guarded(|| match what {
+        "bytecode" => Ok(Ok(program.listing())),
+        "clif" => Ok(vesper_jit::clif(program.plain_code())),
+        "asm" => Ok(vesper_jit::asm(program.plain_code())),
+        other => Err(PyValueError::new_err(format!(
+            "there is bytecode, clif and asm to look at, not {other}"
+        ))),
+    });
+    made.map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))??
+        .map_err(|why| NotCompiled::new_err(why.to_string()))
+}
+
+/// A report as a dict: stage, reason, bytes, guards, entered, exits, rests.
 pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let (stage, reason) = match &report.stage {
         Stage::Off => ("off", None),
@@ -76,6 +98,7 @@ pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py
     found.set_item("stage", stage)?;
     found.set_item("reason", reason)?;
     found.set_item("bytes", report.bytes)?;
+    found.set_item("guards", report.guards)?;
     found.set_item("entered", report.entered)?;
     found.set_item("exits", report.exits)?;
     found.set_item("rests", report.rests)?;
