@@ -34,11 +34,11 @@ pub(crate) fn listing(node: &Node, form: &str, code: &Code) -> String {
     }
     let _ = writeln!(text);
     for (place, instruction) in code.instructions.iter().enumerate() {
-        let (what, note) = line(code, *instruction);
-        let line = if note.is_empty() {
+        let (what, remark) = line(code, *instruction);
+        let line = if remark.is_empty() {
             format!("{place:>5}  {what}")
         } else {
-            format!("{place:>5}  {what:<58} ; {note}")
+            format!("{place:>5}  {what:<58} ; {remark}")
         };
         let _ = writeln!(text, "{line}");
     }

@@ -346,7 +346,7 @@ impl Tier {
             return;
         };
         let begun = (tiering.clock)();
-        let made = self.compiled(tiering, code);
+        let made = compiled(tiering, code);
         NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
         let Some(mut state) = self.state() else {
             return;
@@ -373,22 +373,22 @@ impl Tier {
             }
         }
     }
+}
 
-    fn compiled(&self, tiering: &Tiering, code: &Code) -> Result<Made, String> {
-        if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
-            return Err(NO_ROOM.to_owned());
-        }
-        let native = guarded(|| tiering.compiler.compile(code))
-            .map_err(|message| format!("a fault of the compiler: {message}"))??;
-        let bytes = native.size();
-        // From here on it is counted, and given back when it is dropped.
-        let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let made = Made { native, bytes };
-        if held > tiering.max_bytes {
-            return Err(NO_ROOM.to_owned());
-        }
-        Ok(made)
+fn compiled(tiering: &Tiering, code: &Code) -> Result<Made, String> {
+    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(NO_ROOM.to_owned());
     }
+    let native = guarded(|| tiering.compiler.compile(code))
+        .map_err(|message| format!("a fault of the compiler: {message}"))??;
+    let bytes = native.size();
+    // From here on it is counted, and given back when it is dropped.
+    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    let made = Made { native, bytes };
+    if held > tiering.max_bytes {
+        return Err(NO_ROOM.to_owned());
+    }
+    Ok(made)
 }
 
 /// Not one atomic step: what is counted here is shown to people, and a thread more may lose one.
