@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
+use vesper_opt::{Rules, listing, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
@@ -20,6 +21,7 @@ use crate::run::{Mark, Outcome, Stop, execute};
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
+    rules: Rules,
     traced: Arc<Code>,
     /// These two are made when they are first asked for: of most programs they never are.
     points: OnceLock<Points>,
@@ -54,11 +56,17 @@ impl Program {
 
     /// Reads, verifies and compiles an IR document; `others` holds those of the nodes that it calls.
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
-        let unit = link(ir, others)?;
+        Self::load_by(ir, others, Rules::ALL)
+    }
+
+    /// The same, optimised by these rules: what is traced, or says which way it goes, is not.
+    pub fn load_by(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Self, Rejected> {
+        let unit = link(ir, others, rules)?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
         Ok(Self {
             unit,
+            rules,
             traced,
             points: OnceLock::new(),
             pathed: OnceLock::new(),
@@ -94,6 +102,11 @@ impl Program {
     /// The node this is the program of.
     pub fn node(&self) -> &Node {
         &self.unit.node
+    }
+
+    /// What the optimizer makes of the node, for people to read.
+    pub fn optimised_listing(&self) -> String {
+        listing(&optimised(&self.unit.node, self.rules))
     }
 
     /// The node and all those it calls, each once.

@@ -11,6 +11,7 @@ use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{FingerprintKey, Limits, LoopClass, Outcome, Point, fingerprint_of_problems};
+use vesper_interp::{Rule, Rules};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
@@ -37,18 +38,22 @@ pub(crate) type Converted = Result<Vec<Value>, Problems>;
 
 #[pymethods]
 impl Program {
-    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls.
+    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls. `rules` names those
+    /// of the optimizer that are to be used: none where it is empty, all where there is no such list.
     #[staticmethod]
-    #[pyo3(signature = (ir, dependencies = Vec::new(), /))]
+    #[pyo3(signature = (ir, dependencies = Vec::new(), /, optimise = true, rules = None))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
     fn load(
         py: Python<'_>,
         ir: &Bound<'_, PyBytes>,
         dependencies: Vec<Bound<'_, PyBytes>>,
+        optimise: bool,
+        rules: Option<Vec<String>>,
     ) -> PyResult<Self> {
+        let rules = chosen_rules(optimise, rules.as_deref())?;
         let bytes = ir.as_bytes();
         let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
-        let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
+        let compiled = guarded(|| vesper_interp::Program::load_by(bytes, &others, rules))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
         let shapes = Shapes::new(py, compiled.nodes());
@@ -80,6 +85,12 @@ impl Program {
     #[getter]
     fn semantic_hash(&self) -> &str {
         &self.compiled.node().semantic_hash
+    }
+
+    /// What the optimizer makes of the node, for people to read (docs/spec/optimizer.md).
+    fn optimised_listing(&self) -> PyResult<String> {
+        guarded(|| self.compiled.optimised_listing())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault while optimising: {message}")))
     }
 
     /// True when an execution may ask for effects: then it is started, not called.
@@ -430,5 +441,23 @@ impl Program {
         } else {
             Err(problems)
         })
+    }
+}
+
+/// The rules that a caller wants to be used.
+fn chosen_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
+    match names {
+        _ if !optimise => Ok(Rules::NONE),
+        None => Ok(Rules::ALL),
+        Some(names) => names.iter().try_fold(Rules::NONE, |rules, name| {
+            let rule = Rule::from_name(name).ok_or_else(|| {
+                let known: Vec<_> = Rule::names().collect();
+                PyValueError::new_err(format!(
+                    "the optimizer has no rule `{name}`; its rules are {}",
+                    known.join(", ")
+                ))
+            })?;
+            Ok(rules.with(rule))
+        }),
     }
 }
