@@ -7,6 +7,7 @@
 //! around it. A failure goes forward: handlers stand behind what they guard.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
@@ -101,6 +102,27 @@ pub enum Instruction {
     JumpUnlessNull {
         value: Operand,
         to: u32,
+    },
+    /// Jumps to where a table says for an integer or a member.
+    Switch {
+        on: Operand,
+        table: u32,
+    },
+    /// One of two values; the second where the condition is false.
+    Select {
+        out: Register,
+        condition: Operand,
+        then: Operand,
+        otherwise: Operand,
+    },
+    /// The same by a comparison of numbers.
+    SelectThat {
+        op: Op,
+        out: Register,
+        first: Operand,
+        second: Operand,
+        then: Operand,
+        otherwise: Operand,
     },
     /// Makes an array of the operands.
     Array {
@@ -346,6 +368,34 @@ pub struct Code {
     pub(crate) shapes: Vec<LoopShape>,
     /// The registers of the path, and what is read on it; only in the pathed form.
     pub path: Option<PathOfCode>,
+    /// By the place that `Switch` gives.
+    pub(crate) switches: Vec<JumpTable>,
+    /// Calls that cannot fail here, by their expressions: what is above this tier needs no check for them.
+    #[allow(
+        dead_code,
+        reason = "the interpreter checks all the same: that costs it nothing"
+    )]
+    pub(crate) proven: BTreeSet<ExpressionIndex>,
+}
+
+/// Where to go on, by an integer.
+#[derive(Debug)]
+pub(crate) struct JumpTable {
+    /// The integer of the first place.
+    pub(crate) least: i64,
+    pub(crate) targets: Vec<u32>,
+    pub(crate) otherwise: u32,
+}
+
+impl JumpTable {
+    #[inline]
+    pub(crate) fn target(&self, value: i64) -> u32 {
+        let place = value
+            .checked_sub(self.least)
+            .and_then(|place| usize::try_from(place).ok());
+        let target = place.and_then(|place| self.targets.get(place));
+        target.copied().unwrap_or(self.otherwise)
+    }
 }
 
 /// What the pathed form has besides.

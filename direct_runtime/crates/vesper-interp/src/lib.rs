@@ -38,3 +38,4 @@ pub use meter::{Limits, Meter, Watch};
 pub use path::{LoopClass, Path, Point};
 pub use program::{Pathed, Program};
 pub use run::{Fault, Mark, Outcome};
+pub use vesper_opt::{Rule, Rules};

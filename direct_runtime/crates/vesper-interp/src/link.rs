@@ -7,9 +7,10 @@ use vesper_ir::flow::{CalledInput, CalledNode};
 use vesper_ir::limits::CALL_DEPTH;
 use vesper_ir::node::{Input, Output};
 use vesper_ir::{Node, Rejected, Type};
+use vesper_opt::{Rules, optimised};
 
 use crate::bytecode::Code;
-use crate::compile::{CompileFault, Form, compile};
+use crate::compile::{CompileFault, Form, compile, compile_optimised};
 use crate::tier::{Hot, Tier, Tiering};
 
 /// A node, its bytecode, and the units of the nodes that it calls.
@@ -33,12 +34,16 @@ pub(crate) struct Unit {
 pub(crate) fn link(
     ir: &[u8],
     others: &[&[u8]],
+    rules: Rules,
     tiering: Option<Arc<Tiering>>,
 ) -> Result<Arc<Unit>, Rejected> {
     let node = vesper_ir::load(ir)?;
     let mut linker = Linker {
+        rules,
         tiering,
-        ..Linker::default()
+        waiting: HashMap::new(),
+        done: HashMap::new(),
+        open: HashSet::new(),
     };
     for bytes in others {
         let other =
@@ -51,8 +56,9 @@ pub(crate) fn link(
     linker.unit(node, CALL_DEPTH)
 }
 
-#[derive(Default)]
 struct Linker {
+    /// What the plain form is optimised by.
+    rules: Rules,
     /// Verified, not compiled.
     waiting: HashMap<Arc<str>, Node>,
     done: HashMap<Arc<str>, Arc<Unit>>,
@@ -83,7 +89,13 @@ impl Linker {
         }
         self.open.remove(&node.node_id);
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
-        let plain = compile(&node, Form::Plain).map_err(fault)?;
+        // Everything that people see is of the node as it was verified: marks, paths, names.
+        let plain = if self.rules == Rules::NONE {
+            compile(&node, Form::Plain)
+        } else {
+            compile_optimised(&optimised(&node, self.rules))
+        };
+        let plain = plain.map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();
         let unit = Unit {
             depth: deepest.unwrap_or(0) + 1,

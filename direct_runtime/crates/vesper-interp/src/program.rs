@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
+use vesper_opt::{Rules, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
@@ -22,6 +23,7 @@ use crate::tier::{Hot, Report, Tier, Tiering};
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
+    rules: Rules,
     traced: Arc<Code>,
     tiering: Option<Arc<Tiering>>,
     /// These two are made when they are first asked for: of most programs they never are.
@@ -64,16 +66,27 @@ impl Program {
 
     /// Reads, verifies and compiles an IR document; `others` holds those of the nodes that it calls.
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
-        Self::load_tiered(ir, others, None)
+        Self::load_by(ir, others, Rules::ALL)
+    }
+
+    /// The same, optimised by these rules: what is traced, or says which way it goes, is not.
+    pub fn load_by(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Self, Rejected> {
+        Self::load_tiered(ir, others, rules, None)
     }
 
     /// The same; machine code is made of what turns out to be hot. Without a tiering none is.
-    pub fn load_tiered(ir: &[u8], others: &[&[u8]], tiering: Option<Arc<Tiering>>) -> Result<Self, Rejected> {
-        let unit = link(ir, others, tiering.clone())?;
+    pub fn load_tiered(
+        ir: &[u8],
+        others: &[&[u8]],
+        rules: Rules,
+        tiering: Option<Arc<Tiering>>,
+    ) -> Result<Self, Rejected> {
+        let unit = link(ir, others, rules, tiering.clone())?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
         Ok(Self {
             unit,
+            rules,
             traced,
             tiering,
             points: OnceLock::new(),
@@ -122,6 +135,11 @@ impl Program {
     /// The node this is the program of.
     pub fn node(&self) -> &Node {
         &self.unit.node
+    }
+
+    /// What the optimizer makes of the node, for people to read.
+    pub fn optimised_listing(&self) -> String {
+        vesper_opt::listing(&optimised(&self.unit.node, self.rules))
     }
 
     /// The node and all those it calls, each once.
