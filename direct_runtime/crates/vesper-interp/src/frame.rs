@@ -69,6 +69,21 @@ impl Frame {
         self.loops.get(slot)?.range
     }
 
+    /// The items of the array that a loop goes through, and the place of the one that comes next.
+    pub fn items(&self, slot: usize) -> Option<(&[Value], usize)> {
+        let state = self.loops.get(slot)?;
+        match &state.over {
+            Value::Array(items) => Some((items, state.next)),
+            _ => None,
+        }
+    }
+
+    /// Goes on in an array; false where there is no such loop.
+    pub fn set_position(&mut self, slot: usize, next: usize) -> bool {
+        let state = self.loops.get_mut(slot);
+        state.map(|state| state.next = next).is_some()
+    }
+
     /// Goes on in the range of a loop; false where it goes through none.
     pub fn set_range(&mut self, slot: usize, to: Range) -> bool {
         let range = self.loops.get_mut(slot).and_then(|state| state.range.as_mut());

@@ -10,7 +10,7 @@ use vesper_kernels::Native;
 use crate::bytecode::{Instruction, LoopSlot, Operand, OperandList, Register};
 use crate::frame::Frame;
 use crate::loops::LoopState;
-use crate::run::{Fault, NO_REGISTER, write};
+use crate::run::{Fault, NO_REGISTER, class_of, write};
 
 /// What came of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Stepped {
 pub struct Tables {
     pub constants: Vec<Value>,
     pub operands: Vec<Operand>,
+    /// The first register of the path, where the code has one.
+    pub path: Option<Register>,
 }
 
 const NO_LOOP: Fault = "compiled code names a loop that does not exist";
@@ -36,6 +38,7 @@ const MISTYPED: Fault = "compiled code calls an operation with arguments of othe
 const NOT_BOOLEAN: Fault = "a condition of compiled code is not a boolean";
 const NOT_A_KEY: Fault = "a key in compiled code is not of a type that keys have";
 const NO_OPERANDS: Fault = "compiled code names operands that do not exist";
+const NO_PATH: Fault = "compiled code without a path passes points";
 const NO_ORDER: Fault = "compiled code compares values that have no order";
 const NO_SORT_ORDER: Fault = "a loop of compiled code sorts neither up nor down";
 
@@ -231,6 +234,15 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             let left = i64::try_from(state(loops, slot)?.left()).unwrap_or(i64::MAX);
             write(registers, out, Value::Integer(left))?;
         }
+        Instruction::NoteItems { slot, began, point } => {
+            let left = i64::try_from(state(loops, slot)?.left()).unwrap_or(i64::MAX);
+            let rounds = rounds(registers, began)?.saturating_sub(left);
+            note(tables, registers, point + class_of(rounds))?;
+        }
+        Instruction::NoteRounds { count, point } => {
+            let rounds = rounds(registers, count)?;
+            note(tables, registers, point + class_of(rounds))?;
+        }
         Instruction::Jump { .. }
         | Instruction::LoopBegin { .. }
         | Instruction::Fail { .. }
@@ -241,11 +253,28 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         | Instruction::CallNode { .. }
         | Instruction::FailAgain { .. }
         | Instruction::Mark { .. }
-        | Instruction::Note { .. }
-        | Instruction::NoteItems { .. }
-        | Instruction::NoteRounds { .. } => return Ok(Stepped::Refused),
+        | Instruction::Note { .. } => return Ok(Stepped::Refused),
     }
     Ok(Stepped::Done)
+}
+
+fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
+    match registers.get(count.0 as usize) {
+        Some(Value::Integer(rounds)) => Ok(*rounds),
+        _ => Err(NO_REGISTER),
+    }
+}
+
+/// Passes a point.
+fn note(tables: &Tables, registers: &mut [Value], point: u32) -> Result<(), Fault> {
+    let first = tables.path.ok_or(NO_PATH)?;
+    match registers.get_mut((first.0 + point / 64) as usize) {
+        Some(Value::Integer(word)) => {
+            *word |= 1 << (point % 64);
+            Ok(())
+        }
+        _ => Err(NO_REGISTER),
+    }
 }
 
 fn is_true(operand: Operand, tables: &Tables, registers: &[Value]) -> Result<bool, Fault> {

@@ -177,9 +177,23 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
         Instruction::Spend | Instruction::EndWithError => none,
         Instruction::Mark { value, .. } => none.read(&[value]),
         Instruction::Note { word, .. } => none.place(of(word)).write(word),
-        Instruction::NoteItems { slot: at, began, .. } => slot(at).place(of(began)),
-        Instruction::NoteRounds { count, .. } => none.place(of(count)),
+        Instruction::NoteItems { slot: at, began, point } => words(code, point, slot(at).place(of(began))),
+        Instruction::NoteRounds { count, point } => words(code, point, none.place(of(count))),
     }
+}
+
+/// The words of the path that one of three points is noted in.
+fn words(code: &Code, point: u32, mut touched: Touched) -> Touched {
+    if let Some(path) = &code.path {
+        for point in point..point + 3 {
+            let word = of(path.place(point).0);
+            if !touched.writes.contains(&word) {
+                touched.reads.push(word);
+                touched.writes.push(word);
+            }
+        }
+    }
+    touched
 }
 
 /// A set of places.

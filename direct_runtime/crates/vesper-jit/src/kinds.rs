@@ -20,6 +20,9 @@ pub(crate) enum Kind {
     Member,
     /// What a loop has before it: the next integer, the step, how many are left.
     Range,
+    /// The same of an array of records: where the fields of the next item stand that are computed with, its place, and
+    /// how many are left.
+    Items,
 }
 
 /// What stands in the slots of one register.
@@ -30,7 +33,7 @@ impl Kind {
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Decimal => 2,
-            Self::Range => 3,
+            Self::Range | Self::Items => 3,
             _ => 1,
         }
     }
@@ -113,7 +116,7 @@ impl Kind {
                 Ok(scale) => place.set_small_decimal(i128::from(first.cast_signed()), scale),
                 Err(_) => return false,
             },
-            Self::Range => return false,
+            Self::Range | Self::Items => return false,
         }
         true
     }
@@ -133,6 +136,12 @@ pub(crate) fn write_range(frame: &mut Frame, slot: usize, [next, step, left]: Bi
         left,
     };
     frame.set_range(slot, range)
+}
+
+/// Writes back how far a loop through an array is.
+pub(crate) fn write_position(frame: &mut Frame, slot: usize, [_, next, _]: Bits) -> bool {
+    let next = usize::try_from(planted!("jit.loop_stands_one_item_before", next, next.saturating_sub(1)));
+    next.is_ok_and(|next| frame.set_position(slot, next))
 }
 
 /// The operations that have machine code of their own, by what they do.

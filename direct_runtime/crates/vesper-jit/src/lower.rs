@@ -1,6 +1,6 @@
 //! Makes Cranelift's intermediate form of a plan, one block of bytecode after the other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cranelift_codegen::ir::{
     Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, Type, Value, condcodes::IntCC, types,
@@ -18,6 +18,7 @@ use crate::runtime::{Entry, Exit, FAULTED, Kept, Site, answer};
 mod decimals;
 mod loops;
 mod numbers;
+mod selects;
 mod sites;
 
 /// Functions of this crate that compiled code calls.
@@ -74,6 +75,17 @@ pub(crate) struct Lower<'a, 'b> {
     at: usize,
     /// The exit before the instruction at hand, once there is one.
     before: Option<Block>,
+    /// While one side of a choice is computed that may not be taken.
+    tried: Option<Tried>,
+    /// The blocks that became part of a choice without jumps.
+    merged: HashSet<usize>,
+}
+
+/// One side of a choice: whether it is taken, and what it has computed so far.
+#[derive(Debug)]
+struct Tried {
+    is_taken: Value,
+    values: BTreeMap<(usize, usize), (Kind, Value)>,
 }
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
@@ -119,6 +131,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             state: plan.blocks.get(&0).cloned().ok_or_else(|| NotCompiled::new("there is no code"))?,
             at: 0,
             before: None,
+            tried: None,
+            merged: HashSet::new(),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -126,7 +140,9 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         lower.entries(entry)?;
         for (start, state) in &plan.blocks {
-            lower.block(*start, state.clone())?;
+            if !lower.merged.contains(start) {
+                lower.block(*start, state.clone())?;
+            }
         }
         lower.late();
         lower.builder.seal_all_blocks();
@@ -275,6 +291,10 @@ impl<'a, 'b> Lower<'a, 'b> {
             Instruction::LoopNext { slot, item, done } | Instruction::LoopNextNumeric { slot, item, done, .. } => {
                 return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
             }
+            Instruction::LoopAdvance { slot, done } => {
+                return self.next_of_items(how, of_loop(self.code, slot), done as usize);
+            }
+            Instruction::LoopField { slot, place, .. } => self.field(how, of_loop(self.code, slot), place)?,
             Instruction::LoopBegan { slot, out } => {
                 let held = self.held(of_loop(self.code, slot), Kind::Range);
                 if let [_, _, left] = held.as_slice() {
@@ -306,6 +326,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         to: usize,
         is_jump_if_true: bool,
     ) -> Result<bool, NotCompiled> {
+        if let Some(choice) = self.choice(how, to)? {
+            self.select(how, &choice, condition, is_jump_if_true)?;
+            return Ok(true);
+        }
         apply(how, &mut self.state)?;
         let next = self.edge(next)?;
         let to = self.edge(to)?;
@@ -330,6 +354,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                     instruction: Some(*instruction),
                     load: None,
                     direct: false,
+                    rows: None,
                 },
                 false,
             ),
@@ -341,7 +366,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         // A register may hold a decimal at one time and something else at another: room for the widest.
         let slot = *self.slots.entry(place).or_insert_with(|| {
             let slot = *free;
-            *free += if kind == Kind::Range { 3 } else { 2 };
+            *free += kind.width().max(2);
             slot
         });
         Kept { place, kind, slot }
@@ -357,6 +382,10 @@ impl<'a, 'b> Lower<'a, 'b> {
     fn held(&mut self, place: usize, kind: Kind) -> Held {
         (0..kind.width())
             .map(|part| {
+                let tried = self.tried.as_ref().and_then(|tried| tried.values.get(&(place, part)));
+                if let Some((_, value)) = tried {
+                    return *value;
+                }
                 let variable = self.variable(place, kind, part);
                 self.builder.use_var(variable)
             })
@@ -369,6 +398,10 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     fn hold(&mut self, place: usize, kind: Kind, held: &[Value]) {
         for (part, value) in held.iter().enumerate() {
+            if let Some(tried) = &mut self.tried {
+                tried.values.insert((place, part), (kind, *value));
+                continue;
+            }
             let variable = self.variable(place, kind, part);
             self.builder.def_var(variable, *value);
         }
@@ -498,6 +531,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                         instruction: None,
                         load: None,
                         direct: false,
+                        rows: None,
                     });
                     let done = self.call_step(site);
                     let fault = self.fault_block();
@@ -546,6 +580,13 @@ impl<'a, 'b> Lower<'a, 'b> {
     fn guard(&mut self, condition: Value) {
         let condition = if self.is_forced() {
             self.builder.ins().iconst(types::I8, 1)
+        } else if let Some(tried) = &self.tried {
+            // What overflows on the side that is not taken does not count.
+            planted!(
+                "jit.side_that_is_not_taken_overflows",
+                self.builder.ins().band(condition, tried.is_taken),
+                self.builder.ins().band_not(condition, tried.is_taken)
+            )
         } else {
             condition
         };

@@ -112,11 +112,24 @@ pub(crate) struct Plan {
     pub(crate) entries: Vec<usize>,
     /// What is taken into machine registers at the very start.
     pub(crate) loads: Vec<(usize, Kind)>,
+    /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
+    pub(crate) rows: BTreeMap<usize, Rows>,
+}
+
+/// The fields of the items of one loop that are computed with. They are gathered for all items when the loop starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows {
+    /// The place of a field in its record, its kind, and where it stands in a row.
+    pub(crate) fields: Vec<(u32, Kind, usize)>,
+    /// How many slots a row takes.
+    pub(crate) width: usize,
 }
 
 impl Plan {
     pub(crate) fn new(code: &Code) -> Result<Self, NotCompiled> {
-        let how: Vec<How> = code.instructions.iter().enumerate().map(|(at, one)| how(code, at, one)).collect();
+        let rows = rows(code);
+        let all = code.instructions.iter().enumerate();
+        let how: Vec<How> = all.map(|(at, one)| how(code, at, one, rows.get(&at))).collect();
         let needed = needed(code);
         let starts = starts(code);
         let mut plan = Self {
@@ -125,6 +138,7 @@ impl Plan {
             blocks: BTreeMap::new(),
             entries: entries(code),
             loads: Vec::new(),
+            rows,
         };
         plan.loads = plan.wanted_at_the_start(code);
         let mut first = State::new(places(code));
@@ -317,7 +331,7 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
     Some(uses)
 }
 
-fn how(code: &Code, at: usize, instruction: &Instruction) -> How {
+fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
     let touched = touched(code, instruction);
     let in_machine_code = |operands: &[Operand], kind: Kind, gives: Vec<(usize, Kind)>| {
         uses(code, operands, kind).map(|uses| How::Inline { uses, gives })
@@ -372,6 +386,21 @@ fn how(code: &Code, at: usize, instruction: &Instruction) -> How {
             gives: vec![(of_loop(code, slot), Some(Kind::Range))],
             direct: false,
         }),
+        Instruction::LoopStart { slot, .. } if rows.is_some() => Some(How::Step {
+            reads: touched.reads.clone(),
+            gives: vec![(of_loop(code, slot), Some(Kind::Items))],
+            direct: false,
+        }),
+        Instruction::LoopAdvance { slot, .. } if rows.is_some() => Some(How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Items)],
+            gives: vec![(of_loop(code, slot), Kind::Items)],
+        }),
+        Instruction::LoopField { slot, out, .. } if rows.is_some() => {
+            wanted(code, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
+                uses: vec![(of_loop(code, slot), Kind::Items)],
+                gives: vec![(of(out), kind)],
+            })
+        }
         Instruction::LoopNext { slot, item, .. } | Instruction::LoopNextNumeric { slot, item, .. }
             if goes_through_range(code, at) =>
         {
@@ -400,13 +429,11 @@ fn how(code: &Code, at: usize, instruction: &Instruction) -> How {
         | Instruction::Request { .. }
         | Instruction::CallNode { .. }
         | Instruction::FailAgain { .. }
-        | Instruction::Mark { .. }
-        | Instruction::NoteItems { .. }
-        | Instruction::NoteRounds { .. } => Some(How::Leave),
-        Instruction::Field { .. } | Instruction::LoopField { .. } => Some(by_step(true)),
+        | Instruction::Mark { .. } => Some(How::Leave),
         _ => None,
     };
     quick.unwrap_or_else(|| match *instruction {
+        Instruction::Field { .. } | Instruction::LoopField { .. } => by_step(true),
         Instruction::Call { op, out, .. } => {
             let known = Kind::of_type(&op.signature().returns);
             match known {
@@ -442,6 +469,67 @@ fn goes_through_range(code: &Code, at: usize) -> bool {
         _ => None,
     });
     last == Some(true)
+}
+
+/// What is gathered for loops that read nothing of their items but fields.
+fn rows(code: &Code) -> BTreeMap<usize, Rows> {
+    let mut found = BTreeMap::new();
+    for (start, instruction) in code.instructions.iter().enumerate() {
+        let Instruction::LoopStart { slot, .. } = *instruction else {
+            continue;
+        };
+        let mut rows = Rows::default();
+        let mut members = vec![start];
+        let mut is_through_fields = false;
+        // Until the slot is taken by the next loop.
+        for (at, instruction) in code.instructions.iter().enumerate().skip(start + 1) {
+            match *instruction {
+                Instruction::LoopStart { slot: other, .. } | Instruction::LoopRange { slot: other, .. }
+                    if other == slot =>
+                {
+                    break;
+                }
+                Instruction::LoopNext { slot: other, .. }
+                | Instruction::LoopNextNumeric { slot: other, .. }
+                | Instruction::LoopNextEntry { slot: other, .. }
+                    if other == slot =>
+                {
+                    is_through_fields = false;
+                    break;
+                }
+                Instruction::LoopAdvance { slot: other, .. } if other == slot => {
+                    is_through_fields = true;
+                    members.push(at);
+                }
+                Instruction::LoopField { slot: other, out, place } if other == slot => {
+                    if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, 0) {
+                        members.push(at);
+                        rows.add(place, kind);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if is_through_fields {
+            found.extend(members.into_iter().map(|at| (at, rows.clone())));
+        }
+    }
+    found
+}
+
+impl Rows {
+    fn add(&mut self, place: u32, kind: Kind) {
+        if self.offset(place, kind).is_none() {
+            self.fields.push((place, kind, self.width));
+            self.width += kind.width();
+        }
+    }
+
+    /// Where a field stands in a row.
+    pub(crate) fn offset(&self, place: u32, kind: Kind) -> Option<usize> {
+        let mut fields = self.fields.iter();
+        fields.find(|field| (field.0, field.1) == (place, kind)).map(|field| field.2)
+    }
 }
 
 /// As which kind a value is first computed with, from an instruction on; nothing where it is wanted in the frame.

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use vesper_interp::code::{Instruction, Stepped, Tables, field, step};
 use vesper_interp::native::Native;
 use vesper_interp::{Fault, Frame, Meter};
-use vesper_ir::planted;
+use vesper_ir::{Value, planted};
 
-use crate::kinds::{Bits, Kind, range_bits, write_range};
+use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
+use crate::plan::Rows;
 
 /// A place and where its bits stand in the slots.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Site {
     pub(crate) load: Option<Kept>,
     /// What is loaded is read where it stands, and the instruction not done: its result is never in the frame.
     pub(crate) direct: bool,
+    /// What is gathered of the items where a loop is loaded.
+    pub(crate) rows: Option<Rows>,
 }
 
 /// Where a run may begin, and what is taken into the slots for it.
@@ -63,6 +66,8 @@ pub(crate) struct Context<'a> {
     frame: &'a mut Frame,
     meter: &'a mut Meter,
     parts: &'a Parts,
+    /// The rows of the loops that are under way.
+    gathered: Vec<Vec<u64>>,
     fault: Option<Fault>,
 }
 
@@ -127,6 +132,7 @@ impl Native for Compiled {
             frame,
             meter,
             parts: &self.parts,
+            gathered: Vec::new(),
             fault: None,
         };
         let stopped = self.machine.run(&mut context, number);
@@ -193,6 +199,7 @@ fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) ->
         let bits = bits_at(slots, kept.slot)?;
         let is_written = match kept.kind {
             Kind::Range => write_range(frame, kept.place.saturating_sub(parts.registers), bits),
+            Kind::Items => write_position(frame, kept.place.saturating_sub(parts.registers), bits),
             kind => frame.register_mut(kept.place).is_some_and(|place| kind.write(place, bits)),
         };
         if !is_written {
@@ -200,6 +207,48 @@ fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) ->
         }
     }
     Ok(())
+}
+
+/// Takes what a site loads into its slots; false where it has no form there.
+fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Fault> {
+    let Some(rows) = &site.rows else {
+        return load(context.parts, context.frame, context.slots, kept);
+    };
+    let slot = kept.place.saturating_sub(context.parts.registers);
+    while context.gathered.len() <= slot {
+        context.gathered.push(Vec::new());
+    }
+    let Some((items, next)) = context.frame.items(slot) else {
+        return Ok(false);
+    };
+    let gathered = context.gathered.get_mut(slot).ok_or(NO_SLOT)?;
+    gathered.clear();
+    // From the item that the loop is at, whose fields may still be asked for.
+    let from = next.saturating_sub(1);
+    for item in items.get(from..).unwrap_or_default() {
+        if !add_row(rows, item, gathered) {
+            return Ok(false);
+        }
+    }
+    let place = gathered.get((next - from) * rows.width..).unwrap_or_default().as_ptr();
+    let left = items.len().saturating_sub(next);
+    put(context.slots, kept, [place.addr() as u64, next as u64, left as u64])?;
+    Ok(true)
+}
+
+/// Adds the fields of an item; false where one has no form in machine registers.
+#[inline]
+fn add_row(rows: &Rows, item: &Value, gathered: &mut Vec<u64>) -> bool {
+    let Value::Record(fields) = item else {
+        return false;
+    };
+    for (place, kind, _) in &rows.fields {
+        let Some(bits) = fields.get(*place as usize).and_then(|field| kind.bits(field)) else {
+            return false;
+        };
+        gathered.extend(bits.iter().take(kind.width()));
+    }
+    true
 }
 
 fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
@@ -223,7 +272,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         (Stepped::Refused, _) => Ok(answer::BEFORE),
         (Stepped::Jumps, _) => Ok(answer::JUMPS),
         (Stepped::Done, None) => Ok(answer::DONE),
-        (Stepped::Done, Some(kept)) => Ok(if load(parts, context.frame, context.slots, kept)? {
+        (Stepped::Done, Some(kept)) => Ok(if take(context, site, kept)? {
             answer::DONE
         } else if site.instruction.is_some() {
             answer::AFTER

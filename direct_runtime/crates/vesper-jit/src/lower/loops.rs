@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, types};
 use vesper_ir::planted;
 
-use super::{How, Kind, Lower, NONE, NotCompiled, apply};
+use super::{How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
 
 impl Lower<'_, '_> {
     /// Takes one unit of fuel, or leaves the code before the instruction at hand where there is none to be had.
@@ -79,6 +79,55 @@ impl Lower<'_, '_> {
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
         Ok(true)
+    }
+
+    /// The head of a loop through an array, of whose items only fields are read.
+    pub(super) fn next_of_items(&mut self, how: &How, items: usize, done: usize) -> Result<bool, NotCompiled> {
+        let held = self.held(items, Kind::Items);
+        let [row, next, left] = held.as_slice() else {
+            return Err(NotCompiled::new("a loop has other parts than three"));
+        };
+        let (row, next, left) = (*row, *next, *left);
+        let taken = self.builder.create_block();
+        let ended = self.edge(done)?;
+        self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
+        self.builder.switch_to_block(taken);
+        planted!("jit.items_cost_nothing", self.spend(), ());
+        let width = self.plan.rows.get(&self.at).map_or(0, |rows| rows.width);
+        let row = self.builder.ins().iadd_imm_s(row, i64::from(offset(width)));
+        let next = self.builder.ins().iadd_imm_s(next, 1);
+        let left = self.builder.ins().iadd_imm_s(left, -1);
+        self.hold(items, Kind::Items, &[row, next, left]);
+        apply(how, &mut self.state)?;
+        let to = self.edge(self.at + 1)?;
+        self.builder.ins().jump(to, &NONE);
+        Ok(true)
+    }
+
+    /// A field of the item that a loop is at.
+    pub(super) fn field(&mut self, how: &How, items: usize, place: u32) -> Result<(), NotCompiled> {
+        let missing = || NotCompiled::new("a field is read that was not gathered");
+        let How::Inline { gives, .. } = how else {
+            return Err(missing());
+        };
+        let [(out, kind)] = gives.as_slice() else {
+            return Err(missing());
+        };
+        let rows = self.plan.rows.get(&self.at).ok_or_else(missing)?;
+        let at = rows.offset(place, *kind).ok_or_else(missing)?;
+        // The row that comes next is behind the one that the loop is at.
+        let back = offset(rows.width);
+        let held = self.held(items, Kind::Items);
+        let row = held.first().copied().ok_or_else(missing)?;
+        let parts = (0..kind.width()).map(|part| {
+            let flags = TRUSTED.with_readonly();
+            self.builder
+                .ins()
+                .load(type_of(*kind), flags, row, offset(at + part) - back)
+        });
+        let parts: Vec<_> = parts.collect();
+        self.hold(*out, *kind, &parts);
+        Ok(())
     }
 
     /// Leaves a loop that had as many rounds as it may have to the interpreter.

@@ -4,6 +4,8 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
+use crate::plan::Rows;
+
 use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, Touched, answer, apply};
 
 impl Lower<'_, '_> {
@@ -11,6 +13,12 @@ impl Lower<'_, '_> {
         let number = self.side.sites.len();
         self.side.sites.push(site);
         i64::try_from(number).unwrap_or(i64::MAX)
+    }
+
+    /// What the loop of the instruction at hand gathers, where that is what is loaded.
+    fn rows(&self, kind: Kind) -> Option<Rows> {
+        let rows = self.plan.rows.get(&self.at);
+        rows.filter(|_| kind == Kind::Items).cloned()
     }
 
     /// Calls the function, and gives its answer.
@@ -63,6 +71,7 @@ impl Lower<'_, '_> {
                     instruction: None,
                     load: Some(load),
                     direct: false,
+                    rows: self.rows(*kind),
                 },
                 true,
             )?;
@@ -110,12 +119,14 @@ impl Lower<'_, '_> {
             planted!("jit.functions_see_old_values", self.store(*one), ());
         }
         let exit = self.exit_before();
-        let site = self.site(Site {
+        let site = Site {
             kept,
             instruction: Some(*instruction),
+            rows: load.and_then(|load| self.rows(load.kind)),
             load,
             direct,
-        });
+        };
+        let site = self.site(site);
         let answer = self.call_step(site);
         apply(
             &How::Step {

@@ -10,11 +10,11 @@ use crate::draw::{Random, inputs};
 
 /// What came of a comparison where nothing differed.
 #[derive(Debug, Default)]
-pub struct Report {
-    pub runs: usize,
+pub(crate) struct Report {
+    pub(crate) runs: usize,
     /// Runs that compiled code did to the end.
-    pub whole: usize,
-    pub guards: usize,
+    pub(crate) whole: usize,
+    pub(crate) guards: usize,
 }
 
 impl std::fmt::Display for Report {
@@ -31,7 +31,7 @@ fn told(program: &Program, code: &Code, native: Option<&dyn Native>, given: &[Va
 }
 
 /// Compares both forms on drawn inputs: as compiled, then with every guard failing in turn.
-pub fn compare(program: &Program, seed: u64, count: usize, forced: usize) -> Result<Report, String> {
+pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize) -> Result<Report, String> {
     let mut random = Random(seed);
     let mut report = Report::default();
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();

@@ -8,16 +8,16 @@ use vesper_ir::value::{Map, Member, Set};
 use vesper_ir::{Decimal, Value};
 
 /// A generator that is the same everywhere.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         // An LCG, of which the upper bits are good enough for this.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) ^ (self.0 >> 17)
     }
 
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
@@ -27,13 +27,13 @@ impl Random {
 }
 
 /// Inputs of a program.
-pub fn inputs(program: &Program, random: &mut Random) -> Vec<Value> {
+pub(crate) fn inputs(program: &Program, random: &mut Random) -> Vec<Value> {
     let inputs = program.node().inputs.iter();
     inputs.map(|input| value(&input.ty, random, 0)).collect()
 }
 
 /// Inputs as they come every day, for measurements.
-pub fn usual(program: &Program) -> Vec<Value> {
+pub(crate) fn usual(program: &Program) -> Vec<Value> {
     let inputs = program.node().inputs.iter();
     inputs.map(|input| {
         let name = &*input.name;
@@ -75,7 +75,7 @@ fn value(ty: &Type, random: &mut Random, depth: usize) -> Value {
         Type::Timestamp => Value::Timestamp(i64::try_from(random.below(4_000_000_000)).unwrap() * 1_000_003 - 1_000_000_000_000),
         Type::Date => Value::Date(i32::try_from(random.below(60_000)).unwrap() - 20_000),
         Type::Duration => Value::Duration(i64::try_from(random.below(1_000_000)).unwrap() * 977 - 300_000_000),
-        Type::Enum(of) => Value::Member(Member(u32::try_from(random.below(of.len() as u64)).unwrap())),
+        Type::Enum(of) => Value::Member(Member(u32::try_from(random.below(of.members().len() as u64)).unwrap())),
         Type::Optional(of) => match random.below(3) {
             0 => Value::Null,
             _ => value(of, random, depth),
