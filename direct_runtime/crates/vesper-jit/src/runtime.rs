@@ -225,6 +225,7 @@ fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Faul
     gathered.clear();
     // From the item that the loop is at, whose fields may still be asked for.
     let from = next.saturating_sub(1);
+    gathered.reserve(items.len().saturating_sub(from) * rows.width);
     for item in items.get(from..).unwrap_or_default() {
         if !add_row(rows, item, gathered) {
             return Ok(false);

@@ -150,9 +150,10 @@ impl Lower<'_, '_> {
         self.builder.switch_to_block(unequal);
         let is_left = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, apart, 0);
         let places = self.builder.ins().iabs(apart);
-        let most = i64::try_from(POWERS.len()).unwrap_or(0) - 1;
-        let is_too_far = self.builder.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, places, most);
-        self.guard(is_too_far);
+        // Too far apart reads the last power, and is not looked at.
+        let most = self.builder.ins().iconst(types::I64, i64::try_from(POWERS.len()).unwrap_or(1) - 1);
+        let is_too_far = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, places, most);
+        let places = self.builder.ins().umin(places, most);
         // Addresses have 64 bits on every processor that code is made for.
         let table = self.builder.ins().iconst(types::I64, address());
         let at = self.builder.ins().ishl_imm_s(places, 3);
@@ -160,7 +161,8 @@ impl Lower<'_, '_> {
         let power = self.builder.ins().load(types::I64, TRUSTED.with_readonly(), at, 0);
         let moved = self.builder.ins().select(is_left, left, right);
         let (moved, overflows) = self.builder.ins().smul_overflow(moved, power);
-        planted!("jit.alignment_wraps", self.guard(overflows), ());
+        let is_unusual = self.builder.ins().bor(is_too_far, overflows);
+        planted!("jit.alignment_wraps", self.guard(is_unusual), ());
         let left = self.builder.ins().select(is_left, moved, left);
         let right = self.builder.ins().select(is_left, right, moved);
         let scale = planted!(
