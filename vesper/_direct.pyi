@@ -150,6 +150,8 @@ class Program:
         ir: bytes,
         dependencies: Sequence[bytes] = ...,
         /,
+        optimise: bool = True,
+        rules: Sequence[str] | None = None,
         *,
         jit: str = "off",
         jit_calls: int = 100,
@@ -158,7 +160,8 @@ class Program:
         jit_fail_guard: int | None = None,
     ) -> Program:
         """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm.
-        The rest is `vesper.engines.tiering.Tiering`; another `jit` than its modes raises `ValueError`."""
+        `rules` names those of the optimizer that are used; all, unless said, and none without `optimise`. The rest is
+        `vesper.engines.tiering.Tiering`; another `jit` than its modes raises `ValueError`."""
 
     @property
     def node_id(self) -> str: ...
@@ -175,8 +178,11 @@ class Program:
     def tier(self) -> _RawTiers:
         """What is made of the node and of those it calls."""
 
+    def optimised_listing(self) -> str:
+        """What the optimizer makes of the node, as text."""
+
     def look(self, what: str, /) -> str:
-        """What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`; raises `NotCompiled` where there
+        """What a call runs, as text: `ir-optimized`, `bytecode`, or machine code as `clif` or `asm`; raises `NotCompiled` where there
         is none."""
 
     def call(

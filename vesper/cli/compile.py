@@ -84,9 +84,10 @@ def _emitted(compiled: Compiled, emit: str) -> str:
         return compiled.ir.decode("utf-8")
     if emit in LOOKS:
         from vesper.engines.direct_engine import DirectEngine, NotCompiled
+        from vesper.engines.tiering import ALWAYS, INTERPRETED
 
         try:
-            return DirectEngine().load(compiled).look(emit)
+            return DirectEngine(ALWAYS if emit in ("clif", "asm") else INTERPRETED).load(compiled).look(emit)
         except NotCompiled as problem:
             raise click.ClickException(f"{compiled.node.node_id}: there is no machine code of it: {problem}") from None
     return module_text(compiled, traced=emit == "python-traced")

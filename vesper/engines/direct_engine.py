@@ -88,6 +88,7 @@ def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTER
     program = _direct.Program.load(
         ir,
         callees,
+        tiering.is_optimised,
         jit=tiering.jit,
         jit_calls=tiering.calls,
         jit_operations=tiering.operations,
@@ -195,8 +196,8 @@ class DirectProgram:
         return ProgramTier(plain, None if pathed is None else FormTier(**pathed))
 
     def look(self, what: str) -> str:
-        """What is made of the node, for people to read: `bytecode`, as calls run it, or machine code in the notation of
-        Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
+        """What is made of the node, for people to read: `ir-optimized`, `bytecode`, as calls run it, or machine code in
+        the notation of Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
         return self._program.look(what)
 
     def points(self) -> tuple[Point, ...]:

@@ -114,6 +114,43 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
         Instruction::JumpUnlessNull { value, to } => {
             alone(format!("if {} is not null go to {to}", show(value)))
         }
+        Instruction::Switch { on, table } => {
+            let found = code.switches.get(table as usize);
+            alone(found.map_or_else(String::new, |table| {
+                let targets: Vec<String> = (table.least..)
+                    .zip(&table.targets)
+                    .map(|(value, to)| format!("{value} {to}"))
+                    .collect();
+                let (on, targets) = (show(on), targets.join(", "));
+                format!("by {on} go to [{targets}], or to {}", table.otherwise)
+            }))
+        }
+        Instruction::Select {
+            out,
+            condition,
+            then,
+            otherwise,
+        } => alone(format!(
+            "{} = {} if {}, else {}",
+            reg(out),
+            show(then),
+            show(condition),
+            show(otherwise)
+        )),
+        Instruction::SelectThat {
+            op,
+            out,
+            first,
+            second,
+            then,
+            otherwise,
+        } => alone(format!(
+            "{} = {} if {}, else {}",
+            reg(out),
+            show(then),
+            compared(code, op, first, second),
+            show(otherwise)
+        )),
         Instruction::Array { out, items } => alone(format!("{} = array of {}", reg(out), list(code, items))),
         Instruction::Record { out, fields } => {
             alone(format!("{} = record of {}", reg(out), list(code, fields)))

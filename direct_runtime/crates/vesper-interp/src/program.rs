@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
-use vesper_opt::{Rules, optimised};
+use vesper_opt::{Rule, Rules, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
@@ -81,6 +81,11 @@ impl Program {
         rules: Rules,
         tiering: Option<Arc<Tiering>>,
     ) -> Result<Self, Rejected> {
+        // Machine code has ways of its own to do without jumps, which see through branches and not through these.
+        let rules = match tiering {
+            Some(_) => rules.without(Rule::JumpTables).without(Rule::Selects),
+            None => rules,
+        };
         let unit = link(ir, others, rules, tiering.clone())?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);

@@ -94,6 +94,28 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             let value = value_of(registers, from)?;
             write(registers, out, value)?;
         }
+        Instruction::Select {
+            out,
+            condition,
+            then,
+            otherwise,
+        } => {
+            let holds = is_true(condition, tables, registers)?;
+            let value = value_of(registers, if holds { then } else { otherwise })?;
+            write(registers, out, value)?;
+        }
+        Instruction::SelectThat {
+            op,
+            out,
+            first,
+            second,
+            then,
+            otherwise,
+        } => {
+            let holds = holds(op, first, second, tables, registers)?;
+            let value = value_of(registers, if holds { then } else { otherwise })?;
+            write(registers, out, value)?;
+        }
         Instruction::Array { out, items } => {
             let items = gather(tables, items, registers)?;
             write(registers, out, Value::Array(items.into()))?;
@@ -244,6 +266,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             note(tables, registers, point + class_of(rounds))?;
         }
         Instruction::Jump { .. }
+        | Instruction::Switch { .. }
         | Instruction::LoopBegin { .. }
         | Instruction::Fail { .. }
         | Instruction::LoopLimit { .. }

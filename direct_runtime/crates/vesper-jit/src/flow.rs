@@ -90,6 +90,22 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
             first, second, to, ..
         } => none.read(&[first, second]).jump(to),
         Instruction::JumpUnlessNull { value, to } => none.read(&[value]).jump(to),
+        // Code that has one is not compiled.
+        Instruction::Switch { on, .. } => none.read(&[on]).last(),
+        Instruction::Select {
+            out,
+            condition,
+            then,
+            otherwise,
+        } => none.read(&[condition, then, otherwise]).write(out),
+        Instruction::SelectThat {
+            out,
+            first,
+            second,
+            then,
+            otherwise,
+            ..
+        } => none.read(&[first, second, then, otherwise]).write(out),
         Instruction::Array { out, items } => none.read(list(items)).write(out),
         Instruction::Record { out, fields } => none.read(list(fields)).write(out),
         Instruction::Field { out, of, .. } => none.read(&[of]).write(out),

@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Linkage, Module};
-use vesper_interp::code::{Code, Tables};
+use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
 
 mod flow;
@@ -145,6 +145,9 @@ fn built(module: &mut JITModule, code: &Code, options: &Options) -> Result<(Func
             "the node has {count} instructions, and code of more than {} is not compiled",
             options.max_instructions
         )));
+    }
+    if code.instructions.iter().any(|each| matches!(each, Instruction::Switch { .. })) {
+        return Err(NotCompiled::new("it has a jump table, of which there is no machine code yet"));
     }
     let plan = Plan::new(code)?;
     let pointer = module.target_config().pointer_type();

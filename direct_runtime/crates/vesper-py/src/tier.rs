@@ -70,14 +70,15 @@ impl Compiler for Cranelift {
     }
 }
 
-/// A text of what is made of a node: `bytecode`, `clif` or `asm`.
+/// A text of what is made of a node: `ir-optimized`, `bytecode`, `clif` or `asm`.
 pub(crate) fn look(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
     let made = guarded(|| match what {
+        "ir-optimized" => Ok(Ok(program.optimised_listing())),
         "bytecode" => Ok(Ok(program.listing())),
         "clif" => Ok(vesper_jit::clif(program.plain_code())),
         "asm" => Ok(vesper_jit::asm(program.plain_code())),
         other => Err(PyValueError::new_err(format!(
-            "there is bytecode, clif and asm to look at, not {other}"
+            "there is ir-optimized, bytecode, clif and asm to look at, not {other}"
         ))),
     });
     made.map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))??
