@@ -182,8 +182,8 @@ class Program:
         """What the optimizer makes of the node, as text."""
 
     def look(self, what: str, /) -> str:
-        """What a call runs, as text: `ir-optimized`, `bytecode`, or machine code as `clif` or `asm`; raises `NotCompiled` where there
-        is none."""
+        """What a call runs, as text: `ir-optimized`, `bytecode`, or machine code as `clif` or `asm`; raises
+        `NotCompiled` where there is none."""
 
     def call(
         self,

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.nodes import compiled, worked_nodes, written_for_tests
 from vesper.cli.verify_text import difference_text
-from vesper.verify.forms import COMPARED
 from vesper.verify.differential import Verifier
+from vesper.verify.forms import COMPARED
 
 INPUTS = 600
 """So that all nodes take a minute or two; `make test-nodes` draws others."""

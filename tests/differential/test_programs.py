@@ -9,8 +9,8 @@ from vesper.cli.verify_text import failure_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine, Program
 from vesper.engines.python_engine import PythonEngine
-from vesper.verify.forms import COMPARED
 from vesper.ir import nodes as ir
+from vesper.verify.forms import COMPARED
 from vesper.verify.programs import draw_program
 from vesper.verify.programs_run import examine, verify_programs
 

@@ -18,8 +18,8 @@ from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.cli.traces_open import clean_trace_errors, traces_of
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
-from vesper.engines.engine import Request
 from vesper.engines.direct_engine import DirectEngine, TieredEngine
+from vesper.engines.engine import Request
 from vesper.engines.registry import PAIR
 from vesper.engines.tiering import ALWAYS
 from vesper.spec.values import plain

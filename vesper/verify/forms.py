@@ -34,6 +34,8 @@ class FormsEngine:
 
 
 class FormsProgram:
+    is_observed = False
+
     def __init__(self, program: DirectProgram) -> None:
         self.program = program
 
