@@ -20,7 +20,7 @@ from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case,
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import PAIR, REFERENCE
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.json_mistake import JsonMistake
@@ -69,12 +69,12 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
             hint = None if given in _KNOWN | _OF_EDITORS else did_you_mean(given, sorted(_KNOWN))
             if hint is not None:
                 raise Refused(f"there is no argument `{given}`; {hint}")
-        engines: list[Engine] = list(ENGINES.values())
+        engines: list[Engine] = list(PAIR.values())
         if arguments.get("comparative", True) is False or "engine" in arguments:
             name = str(arguments.get("engine", REFERENCE))
-            if name not in ENGINES:
-                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(ENGINES)}")
-            engines = [ENGINES[name]]
+            if name not in PAIR:
+                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(PAIR)}")
+            engines = [PAIR[name]]
         if "trace" in arguments:
             return _of_trace(arguments, engines)
         wanted = arguments.get("node", node)

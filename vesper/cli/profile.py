@@ -18,8 +18,10 @@ from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.cli.traces_open import clean_trace_errors, traces_of
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.direct_engine import DirectEngine, TieredEngine
 from vesper.engines.engine import Request
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
+from vesper.engines.tiering import ALWAYS
 from vesper.spec.values import plain
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.profile import Profile, profile
@@ -75,7 +77,7 @@ def command(
             found = _traced(compiled, inputs, read_start(start), {})
         else:
             found = _of_case(compiled, case_name)
-        told = profile(found, ENGINES)
+        told = profile(found, {**PAIR, TieredEngine.name: DirectEngine(ALWAYS)})
     click.echo(document(_json(told)) if style == "json" else "\n".join(_lines(told)))
 
 

@@ -84,7 +84,9 @@ def list_command(
 @journal_options
 @style_option
 @reveal_option
-@click.option("--engine", type=click.Choice(["python", "interp"]), help="Where a journalled one is run once more.")
+@click.option(
+    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where a journalled one is run once more."
+)
 def show_command(
     trace: str, config: Path | None, dsn: str | None, style: str, reveal: bool, engine: str | None
 ) -> None:

@@ -179,7 +179,7 @@ class Captures:
         from vesper.debug.breakpoints import BadBreakpoint
         from vesper.debug.expressions import BadExpression, Loader
         from vesper.debug.starting import subject_of_trace
-        from vesper.engines.registry import ENGINES
+        from vesper.engines.registry import PAIR
         from vesper.trace.journalled import trace_of_execution
         from vesper.trace.store import TraceStore
 
@@ -187,7 +187,7 @@ class Captures:
             return  # its inputs did not fit: nothing of it was journalled
         self._loader = self._loader or Loader()
         trace = trace_of_execution(self._host.journal, execution)
-        engines: list[Any] = list(ENGINES.values())
+        engines: list[Any] = list(PAIR.values())
         for text in self._texts:
             needed = engines if text.startswith("divergence") else engines[:1]
             session = subject_of_trace(trace, needed, self._loader).session()

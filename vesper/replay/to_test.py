@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from vesper.compiler import Compiled
 from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.host.host import Prepared
 from vesper.host.outcomes import outcome_record
 from vesper.host.plans import plans_of
@@ -89,7 +89,7 @@ def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
             body,
             "",
             "",
-            f'@pytest.mark.parametrize("engine", {list(ENGINES)!r})',
+            f'@pytest.mark.parametrize("engine", {list(PAIR)!r})',
             f"def test_{_identifier(trace)}(engine: str) -> None:",
             f"    node = vesper.load({trace.node_id!r}, engine=engine{host})",
             f"    outcome = node(**INPUTS{now})",

@@ -29,10 +29,10 @@ pub(crate) struct LoopState {
 
 /// Integers that are still to come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) next: i64,
-    pub(crate) step: i64,
-    pub(crate) left: u64,
+pub struct Range {
+    pub next: i64,
+    pub step: i64,
+    pub left: u64,
 }
 
 impl Range {
@@ -208,6 +208,16 @@ impl LoopState {
             ));
         }
         has_room(length)
+    }
+
+    /// True where an entry of this key can be put: it is not there, and there is room.
+    pub(crate) fn can_put(&self, key: &OwnedKey) -> bool {
+        self.entries.len() < ITEMS && !self.entries.contains_key(key)
+    }
+
+    /// How many items the loop has built.
+    pub(crate) fn built(&self) -> usize {
+        self.items.len()
     }
 
     /// Counts one more for a key.

@@ -2,7 +2,7 @@
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
 //! is one that waits for effects, `entry` the short way in, `route` that of a node that is being moved over, with what it
-//! needs (`exact`, `flight`, `gathered`, `follower`). No meaning lives here.
+//! needs (`exact`, `flight`, `gathered`, `follower`), `tier` says when machine code is made. No meaning lives here.
 
 mod composed;
 mod convert;
@@ -28,6 +28,7 @@ mod problems;
 mod program;
 mod route;
 mod shapes;
+mod tier;
 mod times;
 #[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
 mod watch;
@@ -41,6 +42,13 @@ pyo3::create_exception!(
     IrRejected,
     PyValueError,
     "The bytes are not a well-formed IR document; the message says what and where."
+);
+
+pyo3::create_exception!(
+    vesper._direct,
+    NotCompiled,
+    PyValueError,
+    "There is no machine code of the node; the message says why."
 );
 
 /// Every operation this build implements, sorted.
@@ -77,6 +85,8 @@ mod _direct {
     #[pymodule_export]
     use super::IrRejected;
     #[pymodule_export]
+    use super::NotCompiled;
+    #[pymodule_export]
     use super::decimals::decimal_access;
     #[pymodule_export]
     use super::entry::Entry;
@@ -98,6 +108,8 @@ mod _direct {
     #[cfg(feature = "faults")]
     #[pymodule_export]
     use super::select_fault;
+    #[pymodule_export]
+    use super::tier::tier_counters;
 
     #[pymodule_export]
     const IR_VERSION: i64 = vesper_ir::IR_VERSION;
@@ -108,6 +120,7 @@ mod _direct {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
+        super::tier::watch_forks(module)?;
         // Tests here whether decimals may be read from memory, rather than in the first call.
         super::decimals::decimals(module.py()).map(|_| ())
     }
