@@ -78,6 +78,7 @@ class _RawCounters(TypedDict):
 __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
+    "Batches",
     "Entry",
     "Execution",
     "Flight",
@@ -228,6 +229,40 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> Execution: ...
+
+@final
+class Batches:
+    """The rows of a table, run when somebody asks for them."""
+
+    def __new__(
+        cls,
+        program: Program,
+        table: object,
+        explain: Callable[[_RawOutcome, Any], tuple[str, str, str | None, str]],
+        /,
+        *,
+        form: str,
+        decimals: str | Sequence[tuple[str, int]] | None,
+        keep: Sequence[str],
+        error_column: str,
+        threads: int,
+        now: datetime | None,
+        fuel: int | None,
+        seconds: float | None,
+    ) -> Batches:
+        """`table` speaks Arrow; it is taken over. `form` is `typed`, `spelled` or `json`, `decimals` is `text`, or
+        digits after the point by output. Raises `ValueError` where the table does not go with the node: with a message,
+        a kind (`no_input`, `no_column`, `nothing_to_keep`, `other`) and names."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the answer."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The answer, read once."""
+
+    def raised(self) -> BaseException | None:
+        """What Python raised while rows ran."""
 
 @final
 class Flight:

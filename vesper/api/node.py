@@ -7,7 +7,7 @@ it does not know: who gives plain dicts pays for nothing else.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -37,6 +37,7 @@ from vesper.spec.types import JSON, TIMESTAMP, ArrayOf, MapOf, OptionalOf, Recor
 from vesper.spec.values import accept, plain, show
 
 if TYPE_CHECKING:
+    from vesper.batch.table import Decimals
     from vesper.host.host import Host, Prepared, Ran
 
 _NOTHING: Any = object()
@@ -156,6 +157,31 @@ class Node:
         if plain.refused is not None:
             return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
+
+    def run_batch(
+        self,
+        table: Any,
+        /,
+        *,
+        threads: int | None = None,
+        keep: Iterable[str] = (),
+        decimals: Decimals = None,
+        error_column: str = "error",
+        now: datetime | str | None = None,
+    ) -> Any:
+        """Run the node on every row of a table: one of pyarrow, polars, duckdb or pandas, or anything with
+        `__arrow_c_stream__` or `__arrow_c_array__`. The answer is of the same kind, with the outputs as columns and a
+        column of errors that is null where a row has outputs (docs/how-to/run-batches.md).
+
+        `threads` are those that run rows, by default one for each processor. `keep` names columns to hand through.
+        `decimals` says how decimals come out: `"text"`, or how many digits they have after the point.
+        """
+        from vesper.api.batch import batch_of
+        from vesper.batch.table import Wanted
+
+        wanted = Wanted(threads, keep, decimals, error_column)
+        start = _moment(now) if self._takes_now else None
+        return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start)
 
     @property
     def mode(self) -> str | None:

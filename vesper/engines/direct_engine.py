@@ -42,6 +42,11 @@ Route = _direct.Route
 
 NotCompiled = _direct.NotCompiled
 """There is no machine code of a node; the message says why."""
+Batches = _direct.Batches
+"""The rows of a table, run when somebody asks for them (`vesper/batch/table.py`)."""
+Explain = Callable[["_RawOutcome", Any], tuple[str, str, str | None, str]]
+"""What is said of a row without outputs: kind, code, place and message. It is given the outcome as the engine has it, and
+where the inputs do not fit what was given for them: a dict, or a JSON text."""
 
 
 class Plan(IntEnum):
@@ -200,6 +205,35 @@ class DirectProgram:
         the notation of Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
         return self._program.look(what)
 
+    def batches(
+        self,
+        table: object,
+        explain: Explain,
+        *,
+        form: str,
+        decimals: str | Sequence[tuple[str, int]] | None,
+        keep: Sequence[str],
+        error_column: str,
+        threads: int,
+        now: datetime | None,
+        limits: Limits | None,
+    ) -> _direct.Batches:
+        """The answer to each row of a table that speaks Arrow. Raises `ValueError` for one that does not go with it."""
+        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        return _direct.Batches(
+            self._program,
+            table,
+            explain,
+            form=form,
+            decimals=decimals,
+            keep=keep,
+            error_column=error_column,
+            threads=threads,
+            now=now,
+            fuel=fuel,
+            seconds=seconds,
+        )
+
     def points(self) -> tuple[Point, ...]:
         """What an execution may pass, by its number in a path."""
         return tuple(Point(*each) for each in self._program.points())
@@ -319,6 +353,11 @@ def _outcome(raw: _RawOutcome) -> Outcome:
             return LimitHit(limit)
         case ("engine_fault", message):
             return EngineFault(message)
+
+
+def outcome_of_raw(raw: _RawOutcome) -> Outcome:
+    """An outcome as the engine has it, for what is called by the engine itself."""
+    return _outcome(raw)
 
 
 def _refuse(raw: _RawOutcome) -> NoReturn:

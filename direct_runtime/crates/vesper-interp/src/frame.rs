@@ -121,6 +121,17 @@ impl Frame {
         frame
     }
 
+    /// Back to the beginning, for another run of the same code with inputs of its own. What else stands in registers and
+    /// loops is written before it is read.
+    #[inline]
+    pub(crate) fn again(&mut self) {
+        self.next = 0;
+        self.flow.is_error = false;
+        for failure in &mut self.flow.failures {
+            *failure = None;
+        }
+    }
+
     /// The points that were passed so far.
     pub(crate) fn path(&self, path: &PathOfCode) -> Path {
         let first = path.first.0 as usize;

@@ -25,7 +25,11 @@ impl Program {
         }
     }
 
-    /// The inputs in declared order, or what is wrong with them.
+    /// The inputs that a JSON text gives, in declared order, or what is wrong with them.
+    pub fn inputs_of_json(&self, text: &[u8]) -> Result<Vec<Value>, Problems> {
+        self.frame_of_json(&self.node().inputs, text)
+    }
+
     fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
         let mut reading = Reading::default();
         let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());

@@ -195,6 +195,16 @@ impl Program {
         found
     }
 
+    /// The bytecode that is run where nobody watches.
+    pub(crate) fn plain(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// True when a run calls no node, asks for nothing and needs no time.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
+    }
+
     /// True when an execution may ask for effects.
     pub fn asks(&self) -> bool {
         self.unit.asks

@@ -4,6 +4,8 @@
 //! is one that waits for effects, `entry` the short way in, `route` that of a node that is being moved over, with what it
 //! needs (`exact`, `flight`, `gathered`, `follower`), `tier` says when machine code is made. No meaning lives here.
 
+#[allow(unsafe_code, reason = "takes over tables by their addresses")]
+mod batch;
 mod composed;
 mod convert;
 #[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
@@ -86,6 +88,8 @@ mod _direct {
     use super::IrRejected;
     #[pymodule_export]
     use super::NotCompiled;
+    #[pymodule_export]
+    use super::batch::Batches;
     #[pymodule_export]
     use super::decimals::decimal_access;
     #[pymodule_export]
