@@ -23,6 +23,7 @@ pub mod problems;
 mod program;
 mod quick;
 mod reads;
+mod room;
 mod run;
 mod sites;
 
@@ -33,4 +34,5 @@ pub use frame::Frame;
 pub use meter::{Limits, Meter, Watch};
 pub use path::{LoopClass, Path, Point};
 pub use program::{Pathed, Program};
+pub use room::Room;
 pub use run::{Fault, Mark, Outcome};
