@@ -86,6 +86,7 @@ __all__ = [
     "NotCompiled",
     "Program",
     "Route",
+    "Way",
     "decimal_access",
     "journal_text",
     "operation_names",
@@ -141,6 +142,22 @@ class Entry:
     ) -> tuple[_Outcome, bytes, int]: ...
     def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]: ...
     def json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
+
+@final
+class Way:
+    """The way into a node without effects that needs no time of its start. Safe to call from any thread."""
+
+    def __new__(
+        cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /
+    ) -> Way:
+        """`ended` gives what a call gives, or raises, for an outcome that is not `returned` and its inputs."""
+
+    @property
+    def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """A function of C with one argument."""
+
+    def map(self, many: list[Any], /) -> list[dict[str, Any]]:
+        """What `call` gives for each. An exception gets a note of the place of its inputs."""
 
 @final
 class Program:

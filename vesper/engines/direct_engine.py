@@ -252,6 +252,24 @@ class DirectProgram:
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
 
+    def way_in(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]] | None:
+        """A dict of inputs to a dict of outputs, with nothing of Python between; None where a call is more than that.
+        `ended` is asked what comes of an outcome that is not `returned`."""
+        way = self._way(ended)
+        return None if way is None else way.call
+
+    def way_in_for_many(
+        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """The same for many inputs in one call. What `ended` raises gets a note of the place."""
+        way = self._way(ended)
+        return None if way is None else way.map
+
+    def _way(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> _direct.Way | None:
+        if self._program.asks or self._program.uses_now:
+            return None
+        return _direct.Way(self._program, lambda raw, inputs: ended(_outcome(raw), inputs))
+
     def route(
         self,
         reference: Callable[..., Any],

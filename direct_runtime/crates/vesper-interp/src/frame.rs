@@ -33,6 +33,8 @@ pub struct Frame {
     pub(crate) flow: FlowState,
     /// The instruction that comes next.
     pub(crate) next: usize,
+    /// True where what a run returns is read from the registers afterwards: then it is not copied.
+    pub(crate) keeps_outputs: bool,
 }
 
 #[derive(Debug)]
@@ -106,19 +108,33 @@ impl Frame {
                 skipped: Vec::new(),
             },
             next: 0,
+            keeps_outputs: false,
         }
     }
 
     /// A run of the pathed form that begins: it has passed nothing.
     pub(crate) fn pathed(code: &Code, registers: Vec<Value>) -> Self {
         let mut frame = Self::new(code, registers);
+        frame.empty_path(code);
+        frame
+    }
+
+    /// Nothing was passed, where the code has a path.
+    pub(crate) fn empty_path(&mut self, code: &Code) {
         if let Some(path) = &code.path {
-            let words = frame.registers.iter_mut().skip(path.first.0 as usize);
+            let words = self.registers.iter_mut().skip(path.first.0 as usize);
             for word in words.take(path.words) {
                 *word = Value::Integer(0);
             }
         }
-        frame
+    }
+
+    /// All but the registers and the loops is as in a frame that begins.
+    pub(crate) fn begin_again(&mut self) {
+        self.next = 0;
+        self.flow.is_error = false;
+        self.flow.skipped.clear();
+        self.flow.failures.fill(None);
     }
 
     /// Back to the beginning, for another run of the same code with inputs of its own. What else stands in registers and

@@ -27,6 +27,9 @@ pub(crate) struct LoopState {
     groups: BTreeMap<OwnedKey, Vec<Value>>,
 }
 
+/// Room for so many items is kept from one run to the next.
+const KEPT: usize = 64;
+
 /// Integers that are still to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
@@ -88,6 +91,24 @@ impl LoopState {
         });
         self.clear();
         Ok(())
+    }
+
+    /// Lets go of everything, as a new one; of memory, what a short loop needs is kept.
+    pub(crate) fn let_go(&mut self) {
+        self.over = Value::Null;
+        self.next = 0;
+        self.range = None;
+        self.misses = 0;
+        for list in [&mut self.items, &mut self.keys] {
+            list.clear();
+            list.shrink_to(KEPT);
+        }
+        if !self.entries.is_empty() {
+            self.entries.clear();
+        }
+        if !self.groups.is_empty() {
+            self.groups.clear();
+        }
     }
 
     /// Forgets what the loop before this one has built.

@@ -116,7 +116,11 @@ impl Program {
         Path::new(std::iter::repeat_n(0, self.numbered().words()))
     }
 
-    fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
+    pub(crate) fn unit(&self) -> &Arc<Unit> {
+        &self.unit
+    }
+
+    pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
             let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
             let parts = parts_of_inputs(&self.unit.node);

@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
-use vesper_interp::{FingerprintKey, Limits, LoopClass, Outcome, Point, fingerprint_of_problems};
-use vesper_interp::{Rule, Rules};
+use vesper_interp::{
+    FingerprintKey, Limits, LoopClass, Outcome, Point, Room, Rule, Rules, fingerprint_of_problems,
+};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
@@ -20,6 +21,7 @@ use crate::convert::{any_scalar, to_dict};
 use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
+use crate::rooms::Waiting;
 use crate::shapes::Shapes;
 use crate::tier::{Asked, look, shown};
 use crate::watch::{WATCH, watched};
@@ -32,6 +34,7 @@ pub(crate) struct Program {
     inputs_by_name: HashMap<Arc<str>, usize>,
     outputs: Named,
     shapes: Shapes,
+    waiting: Waiting,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -95,6 +98,7 @@ impl Program {
             inputs_by_name,
             outputs,
             shapes,
+            waiting: Waiting::new(py)?,
         })
     }
 
@@ -412,6 +416,29 @@ impl Program {
             Ok(Err(error)) => return Err(error),
             Err(message) => Err(message),
         })
+    }
+
+    /// Room for a run; nothing where the node asks, calls or needs the time.
+    #[inline]
+    pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
+        match self.waiting.take(py) {
+            Some(room) => Some(room),
+            None => self.compiled.room().map(Box::new),
+        }
+    }
+
+    /// INVARIANT: the room is clear, and came from `room`.
+    #[inline]
+    pub(crate) fn put_back(&self, py: Python<'_>, room: Box<Room>) {
+        self.waiting.put(py, room);
+    }
+
+    pub(crate) fn inputs(&self) -> &Named {
+        &self.inputs
+    }
+
+    pub(crate) fn place_of_input(&self, name: &str) -> Option<usize> {
+        self.inputs_by_name.get(name).copied()
     }
 
     pub(crate) fn compiled(&self) -> &vesper_interp::Program {
