@@ -9,10 +9,12 @@ import click
 
 from vesper.cli.journal_open import missing_file, settings_of
 from vesper.effects.settings import ConfigError
+from vesper.engines.engine import EngineUnavailable
 from vesper.host.performers import Performers
 from vesper.journal.errors import JournalError
 from vesper.trace.library import Traces
 from vesper.trace.model import Trace, TraceError
+from vesper.trace.programs import compiled_of
 from vesper.trace.store import TraceStore
 
 
@@ -31,9 +33,11 @@ def _found(wanted: str, config: Path | None) -> Trace:
         performers = Performers(replace(settings, modules=()), {})
         journal = None if missing_file(settings) is not None else performers.open_journal()
         try:
-            return Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
+            found = Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
+            compiled_of(found.definition)  # what it carries is a node, and the one that it says
+            return found
         finally:
             if journal is not None:
                 journal.close()
-    except (TraceError, JournalError, ConfigError) as problem:
+    except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:
         raise click.ClickException(str(problem)) from None

@@ -27,6 +27,8 @@ LOOK_EVERY = 1.0
 _MOST_WAITING = 200
 _MOST_CAPTURES = 1000
 """Lines that the list of captures keeps."""
+_LONGEST_LINE = 400
+"""Bytes that a line of that list usually stays below."""
 _FORMAT = 1
 
 
@@ -64,8 +66,8 @@ class Armed:
             return []
         except (OSError, ValueError) as problem:
             raise CapturesError(f"{self.breakpoints_path}: {problem}; `vesper debug --clear` removes it") from None
-        texts = document.get("breakpoints") if isinstance(document, dict) else None
-        if document.get("format") != _FORMAT or not isinstance(texts, list):
+        texts = document.get("breakpoints") if isinstance(document, dict) and document.get("format") == _FORMAT else None
+        if not isinstance(texts, list):
             raise CapturesError(f"{self.breakpoints_path} is none of this Vesper's; `vesper debug --clear` removes it")
         return [str(each) for each in texts]
 
@@ -101,6 +103,16 @@ class Armed:
         line = json.dumps([capture.trace_id, capture.node_id, capture.breakpoint, capture.at_us])
         with self.captures_path.open("a", encoding="utf-8") as file:  # one write: lines of processes do not mix
             file.write(f"{line}\n")
+            is_long = file.tell() > _MOST_CAPTURES * _LONGEST_LINE
+        if is_long:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Leaves the newest lines. One that another process adds at this moment may be lost; its trace is not."""
+        lines = self.captures_path.read_text(encoding="utf-8").splitlines(keepends=True)
+        fresh = self.captures_path.with_name(f"captures.{os.getpid()}.new")
+        fresh.write_text("".join(lines[-_MOST_CAPTURES // 2 :]), encoding="utf-8")
+        fresh.replace(self.captures_path)
 
 
 class Captures:
@@ -176,6 +188,7 @@ class Captures:
 
     def _examine(self, prepared: Prepared, execution: str) -> None:
         """Debugs the run once more from the journal; nothing is performed."""
+        from vesper.debug.answers import Unanswered
         from vesper.debug.breakpoints import BadBreakpoint
         from vesper.debug.expressions import BadExpression, Loader
         from vesper.debug.starting import subject_of_trace
@@ -195,8 +208,14 @@ class Captures:
                 session.add_breakpoint(text)
             except (BadBreakpoint, BadExpression):
                 continue  # it is about other nodes
-            if session.resume(from_start=True).breakpoints:
-                TraceStore(self._host.config.tracing(), self._host.key_ring()).add(trace)
+            try:
+                is_met = bool(session.resume(from_start=True).breakpoints)
+            except Unanswered:
+                continue  # the run was stopped at this request, and met nothing before it
+            if is_met:
+                store = TraceStore(self._host.config.tracing(), self._host.key_ring())
+                if trace.trace_id not in store.ids(trace.trace_id):  # a run that was recovered has ended twice
+                    store.add(trace)
                 at_us = time.time_ns() // 1000
                 self.armed.note(Capture(trace.trace_id, prepared.compiled.node.node_id, text, at_us))
                 _log.info("%s of %s meets `%s`", trace.trace_id, prepared.compiled.node.node_id, text)

@@ -20,8 +20,10 @@ from vesper.debug.side import Side
 from vesper.debug.starting import Subject
 from vesper.debug.stops import Stop
 from vesper.debug.view import clause_text, divergence_lines, location, outcome_rows, request_rows, rows
+from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
 from vesper.spec.values import show
+from vesper.spec.vesper_error import VesperError
 
 Message = dict[str, Any]
 THREADS = {"python": "python", "interp": "direct"}
@@ -50,6 +52,14 @@ _LEVELS = 1000
 
 class Refused(ValueError):
     """A request that cannot be done; the message is for the person at the editor."""
+
+
+_REFUSALS = (
+    Refused, VesperError, EngineUnavailable, Unanswered, OSError,
+    # What is no argument of the protocol: a text for a number, a number for an object, a number without end.
+    KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError,
+)  # fmt: skip
+"""What is answered as a failed request. `BadBreakpoint` and `BadExpression` are among the `ValueError`s."""
 
 
 class Adapter:
@@ -84,7 +94,7 @@ class Adapter:
             if method is None:
                 raise Refused(f"`{command}` is not supported")
             body = method(arguments if isinstance(arguments, dict) else {})
-        except (Refused, BadBreakpoint, BadExpression, Unanswered, KeyError, TypeError, ValueError) as problem:
+        except _REFUSALS as problem:
             told = f"{problem.args[0]!r} is missing" if isinstance(problem, KeyError) else str(problem)
             error = {"id": 1, "format": told.replace("{", "(").replace("}", ")"), "showUser": True}
             self._respond(request, False, {"error": error}, told.partition("\n")[0])
@@ -144,6 +154,7 @@ class Adapter:
         self._on_launch(arguments)
 
     def _on_configuration_done(self, _: Message) -> None:
+        assert self._session, "it raises where there is none"
         if self._stops_on_entry:
             self._stopped("entry", "at the first statement")
         else:
@@ -423,7 +434,9 @@ class Adapter:
             raise Refused("inputs of the node can be changed; the rest is computed from them")
         assert self._subject is not None
         session = self._session
-        declared = next(each for each in self._subject.compiled.node.inputs if each.name == name)
+        declared = next((each for each in self._subject.compiled.node.inputs if each.name == name), None)
+        if declared is None:
+            raise Refused(f"{self._subject.compiled.node.node_id} has no input `{name}`")
         question = session.expressions.parse(text, session.stop_of(session.leader).names, declared.type, "value")
         outcome = question.ask(session.leader.engine, session.stop_of(session.leader).names)
         if not isinstance(outcome, Returned):

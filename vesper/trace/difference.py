@@ -53,15 +53,18 @@ def _differences(left: Trace, right: Trace) -> Iterator[Difference]:
 
 def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:
     lefts, rights = _by_path(left), _by_path(right)
-    # In the order of the left one; steps that only the right one has come where they come there.
-    order = list(lefts)
-    for place, key in enumerate(rights):
-        if key not in lefts:
-            before = [each for each in list(rights)[:place] if each in order]
-            order.insert(order.index(before[-1]) + 1 if before else 0, key)
-    for key in order:
-        one, other = lefts.get(key), rights.get(key)
-        yield from _of_step(left, one, right, other)
+    # In the order of the left one; steps that only the right one has come where they come there: behind what is
+    # before them on that side.
+    behind: dict[tuple[str, int] | None, list[tuple[str, int]]] = {}
+    last: tuple[str, int] | None = None
+    for key in rights:
+        if key in lefts:
+            last = key
+        else:
+            behind.setdefault(last, []).append(key)
+    for key in (None, *lefts):
+        for each in (*(() if key is None else (key,)), *behind.get(key, ())):
+            yield from _of_step(left, lefts.get(each), right, rights.get(each))
 
 
 def _by_path(trace: Trace) -> dict[tuple[str, int], TimelineStep]:

@@ -57,7 +57,7 @@ def program_of(compiled: Compiled, engine: str) -> Program:
 
 def compiled_of(definition: Definition) -> Compiled:
     """The node that a trace carries. Raises `TraceError` where it is none, or another than its hash says."""
-    return _compiled.get((definition.path, definition.source, definition.ir), lambda: _checked(definition))
+    return _compiled.get(definition, lambda: _checked(definition))
 
 
 def _checked(definition: Definition) -> Compiled:
@@ -66,11 +66,20 @@ def _checked(definition: Definition) -> Compiled:
     try:
         compiled = compiled_from(definition)
         found = ENGINES[_STRICT].load(compiled).semantic_hash
-    except ValueError as error:  # of bytes that are no IR
-        raise TraceError(f"the node that the trace carries cannot be read: {str(error)[:300]}") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:  # bytes that are no IR
+        told = str(error)[:300] or type(error).__name__
+        raise TraceError(f"the node that the trace carries cannot be read: {told}") from None
     if found != definition.semantic_hash:
         raise TraceError(
             f"the trace says that its node is {definition.semantic_hash[:12]}, and the one that it carries is "
             f"{found[:12]}: somebody changed it"
         )
+    if compiled.node.node_id != definition.node_id:
+        raise TraceError(
+            f"the trace says that it is of {definition.node_id}, and carries {compiled.node.node_id}: somebody changed it"
+        )
+    if compiled.source.sha256 != compiled.node.source.sha256:
+        raise TraceError(f"the text of {definition.node_id} that the trace carries is not the one that ran: it was changed")
+    for callee in definition.callees:
+        compiled_of(callee)
     return compiled
