@@ -14,7 +14,6 @@ from vesper.host.performers import Performers
 from vesper.journal.errors import JournalError
 from vesper.trace.library import Traces
 from vesper.trace.model import Trace, TraceError
-from vesper.trace.programs import compiled_of
 from vesper.trace.store import TraceStore
 
 
@@ -33,9 +32,7 @@ def _found(wanted: str, config: Path | None) -> Trace:
         performers = Performers(replace(settings, modules=()), {})
         journal = None if missing_file(settings) is not None else performers.open_journal()
         try:
-            found = Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
-            compiled_of(found.definition)  # what it carries is a node, and the one that it says
-            return found
+            return Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
         finally:
             if journal is not None:
                 journal.close()

@@ -272,6 +272,7 @@ class Adapter:
         self._move(lambda session: session.reverse())
 
     def _on_pause(self, _: Message) -> None:
+        assert self._session, "it raises where there is none"
         self._stopped("pause", "it stands still between two requests")
 
     def _move(self, move: Callable[[Session], Moved]) -> None:

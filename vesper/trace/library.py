@@ -71,10 +71,10 @@ class Traces:
     def find(self, wanted: str, engine: str | None = None) -> Trace:
         """The trace with this id, or the only one whose id starts so, or that of a file. Raises `TraceError`."""
         if _is_file(wanted):
-            return read_trace_file(Path(wanted))
+            return _with_its_node(read_trace_file(Path(wanted)))
         trace_id, is_stored = self._the_one(wanted)
         if is_stored:
-            return self.store.read(trace_id)
+            return _with_its_node(self.store.read(trace_id))
         assert self.journal is not None
         try:
             return trace_of_execution(self.journal, trace_id, engine)
@@ -248,6 +248,12 @@ def _of_journal(each: Summary) -> TraceSummary:
         each.is_sensitive,
         is_stored=False,
     )
+
+
+def _with_its_node(trace: Trace) -> Trace:
+    """The trace, whose node can be read and is the one that it says: who has it may use it. Raises `TraceError`."""
+    compiled_of(trace.definition)
+    return trace
 
 
 def _is_file(wanted: str) -> bool:
