@@ -105,7 +105,7 @@ def test_the_list_of_captures_does_not_grow_without_end(tmp_path: Path, monkeypa
 def test_a_step_fails_only_as_its_effect_can() -> None:
     said = Said(compiled_node(PAYMENT))
     said.fail("call_stripe_api", "http_402")
-    with pytest.raises(ValueError, match="cannot fail with `timout`; did you mean `timeout`?"):
+    with pytest.raises(ValueError, match="cannot fail with `timout`; did you mean `timeout`"):
         said.fail("call_stripe_api", "timout")
     done = CliRunner().invoke(vesper, ["debug", str(ROOT / PAYMENT), "--fail", "record=http_402"])
     assert (done.exit_code, "`record` cannot fail with `http_402`" in done.output) == (2, True)

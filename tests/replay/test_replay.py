@@ -268,7 +268,9 @@ def test_steps_of_called_nodes_and_of_loops(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_change_may_hold_what_parts_changes(trace: Trace) -> None:
-    said = typed('modify 3 response {"id": "ch;9", "status": "succeeded"}; timeout 60s', "1", '"processing"', "n", "changes")
+    said = typed(
+        'modify 3 response {"id": "ch;9", "status": "succeeded"}; timeout 60s', "1", '"processing"', "n", "changes"
+    )
     assert 'call_stripe_api.response: fails timeout -> {id: "ch;9", status: "succeeded"}' in said
     assert "call_stripe_api.timeout: 30s -> 60s" in said
 

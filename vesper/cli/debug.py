@@ -21,12 +21,12 @@ from vesper.debug.answers import Live, Said
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Session
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.trace.expressions import BadExpression
 
 _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 

@@ -15,7 +15,6 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from vesper.compiler import Compiled
-from vesper.debug.expressions import Expressions, Key, Name, Names, Question
 from vesper.debug.stops import guarded_by, label, line_of
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
@@ -24,6 +23,7 @@ from vesper.ir.statements import all_statements, value_type
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import BOOLEAN
 from vesper.spec.values import same
+from vesper.trace.expressions import Expressions, Key, Name, Names, Question
 
 
 class BadBreakpoint(ValueError):

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vesper.debug.expressions import Loader
     from vesper.host.host import Host, Prepared
+    from vesper.trace.expressions import Loader
 
 _log = logging.getLogger("vesper.debug")
 LOOK_EVERY = 1.0
@@ -66,7 +66,9 @@ class Armed:
             return []
         except (OSError, ValueError) as problem:
             raise CapturesError(f"{self.breakpoints_path}: {problem}; `vesper debug --clear` removes it") from None
-        texts = document.get("breakpoints") if isinstance(document, dict) and document.get("format") == _FORMAT else None
+        texts = (
+            document.get("breakpoints") if isinstance(document, dict) and document.get("format") == _FORMAT else None
+        )
         if not isinstance(texts, list):
             raise CapturesError(f"{self.breakpoints_path} is none of this Vesper's; `vesper debug --clear` removes it")
         return [str(each) for each in texts]
@@ -190,9 +192,9 @@ class Captures:
         """Debugs the run once more from the journal; nothing is performed."""
         from vesper.debug.answers import Unanswered
         from vesper.debug.breakpoints import BadBreakpoint
-        from vesper.debug.expressions import BadExpression, Loader
         from vesper.debug.starting import subject_of_trace
         from vesper.engines.registry import ENGINES
+        from vesper.trace.expressions import BadExpression, Loader
         from vesper.trace.journalled import trace_of_execution
         from vesper.trace.store import TraceStore
 

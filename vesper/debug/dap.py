@@ -14,7 +14,6 @@ from typing import Any
 
 from vesper.debug.answers import Unanswered
 from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, step_names
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Moved, Position, Session, Why, called_by
 from vesper.debug.side import Side
 from vesper.debug.starting import Subject
@@ -24,6 +23,7 @@ from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
 from vesper.spec.values import show
 from vesper.spec.vesper_error import VesperError
+from vesper.trace.expressions import BadExpression
 
 Message = dict[str, Any]
 THREADS = {"python": "python", "interp": "direct"}
@@ -154,7 +154,7 @@ class Adapter:
         self._on_launch(arguments)
 
     def _on_configuration_done(self, _: Message) -> None:
-        assert self._session, "it raises where there is none"
+        self._check_launched()
         if self._stops_on_entry:
             self._stopped("entry", "at the first statement")
         else:
@@ -200,9 +200,8 @@ class Adapter:
 
     def _set(self, who: str, texts: list[str]) -> Message:
         """All breakpoints of one kind at once; one that is wrong is not verified, and says why."""
-        session = self._sessions[0] if self._sessions else None
-        if session is None:
-            raise Refused("there is no session yet: launch comes first")
+        self._check_launched()
+        session = self._sessions[0]
         answered: list[Message] = []
         kept: list[str] = []
         for number, text in enumerate(texts):
@@ -233,9 +232,12 @@ class Adapter:
 
     @property
     def _session(self) -> Session:
+        self._check_launched()
+        return self._sessions[-1]
+
+    def _check_launched(self) -> None:
         if not self._sessions:
             raise Refused("there is no session yet: launch comes first")
-        return self._sessions[-1]
 
     def _on_continue(self, _: Message) -> Message:
         if self._session.is_at_end and len(self._sessions) == 1:
@@ -272,7 +274,7 @@ class Adapter:
         self._move(lambda session: session.reverse())
 
     def _on_pause(self, _: Message) -> None:
-        assert self._session, "it raises where there is none"
+        self._check_launched()
         self._stopped("pause", "it stands still between two requests")
 
     def _move(self, move: Callable[[Session], Moved]) -> None:

@@ -25,7 +25,6 @@ from vesper.debug.breakpoints import (
     parse_breakpoint,
     parse_watch,
 )
-from vesper.debug.expressions import Expressions, Loader, Question, narrowed
 from vesper.debug.side import Side
 from vesper.debug.stops import END, LOST, Stop, guarded_by
 from vesper.engines.compare import first_difference, same_outcome, same_requests
@@ -33,6 +32,7 @@ from vesper.engines.engine import Engine, Limits, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir import nodes as ir
 from vesper.spec.values import Value, same, show
+from vesper.trace.expressions import Expressions, Loader, Question, narrowed
 
 VALUE = "a value"
 LOOKED_AT_MOST = 1_000_000

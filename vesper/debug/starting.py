@@ -9,10 +9,10 @@ from datetime import datetime
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.debug.answers import Answers, Book, CaseAnswers, Defaults, Live, Recorded, Said
-from vesper.debug.expressions import Loader
 from vesper.debug.session import Session
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Completion, Engine
+from vesper.trace.expressions import Loader
 from vesper.trace.model import Trace
 from vesper.trace.programs import compiled_of
 from vesper.verify.responses import NOON
@@ -74,8 +74,8 @@ def subject_of_case(
 
 
 def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | None = None) -> Subject:
-    """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you. Raises `TraceError`
-    where the node that it carries is none, or was changed."""
+    """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you. Raises
+    `TraceError` where the node that it carries is none, or was changed."""
     compiled = compiled_of(trace.definition)
     exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
     subject = subject_of_case(compiled, engines, None, dict(trace.inputs), trace.now)

@@ -62,9 +62,11 @@ def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:
             last = key
         else:
             behind.setdefault(last, []).append(key)
-    for key in (None, *lefts):
-        for each in (*(() if key is None else (key,)), *behind.get(key, ())):
-            yield from _of_step(left, lefts.get(each), right, rights.get(each))
+    order = behind.get(None, [])
+    for key in lefts:
+        order += [key, *behind.get(key, ())]
+    for key in order:
+        yield from _of_step(left, lefts.get(key), right, rights.get(key))
 
 
 def _by_path(trace: Trace) -> dict[tuple[str, int], TimelineStep]:

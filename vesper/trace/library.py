@@ -9,12 +9,13 @@ from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import suggestions
+from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.spec.types import BOOLEAN
-from vesper.trace.expressions import AskedWrongly, Question, input_values, inputs_question
+from vesper.trace.expressions import BadExpression, Expressions, Loader, Question, names_of_inputs
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 from vesper.trace.programs import compiled_of
@@ -104,7 +105,7 @@ class Traces:
     # -- lists ------------------------------------------------------------------------------------
 
     def listed(self, filters: Filters, limit: int) -> Listed:
-        """Traces, newest first. Raises `AskedWrongly` for an expression that fits no node of them."""
+        """Traces, newest first. Raises `BadExpression` for an expression that fits no node of them."""
         looking = _Looking(self, filters)
         listed = Listed()
         summaries = self._summaries(filters, _SCANNED if filters.looks_inside else limit + 1)
@@ -174,7 +175,8 @@ class _Looking:
         self._traces = traces
         self._filters = filters
         self._questions: dict[str, tuple[Compiled, Question] | None] = {}
-        self._problem: AskedWrongly | None = None
+        self._problem: BadExpression | None = None
+        self._loader = Loader()
         self.unread = 0
 
     def keeps(self, summary: TraceSummary) -> bool:
@@ -198,7 +200,7 @@ class _Looking:
         if asked is None:
             return True
         compiled, question = asked
-        return question.holds(input_values(compiled, inputs))
+        return question.holds(ENGINES[REFERENCE], names_of_inputs(compiled, inputs))
 
     def _ended_so(self, summary: TraceSummary, wanted: str) -> bool:
         """Whether it ended with this kind of outcome, or with this code."""
@@ -216,9 +218,10 @@ class _Looking:
         if summary.semantic_hash not in self._questions:
             try:
                 compiled = self._traces.compiled(summary)
-                asked = inputs_question(compiled, where, BOOLEAN, f"--where, for {summary.node_id}")
+                what = f"--where, for {summary.node_id}"
+                asked = Expressions(compiled, self._loader).parse(where, names_of_inputs(compiled, {}), BOOLEAN, what)
                 self._questions[summary.semantic_hash] = compiled, asked
-            except AskedWrongly as problem:
+            except BadExpression as problem:
                 self._problem = self._problem or problem
                 self._questions[summary.semantic_hash] = None
             except (TraceError, JournalError):

@@ -66,7 +66,7 @@ def _checked(definition: Definition) -> Compiled:
     try:
         compiled = compiled_from(definition)
         found = ENGINES[_STRICT].load(compiled).semantic_hash
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:  # bytes that are no IR
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:  # of bytes that are no IR
         told = str(error)[:300] or type(error).__name__
         raise TraceError(f"the node that the trace carries cannot be read: {told}") from None
     if found != definition.semantic_hash:
@@ -76,10 +76,13 @@ def _checked(definition: Definition) -> Compiled:
         )
     if compiled.node.node_id != definition.node_id:
         raise TraceError(
-            f"the trace says that it is of {definition.node_id}, and carries {compiled.node.node_id}: somebody changed it"
+            f"the trace says that it is of {definition.node_id}, and carries {compiled.node.node_id}: somebody "
+            "changed it"
         )
     if compiled.source.sha256 != compiled.node.source.sha256:
-        raise TraceError(f"the text of {definition.node_id} that the trace carries is not the one that ran: it was changed")
+        raise TraceError(
+            f"the text of {definition.node_id} that the trace carries is not the one that ran: it was changed"
+        )
     for callee in definition.callees:
         compiled_of(callee)
     return compiled

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Definition
@@ -73,7 +73,7 @@ def _trace(body: Any) -> Trace:
     return Trace(
         _named(_ID, body["trace_id"]),
         _definition(body["definition"]),
-        tuple(_named(_ENGINE, each) for each in body["engines"]) or _fail("no engine ran it"),
+        _engines(body["engines"]),
         _mapping(body["inputs"]),
         _maybe(body["now"], _moment),
         _whole(body["started_us"]),
@@ -97,6 +97,11 @@ def _trace(body: Any) -> Trace:
         _maybe(body["waits_at"], _text),
         _flag(body["is_sensitive"]),
     )
+
+
+def _engines(found: Any) -> tuple[str, ...]:
+    engines = tuple(_named(_ENGINE, each) for each in found)
+    return engines or _fail("no engine ran it")
 
 
 def _origin(found: Any) -> Origin:
@@ -175,5 +180,5 @@ def _mapping(found: object) -> Mapping[str, Any]:
     return _fail(f"names and values are expected, not {type(found).__name__}")
 
 
-def _fail(why: str) -> Any:
+def _fail(why: str) -> NoReturn:
     raise ValueError(why)
