@@ -1,5 +1,6 @@
-"""`vesper profile`: every step and operation has its time on every engine. The clock is the test's own: asserted is what is
-timed, and what becomes of the times."""
+"""`vesper profile`: every step and operation has its time on every engine. The clock is the test's own.
+
+What is asserted is what is timed, and what becomes of the times."""
 
 from __future__ import annotations
 
@@ -114,12 +115,38 @@ def test_a_node_with_effects_is_timed_on_the_answers_of_a_case(tmp_path: Path, m
         assert message in refused.stderr
 
 
+STAMP = """\
+node_id: stamp_v1
+type: data_transform
+intent: Say when, three times
+inputs:
+  names: array<string>
+outputs:
+  success: {first: timestamp}
+security:
+  capabilities_required: [clock.read.system]
+flow:
+  - {step: first, operation: clock}
+  - step: each
+    operation: loop
+    over: name IN names
+    collect: at
+    max: 10
+    steps:
+      - {step: at, operation: clock}
+  - {operation: return, success: [first]}
+"""
+
+
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("name", ["access/api_key_issue_v1", "shop/expire_reservations_v1", "payments/dunning_v1"])
-def test_requests_in_loops_and_of_clocks_have_answers(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A case answers here as it does in tests and in the debugger."""
+def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks and ids answer as they do in tests and in the debugger; the rest is asked for by name."""
     monkeypatch.chdir(tmp_path)
-    done = invoke("profile", str(ROOT / "nodes" / f"{name}.vsp"))
+    Path("stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
+    Path("names.json").write_text('{"names": ["ann", "bob"]}', encoding="utf-8")
+    done = invoke("profile", "./stamp_v1.vsp", "--json", "names.json")
     assert done.exit_code == 0, done.output
+    issue = str(ROOT / "nodes" / "access" / "api_key_issue_v1.vsp")
+    Path("ann.json").write_text('{"owner": "ann", "scopes": ["read"]}', encoding="utf-8")
+    refused = invoke("profile", issue, "--json", "ann.json")
+    assert (refused.exit_code, refused.stderr.startswith("`existing` asks, and nobody answers")) == (1, True)
