@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from vesper.engines.compare import Disagree, compare
+from vesper.engines.engine import Done
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -138,3 +140,19 @@ def outcome_text(outcome: Outcome | None) -> str:
             return f"limit hit: {limit}"
         case EngineFault(message):
             return f"engine fault: {message}"
+
+
+def parted(left: Trace, right: Trace) -> str | None:
+    """Where two engines part; None where they agree."""
+    assert left.outcome is not None
+    assert right.outcome is not None
+    found = compare(Done(left.outcome, left.raw_marks()), Done(right.outcome, right.raw_marks()))
+    if not isinstance(found, Disagree):
+        return None
+    where = f"mark {found.mark}"
+    if found.mark is not None:
+        longer = max(left.marks, right.marks, key=len)
+        where = longer[found.mark].step or f"expression {longer[found.mark].index}"
+    return f"{right.engines[0]} parts from {left.engines[0]} in {found.what}" + (
+        f", at {where}" if found.mark is not None else ""
+    )
