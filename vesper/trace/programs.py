@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from vesper.compiler import Compiled
+from vesper.effects.per_process import PerProcess
 from vesper.engines.engine import EngineUnavailable, Program
 from vesper.engines.registry import ENGINES
 from vesper.host.host import compiled_from
@@ -29,15 +30,15 @@ class Kept(Generic[_Kept]):
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = PerProcess(threading.Lock)  # one that is held when somebody forks is held there for ever
 
     def get(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        with self._lock:
+        with self._lock.get():
             if key in self._found:
                 self._found.move_to_end(key)
                 return self._found[key]
         made = make()  # without the lock: it may take long, and two that make the same do no harm
-        with self._lock:
+        with self._lock.get():
             self._found[key] = made
             while len(self._found) > self._most:
                 self._found.popitem(last=False)

@@ -84,8 +84,7 @@ class Sampler:
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._refilled = 0.0
-        own = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: _forked(own))
+        _samplers.add(self)
 
     def add(self, call: Call) -> None:
         """Told of each call that is to have a trace, or to be looked at. Raises nothing."""
@@ -100,6 +99,12 @@ class Sampler:
                 self._refilled = time.monotonic()
                 self._worker = threading.Thread(target=self._work, name="vesper-traces", daemon=True)
                 self._worker.start()
+
+    def begin_anew(self) -> None:
+        """In a process that was forked from the one that this was made in."""
+        self._waiting.clear()
+        self._lock = threading.Lock()
+        self._worker, self._store, self._is_storing = None, None, False
 
     def wait(self, seconds: float = _LONGEST_WAIT) -> bool:
         """Until everything that was added is stored; false where that takes longer."""
@@ -175,7 +180,8 @@ class Sampler:
             return
         if self._store is None:
             self._store = TraceStore(self.settings, self._keys())
-        self._store.add_all(kept)
+        with _storing:
+            self._store.add_all(kept)
         self.counts.kept += len(kept)
 
 
@@ -197,10 +203,14 @@ def made(call: Call) -> Trace:
     )
 
 
-def _forked(sampler: weakref.ref[Sampler]) -> None:
+def _forked() -> None:
     """A fork leaves the thread behind, and what waited is stored by the process that it was forked from."""
-    found = sampler()
-    if found is not None:
-        found._waiting.clear()
-        found._lock = threading.Lock()
-        found._worker, found._store, found._is_storing = None, None, False
+    _storing.release()
+    for each in list(_samplers):
+        each.begin_anew()
+
+
+_samplers: weakref.WeakSet[Sampler] = weakref.WeakSet()
+_storing = threading.Lock()
+"""Held while something is written: SQLite takes a file that is open at a fork for locked, in the child for ever."""
+os.register_at_fork(before=_storing.acquire, after_in_parent=_storing.release, after_in_child=_forked)
