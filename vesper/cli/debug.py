@@ -98,7 +98,9 @@ def command(
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        sys.exit(serve(node, root, port))
+        if pairs or json_file or case_name or trace_id or answers or failures or break_on or execute or command_file:
+            raise click.UsageError("an editor says in its launch what is debugged and where it stops: leave that away")
+        sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
         from vesper.cli.debug_services import watch_services
 

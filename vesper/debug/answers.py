@@ -7,6 +7,7 @@ told the same.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -125,6 +126,16 @@ class Said:
         except (JsonMistake, ValueError, ValueProblem) as problem:
             raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {problem}") from None
         self._said[wanted] = Completion(0, value)
+
+    def put(self, path: str, value: object) -> None:
+        """The same with a value that is one of what the step gives."""
+        self._said[plain_path(path)] = Completion(0, value)
+
+    def copied(self) -> Said:
+        """The same answers, for whoever wants to change them and may give that up."""
+        found = copy.copy(self)
+        found._said = dict(self._said)
+        return found
 
     def fail(self, path: str, code: str) -> None:
         """Raises `ValueError` where the step cannot fail so."""

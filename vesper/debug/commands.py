@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vesper.debug.answers import Said, Unanswered
@@ -118,6 +118,11 @@ class Commands:
     def _continue(self, _: str) -> list[str]:
         return self._moved(self.session.resume)
 
+    def _entered(self, inside: Sequence[Session]) -> list[str]:
+        """A breakpoint in a called node: its session goes on top, as after `into`."""
+        self._sessions += inside
+        return [f"into {each.compiled.node.node_id}" for each in inside]
+
     def _reverse(self, _: str) -> list[str]:
         return self._moved(self.session.reverse)
 
@@ -139,7 +144,7 @@ class Commands:
             moved = move()
         except Unanswered as problem:
             return [*self._shown(), "", *str(problem).splitlines()]
-        lines = []
+        lines = self._entered(moved.inside)
         for point in moved.breakpoints:
             if point.kind is Kind.DIVERGENCE:
                 lines += divergence_lines(self.session)

@@ -48,6 +48,12 @@ class Subject:
     def with_input(self, name: str, value: object) -> Subject:
         return replace(self, inputs={**self.inputs, name: value})
 
+    def with_answer(self, path: str, value: object) -> Subject:
+        """The same, where the request at this path is answered with another value."""
+        said = self.said.copied()
+        said.put(path, value)
+        return replace(self, said=said)
+
 
 def case_of(compiled: Compiled, wanted: str | None) -> Case | None:
     """The case of this name; without one the first, and None where there is none."""
