@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
+from vesper.api.sampled import sample_calls
 from vesper.compiler import Compiled, compile_file
 from vesper.diagnostics.render_full import render_full
 from vesper.engines.direct_engine import TieredEngine
@@ -57,7 +58,9 @@ def load(
             program = (routes or default_routes(str(path), host)).program(compiled)
         else:
             program = _engine(engine, path, host).load(compiled)
-        return Node(compiled, program, engine, limits, said, host)
+        loaded = Node(compiled, program, engine, limits, said, host)
+        sample_calls(loaded, host)
+        return loaded
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
 

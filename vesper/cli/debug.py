@@ -21,12 +21,12 @@ from vesper.debug.answers import Live, Said
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Session
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import PAIR, REFERENCE
+from vesper.trace.expressions import BadExpression
 
 _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 
@@ -98,7 +98,9 @@ def command(
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        sys.exit(serve(node, root, port))
+        if pairs or json_file or case_name or trace_id or answers or failures or break_on or execute or command_file:
+            raise click.UsageError("an editor says in its launch what is debugged and where it stops: leave that away")
+        sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
         from vesper.cli.debug_services import watch_services
 

@@ -113,7 +113,7 @@ def conformance_text(trace: Trace, reveals: bool = False) -> str:
         )
     given = {name: typed_value(value) for name, value in trace.inputs.items()}
     lines = [
-        f"- why: recorded as trace {trace.trace_id}",
+        f"- why: {_flow(f'recorded as trace {trace.trace_id}')}",
         f"  node: {trace.node_id}",
         "  inputs:" if given else "  inputs: {}",
         *(f"    {name}: {_flow(form)}" for name, form in given.items()),
