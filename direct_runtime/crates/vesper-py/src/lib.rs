@@ -30,7 +30,10 @@ mod program;
 mod rooms;
 mod route;
 mod shapes;
-#[allow(unsafe_code, reason = "reads dicts and lists without taking hold of what is in them")]
+#[allow(
+    unsafe_code,
+    reason = "reads dicts and lists without taking hold of what is in them"
+)]
 mod swift;
 mod times;
 #[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
