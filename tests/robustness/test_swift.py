@@ -96,7 +96,7 @@ def test_what_is_not_given_comes_to_the_same() -> None:
 
 def test_a_run_sees_nothing_of_the_one_before() -> None:
     good = {"amount": Decimal(50), "balance": Decimal(100), "currency": "USD", "country": "DE", "user_age_days": 400}
-    changes = [{}, {"amount": Decimal(0)}, {"amount": "x"}, {"country": "DEU"}, {"flagged": True}]
+    changes: list[dict[str, Any]] = [{}, {"amount": Decimal(0)}, {"amount": "x"}, {"country": "DEU"}, {"flagged": True}]
     given = [{**good, **change} for change in changes]
     apart = [DirectEngine().load(compiled(PAYMENT_DECISION)).call(each) for each in given]
     assert [type(each) for each in apart] == [Returned, ContractBroken, Failed, ContractBroken, Returned]
@@ -149,7 +149,8 @@ ODD_TEXT = [
     "9" * 19, "-" + "9" * 18, "9" * 40, "1" * 10 + "." + "1" * 9, "1.5", '"0.10"', '"01"', '"+1"', '"1e3"', '".5"',
     '""', '"x"', '"green"', '"blue"', '"\\u0067reen"', '"\t"', '"\\""', '"żółw"', '"open', "[]", "[ ]", "[1,]",
     "[null]", '["a"]', '[{"qty":1}]', '[{"qty":1,"qty":1,"price":1,"tags":[]}]',
-    '[{"qty":1,"price":1,"tags":[],"more":1}]', '[{"qty":1.0,"price":1,"tags":[]}]', '[{"qty":1,"price":1,"tags":[]}', "{}", '"2026-02-30"', '"inf"', "1 1",
+    '[{"qty":1,"price":1,"tags":[],"more":1}]', '[{"qty":1.0,"price":1,"tags":[]}]',
+    '[{"qty":1,"price":1,"tags":[]}', "{}", '"2026-02-30"', '"inf"', "1 1",
 ]  # fmt: skip
 
 

@@ -254,7 +254,6 @@ impl Reader<'_> {
     #[inline(never)]
     fn composed(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match &shape.parts {
-            Parts::None => false,
             Parts::Enum(names) => {
                 // Members that were written in a source are interned, as these are.
                 let place = names.iter().position(|name| name.as_ptr() == object.as_ptr());
@@ -280,7 +279,7 @@ impl Reader<'_> {
             Parts::Optional(of) => self.value(of, object, out),
             Parts::Array(of) => self.array(of, object, out),
             Parts::Record(fields) => self.record(fields, object, out),
-            Parts::Set(_) | Parts::Map(..) => false,
+            Parts::None | Parts::Set(_) | Parts::Map(..) => false,
         }
     }
 
