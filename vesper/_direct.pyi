@@ -147,9 +147,7 @@ class Entry:
 class Way:
     """The way into a node without effects that needs no time of its start. Safe to call from any thread."""
 
-    def __new__(
-        cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /
-    ) -> Way:
+    def __new__(cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /) -> Way:
         """`ended` gives what a call gives, or raises, for an outcome that is not `returned` and its inputs."""
 
     @property

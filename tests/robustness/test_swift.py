@@ -22,20 +22,23 @@ from vesper.engines.outcome import ContractBroken, Failed, Outcome, Returned
 
 LINE_TYPE = "types:\n  Line:\n    fields: {qty: integer, price: decimal, note: optional<string>, tags: array<string>}"
 PAYMENT = DirectEngine().load(compiled(PAYMENT_DECISION))
+NAMES = """\
+n: integer
+d: decimal
+b: boolean
+t: string
+e: enum[red, green]
+f: float
+o: optional<decimal>
+xs: array<Line>"""
+RETURN = "- operation: return\n  success: [n, d, b, t, e, f, o, xs]"
 EVERYTHING = DirectEngine().load(
-    small_node(
-        "n: integer\nd: decimal\nb: {type: boolean, default: true}\nt: string\ne: enum[red, green]\nf: float\n"
-        "o: optional<decimal>\nxs: array<Line>\nday: date\nkeys: set<integer>\nrates: 'map<string, decimal>'",
-        "- operation: return\n  success: {n: n, d: d, b: b, t: t, e: e, f: f, o: o, xs: xs, day: day, keys: keys, rates: rates}",
-        outputs="n: integer\nd: decimal\nb: boolean\nt: string\ne: enum[red, green]\nf: float\no: optional<decimal>\n"
-        "xs: array<Line>\nday: date\nkeys: set<integer>\nrates: 'map<string, decimal>'",
-        rest=LINE_TYPE,
-    )
+    small_node(NAMES.replace("b: boolean", "b: {type: boolean, default: true}"), RETURN, outputs=NAMES, rest=LINE_TYPE)
 )
 LINE = {"qty": 3, "price": Decimal("2.50"), "note": "ink", "tags": ["a", "ü", ""]}
 GIVEN: dict[str, Any] = {
     "n": -7, "d": Decimal("-12.340"), "b": False, "t": "żółw", "e": "green", "f": -0.0, "o": Decimal(1),
-    "xs": [LINE, {**LINE, "note": None, "qty": 2**62}], "day": "2026-11-15", "keys": [3, 1], "rates": {"x": Decimal(1)},
+    "xs": [LINE, {**LINE, "note": None, "qty": 2**62}],
 }  # fmt: skip
 
 
@@ -84,7 +87,7 @@ def test_the_usual_is_taken_whatever_the_order_and_the_strings_of_the_names() ->
 
 
 def test_what_is_not_given_comes_to_the_same() -> None:
-    for left_out in itertools.chain.from_iterable(itertools.combinations(GIVEN, count) for count in (1, 2)):
+    for left_out in [*itertools.combinations(GIVEN, 1), *itertools.combinations(GIVEN, 2)]:
         given = {name: value for name, value in GIVEN.items() if name not in left_out}
         assert shown(EVERYTHING.call(given)) == shown(long_way(EVERYTHING, given)), left_out
     assert shown(EVERYTHING.call({**GIVEN, "more": 1})) == shown(long_way(EVERYTHING, {**GIVEN, "more": 1}))
@@ -93,7 +96,8 @@ def test_what_is_not_given_comes_to_the_same() -> None:
 
 def test_a_run_sees_nothing_of_the_one_before() -> None:
     good = {"amount": Decimal(50), "balance": Decimal(100), "currency": "USD", "country": "DE", "user_age_days": 400}
-    given = [good, {**good, "amount": Decimal(0)}, {**good, "amount": "x"}, {**good, "country": "DEU"}, {**good, "flagged": True}]
+    changes: list[dict[str, Any]] = [{}, {"amount": Decimal(0)}, {"amount": "x"}, {"country": "DEU"}, {"flagged": True}]
+    given = [{**good, **change} for change in changes]
     apart = [DirectEngine().load(compiled(PAYMENT_DECISION)).call(each) for each in given]
     assert [type(each) for each in apart] == [Returned, ContractBroken, Failed, ContractBroken, Returned]
     for one, other in itertools.product(range(len(given)), repeat=2):
@@ -107,8 +111,7 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
     line = Held(LINE)
     given = {**GIVEN, "xs": [line]}
     before = [sys.getrefcount(each) for each in given.values()]
-    outcome = EVERYTHING.call(given)
-    assert isinstance(outcome, Returned)
+    assert isinstance(EVERYTHING.call(given), Returned)
     assert before == [sys.getrefcount(each) for each in given.values()]
     seen = weakref.ref(line)
     del line, given
@@ -126,12 +129,12 @@ def test_a_call_from_another_thread_finds_the_room_taken() -> None:
         )
     )
     answers: list[Outcome] = []
-    runner = threading.Thread(target=lambda: answers.append(node.call({"n": 900_000})))
+    runner = threading.Thread(target=lambda: answers.append(node.call({"n": 300_000})))
     runner.start()
     while runner.is_alive():
         assert node.call({"n": 5}) == Returned({"result": 10})
     runner.join()
-    assert answers == [Returned({"result": 900_000 * 899_999 // 2})]
+    assert answers == [Returned({"result": 300_000 * 299_999 // 2})]
 
 
 # -- JSON text ------------------------------------------------------------------------------------
@@ -142,31 +145,27 @@ TEXT = {
     "day": '"2026-11-15"',
 }  # fmt: skip
 ODD_TEXT = [
-    "null", "true", "tru", "0", "-0", "00", "01", "1.", ".5", "-", "+1", "1e2", "1E-2", "0.10", "-0.00", "9" * 18, "9" * 19,
-    "-" + "9" * 18, "9" * 40, "1" * 10 + "." + "1" * 9, "1.5", '"0.10"', '"01"', '"+1"', '"1e3"', '".5"', '""', '"x"', '"green"',
-    '"blue"', '"\\u0067reen"', '"\t"', '"\\""', '"żółw"', '"open', "[]", "[ ]", "[1,]", "[null]", '["a"]', '[{"qty":1}]',
-    '[{"qty":1,"qty":1,"price":1,"tags":[]}]', '[{"qty":1,"price":1,"tags":[],"more":1}]', '[{"qty":1.0,"price":1,"tags":[]}]',
+    "null", "true", "tru", "0", "-0", "00", "01", "1.", ".5", "-", "+1", "1e2", "1E-2", "0.10", "-0.00", "9" * 18,
+    "9" * 19, "-" + "9" * 18, "9" * 40, "1" * 10 + "." + "1" * 9, "1.5", '"0.10"', '"01"', '"+1"', '"1e3"', '".5"',
+    '""', '"x"', '"green"', '"blue"', '"\\u0067reen"', '"\t"', '"\\""', '"żółw"', '"open', "[]", "[ ]", "[1,]",
+    "[null]", '["a"]', '[{"qty":1}]', '[{"qty":1,"qty":1,"price":1,"tags":[]}]',
+    '[{"qty":1,"price":1,"tags":[],"more":1}]', '[{"qty":1.0,"price":1,"tags":[]}]',
     '[{"qty":1,"price":1,"tags":[]}', "{}", '"2026-02-30"', '"inf"', "1 1",
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def texts() -> DirectProgram:
-    names = ("n: integer", "d: decimal", "b: boolean", "t: string", "e: enum[red, green]", "f: float", "o: optional<decimal>",
-             "xs: array<Line>", "day: date")  # fmt: skip
+    names = f"{NAMES}\nday: date"
     return DirectEngine().load(
-        small_node(
-            "\n".join(names),
-            "- operation: return\n  success: {" + ", ".join(f"{each.split(':')[0]}: {each.split(':')[0]}" for each in names) + "}",
-            outputs="\n".join(names),
-            rest=LINE_TYPE,
-        )
+        small_node(names, RETURN.replace("]", ", day]"), outputs=names, rest=LINE_TYPE),
     )
 
 
 def written(entries: dict[str, str], escaped: bool = False) -> bytes:
     keys = [f"\\u{ord(name[0]):04x}{name[1:]}" if escaped else name for name in entries]
-    return ("{" + ", ".join(f'"{key}": {value}' for key, value in zip(keys, entries.values(), strict=True)) + "}").encode()
+    inside = ", ".join(f'"{key}": {value}' for key, value in zip(keys, entries.values(), strict=True))
+    return f"{{{inside}}}".encode()
 
 
 @pytest.mark.parametrize("name", list(TEXT))
@@ -187,8 +186,13 @@ def test_a_text_is_answered_as_objects_are(texts: DirectProgram) -> None:
         assert json.loads(texts.run_json(written(TEXT) + behind))["code"] == "bad_input"
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "0.01", "-0.1", "1234.5", "0.000000000000000001", "-99999999999999999.9",
-                                    "18446744073709551615", "18446744073709551616.5", "0." + "0" * 18 + "1"])  # fmt: skip
+NUMBERS = [
+    "0", "-1", "0.01", "-0.1", "1234.5", "0.000000000000000001", "-99999999999999999.9", "18446744073709551615",
+    "18446744073709551616.5", "0.0000000000000000001",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_are_written_as_they_are_read(texts: DirectProgram, number: str) -> None:
     answer = texts.run_json(written({**TEXT, "d": f'"{number}"'}))
     assert json.loads(answer)["value"]["d"] == number

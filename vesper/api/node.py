@@ -152,9 +152,7 @@ class Node:
 
         return await asyncio.to_thread(self, *arguments, **inputs)
 
-    def map(
-        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False
-    ) -> list[Any]:
+    def map(self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False) -> list[Any]:
         """What `call` gives for each of these dicts of inputs, in their order.
 
         The first that ends otherwise is raised, with a note of its place, and those behind it are not run. With

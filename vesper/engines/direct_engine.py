@@ -252,7 +252,9 @@ class DirectProgram:
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
 
-    def way_in(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]] | None:
+    def way_in(
+        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+    ) -> Callable[..., dict[str, Any]] | None:
         """A dict of inputs to a dict of outputs, with nothing of Python between; None where a call is more than that.
         `ended` is asked what comes of an outcome that is not `returned`."""
         way = self._way(ended)

@@ -39,10 +39,12 @@ impl Program {
         let answer = straight::inputs(&node.inputs, text, room.inputs()).map(|()| {
             let written = Writing { node };
             match self.run_in(room, limits) {
-                Outcome::Returned(_) => match self.outputs_in(room).collect::<Result<Vec<_>, _>>() {
-                    Ok(values) => written.returned(room.order_of_outputs(node), &values),
-                    Err(what) => fault(what),
-                },
+                Outcome::Returned(_) => {
+                    let order = room.order_of_outputs(node);
+                    written
+                        .returned(order, |place| self.output_in(room, place))
+                        .unwrap_or_else(|| fault("an output is not there"))
+                }
                 outcome => written.outcome(&outcome),
             }
         });

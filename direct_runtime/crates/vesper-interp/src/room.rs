@@ -113,7 +113,17 @@ impl Program {
     pub fn outputs_in<'a>(&'a self, room: &'a Room) -> impl Iterator<Item = Result<&'a Value, Fault>> {
         let code = room.code(self.unit());
         let read = |output: &crate::bytecode::Operand| output.read(&code.constants, &room.frame.registers);
-        code.returns.iter().map(move |output| read(output).ok_or(NO_REGISTER))
+        code.returns
+            .iter()
+            .map(move |output| read(output).ok_or(NO_REGISTER))
+    }
+
+    /// One of the outputs of a run that returned.
+    pub(crate) fn output_in<'a>(&'a self, room: &'a Room, place: usize) -> Option<&'a Value> {
+        let code = room.code(self.unit());
+        code.returns
+            .get(place)?
+            .read(&code.constants, &room.frame.registers)
     }
 
     /// The points that the run passed; of the plain form none.

@@ -204,6 +204,14 @@ impl Value {
         std::mem::forget(std::mem::replace(self, value));
     }
 
+    /// The same of a decimal.
+    ///
+    /// INVARIANT: the scale is one that a decimal may have.
+    #[inline]
+    pub fn put_small_decimal(&mut self, coefficient: i128, scale: u16) {
+        self.put(Self::Decimal(Decimal::small(coefficient, scale)));
+    }
+
     /// Becomes what an empty register is.
     #[inline]
     pub fn clear(&mut self) {

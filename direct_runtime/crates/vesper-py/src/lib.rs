@@ -33,7 +33,10 @@ mod program;
 mod rooms;
 mod route;
 mod shapes;
-#[allow(unsafe_code, reason = "reads dicts and lists without taking hold of what is in them")]
+#[allow(
+    unsafe_code,
+    reason = "reads dicts and lists without taking hold of what is in them"
+)]
 mod swift;
 mod tier;
 mod times;

@@ -34,7 +34,10 @@ pub(crate) struct Program {
     inputs_by_name: HashMap<Arc<str>, usize>,
     outputs: Named,
     shapes: Shapes,
+    /// True where no input runs code of Python while it is read.
+    has_plain_inputs: bool,
     waiting: Waiting,
+    waiting_pathed: Waiting,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -94,11 +97,13 @@ impl Program {
         let outputs = Named::new(py, &shapes, outputs);
         Ok(Self {
             compiled,
+            has_plain_inputs: inputs.shapes.iter().all(|shape| shape.is_plain),
             inputs,
             inputs_by_name,
             outputs,
             shapes,
             waiting: Waiting::new(py)?,
+            waiting_pathed: Waiting::new(py)?,
         })
     }
 
@@ -433,8 +438,27 @@ impl Program {
         self.waiting.put(py, room);
     }
 
+    /// The same for a run that says which way it goes.
+    #[inline]
+    pub(crate) fn pathed_room(&self, py: Python<'_>) -> Option<Box<Room>> {
+        match self.waiting_pathed.take(py) {
+            Some(room) => Some(room),
+            None => self.compiled.pathed_room().map(Box::new),
+        }
+    }
+
+    /// INVARIANT: the room is clear, and came from `pathed_room`.
+    #[inline]
+    pub(crate) fn put_back_pathed(&self, py: Python<'_>, room: Box<Room>) {
+        self.waiting_pathed.put(py, room);
+    }
+
     pub(crate) fn inputs(&self) -> &Named {
         &self.inputs
+    }
+
+    pub(crate) fn has_plain_inputs(&self) -> bool {
+        self.has_plain_inputs
     }
 
     pub(crate) fn place_of_input(&self, name: &str) -> Option<usize> {

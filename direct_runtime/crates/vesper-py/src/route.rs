@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::guard::guarded;
-use vesper_interp::{FingerprintKey, Limits, Outcome, Path};
+use vesper_interp::{FingerprintKey, Limits, Outcome, Path, Room};
 use vesper_ir::Value;
 
 use crate::exact::{are_outputs, are_same, exact_outputs};
@@ -418,6 +418,16 @@ impl Route {
         let program = self.program.get();
         let flight = self.flight.get();
         flight.enter();
+        // Inputs as most callers give them, in the room of the node; for others from the beginning, by all the rules.
+        if let Some(mut room) = program.pathed_room(py) {
+            let ran = guarded(|| program.run_taken(py, &mut room, dict, Some(self.deadline)));
+            if !matches!(ran, Ok(Ok(None))) {
+                flight.leave();
+                return self.in_room(py, inputs, room, ran);
+            }
+            room.clear();
+            program.put_back_pathed(py, room);
+        }
         let ran = match program.converted_pathed(dict) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| program.compiled().run_unhashed(frame, None, limits()));
@@ -438,6 +448,33 @@ impl Route {
             Ok(Err(message)) => self.broke(py, inputs, &message)?,
             Err(error) if error.is_instance_of::<PyException>(py) => {}
             Err(error) => return Err(error),
+        }
+        self.slowly(py, Plan::Direct, inputs)
+    }
+
+    /// What becomes of a run in the room of the node; the outer error is what it panicked with.
+    #[inline]
+    fn in_room<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        mut room: Box<Room>,
+        ran: Result<PyResult<Option<Outcome>>, String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let program = self.program.get();
+        match ran {
+            Ok(Ok(Some(Outcome::Returned(_)))) if self.trusts(&program.compiled().path_in(&room)) => {
+                self.served(DIRECT_ONLY, true);
+                let outputs = program.outputs_of(py, &room);
+                room.clear();
+                program.put_back_pathed(py, room);
+                return outputs.map(Bound::into_any);
+            }
+            Ok(Ok(Some(Outcome::Fault(what)))) => self.broke(py, inputs, what)?,
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if error.is_instance_of::<PyException>(py) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(message) => self.broke(py, inputs, &message)?,
         }
         self.slowly(py, Plan::Direct, inputs)
     }

@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::inputs::is_too_long;
-use vesper_interp::problems::Path;
 use vesper_interp::{Limits, Outcome, Room};
-use vesper_ir::{Decimal, Member, Type, Value, planted};
+use vesper_ir::limits::FUEL;
+use vesper_ir::{Member, Type, Value, planted};
 
-use crate::composed::{Conversion, MAX_ENTRIES};
+use crate::composed::MAX_ENTRIES;
 use crate::convert::to_python;
 use crate::decimals::{Decimals, decimals};
 use crate::outcome::Named;
@@ -40,12 +40,11 @@ pub(crate) enum Swift<'py> {
 }
 
 /// What a run may use up where nobody says anything. There is no clock: the watch has one for runs that are not short.
-pub(crate) fn usual_limits() -> Limits {
-    Limits {
-        watch: Some(WATCH),
-        ..Limits::default()
-    }
-}
+pub(crate) const USUAL: Limits = Limits {
+    fuel: FUEL,
+    time: None,
+    watch: Some(WATCH),
+};
 
 impl Program {
     /// Runs a node in a room of its own. The room is clear afterwards, unless this panics.
@@ -70,14 +69,27 @@ impl Program {
         inputs: &Bound<'py, PyDict>,
         limit: Option<Duration>,
     ) -> PyResult<Swift<'py>> {
+        match self.run_taken(py, room, inputs, limit)? {
+            Some(Outcome::Returned(_)) => self.outputs_of(py, room).map(Swift::Returned),
+            Some(outcome) => Ok(Swift::Otherwise(outcome)),
+            None => Ok(Swift::Unusual),
+        }
+    }
+
+    /// Runs a node in a room and leaves the outputs there; nothing where the inputs are not as most callers give them.
+    #[inline]
+    pub(crate) fn run_taken<'py>(
+        &self,
+        py: Python<'py>,
+        room: &mut Room,
+        inputs: &Bound<'py, PyDict>,
+        limit: Option<Duration>,
+    ) -> PyResult<Option<Outcome>> {
         if !self.take_inputs(py, inputs, room.inputs())? {
-            return Ok(Swift::Unusual);
+            return Ok(None);
         }
         let compiled = self.compiled();
-        match watched_within(py, limit, || compiled.run_in(room, usual_limits()))? {
-            Outcome::Returned(_) => self.outputs_of(py, room).map(Swift::Returned),
-            outcome => Ok(Swift::Otherwise(outcome)),
-        }
+        watched_within(py, limit, || compiled.run_in(room, USUAL)).map(Some)
     }
 
     /// Writes the inputs into their places; false where it gives up.
@@ -88,41 +100,28 @@ impl Program {
         inputs: &Bound<'py, PyDict>,
         places: &mut [Value],
     ) -> PyResult<bool> {
+        // What runs code of Python while it is read is left alone before anything ran: that may change the dict, and
+        // whoever begins again must find what was given.
+        if !self.has_plain_inputs() {
+            return Ok(false);
+        }
         let Named { names, shapes } = self.inputs();
         let reader = Reader {
             decimals: decimals(py)?,
         };
-        let mut failed = None;
         let given = entries(
             inputs.as_borrowed(),
             names,
             |name| self.place_of_input(name),
-            |place, object| {
-                let (Some(shape), Some(out)) = (shapes.get(place), places.get_mut(place)) else {
-                    return false;
-                };
-                if shape.is_plain {
-                    return reader.value(shape, object, out);
-                }
-                // Code of Python may run, and the dict may change: the object is held.
-                let object = object.to_owned();
-                let path = Path::Input("");
-                match Conversion::default().value(shape, &object, &path, out) {
-                    Ok(is_taken) => is_taken,
-                    Err(error) => {
-                        failed = Some(error);
-                        false
-                    }
-                }
+            |place, object| match (shapes.get(place), places.get_mut(place)) {
+                (Some(shape), Some(out)) => reader.value(shape, object, out),
+                _ => false,
             },
         );
-        if let Some(error) = failed {
-            return Err(error);
-        }
         let Some(given) = given else {
             return Ok(false);
         };
-        if given.count_ones() as usize == names.len() {
+        if given == all(names.len()) {
             return Ok(true);
         }
         let declared = self.compiled().node().inputs.iter().zip(places);
@@ -182,8 +181,7 @@ fn entries<'a, 'py>(
     let mut cursor: ffi::Py_ssize_t = 0;
     let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
     for position in 0..length {
-        // SAFETY: the dict is alive and this thread is attached. Where `each` runs code of Python that changes the dict,
-        // `PyDict_Next` still gives entries that are there at that moment, or ends.
+        // SAFETY: the dict is alive, this thread is attached, and nothing in this loop runs code of Python.
         if unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut cursor, &raw mut key, &raw mut value) } == 0 {
             return None;
         }
@@ -194,17 +192,28 @@ fn entries<'a, 'py>(
             // SAFETY: an entry that `PyDict_Next` just found: the dict holds its key.
             _ => elsewhere(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
         };
-        let bit = 1_u64.checked_shl(u32::try_from(place).ok()?)?;
+        // At most `MOST_NAMES`, so that nothing is cut off.
+        let bit = 1_u64 << (place & (MOST_NAMES - 1));
         if given & bit != 0 {
             return None;
         }
         given |= bit;
-        // SAFETY: as above: the dict holds the value, at least until `each` has it.
+        // SAFETY: as above: the dict holds the value.
         if !each(place, unsafe { Borrowed::from_ptr_or_opt(py, value) }?) {
             return None;
         }
     }
     Some(given)
+}
+
+/// The bits of so many places.
+#[inline]
+fn all(places: usize) -> u64 {
+    if places >= MOST_NAMES {
+        u64::MAX
+    } else {
+        (1 << places) - 1
+    }
 }
 
 /// The place of a name that is not the next one. Of a subclass of `str`, and of a text that is no Unicode, none.
@@ -230,9 +239,21 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Writes a value into a place that holds nothing; false where it gives up. Goes as deep as the type does, which is
     /// limited.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "most values have no parts, and a call costs as much as one of them"
+    )]
     fn value(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match &shape.parts {
             Parts::None => self.scalar(&shape.ty, object, out),
+            _ => self.composed(shape, object, out),
+        }
+    }
+
+    #[inline(never)]
+    fn composed(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        match &shape.parts {
             Parts::Enum(names) => {
                 // Members that were written in a source are interned, as these are.
                 let place = names.iter().position(|name| name.as_ptr() == object.as_ptr());
@@ -258,7 +279,7 @@ impl Reader<'_> {
             Parts::Optional(of) => self.value(of, object, out),
             Parts::Array(of) => self.array(of, object, out),
             Parts::Record(fields) => self.record(fields, object, out),
-            Parts::Set(_) | Parts::Map(..) => false,
+            Parts::None | Parts::Set(_) | Parts::Map(..) => false,
         }
     }
 
@@ -266,12 +287,13 @@ impl Reader<'_> {
     fn scalar(&self, ty: &Type, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match ty {
             Type::Decimal => {
-                let number = match self.decimals.quick(&object) {
-                    Some((coefficient, scale)) => Decimal::new(coefficient, scale).ok(),
-                    None => integer(object).map(Decimal::from),
-                };
-                if let Some(number) = number {
-                    out.put(Value::Decimal(number));
+                // `quick` says that the scale is within the limits.
+                if let Some((coefficient, scale)) = self.decimals.quick(&object) {
+                    out.put_small_decimal(coefficient, scale);
+                    return true;
+                }
+                if let Some(value) = integer(object) {
+                    out.put_small_decimal(i128::from(value), 0);
                     return true;
                 }
             }
@@ -318,9 +340,8 @@ impl Reader<'_> {
         for (place, out) in (0..).zip(items.places()) {
             // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
             // items.
-            let item = unsafe {
-                Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place))
-            };
+            let item =
+                unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
             if !item.is_some_and(|item| self.value(of, item, out)) {
                 return false;
             }
@@ -348,7 +369,7 @@ impl Reader<'_> {
             return false;
         };
         // What is not given is null, if it may be.
-        let is_whole = given.count_ones() as usize == fields.shapes.len()
+        let is_whole = given == all(fields.shapes.len())
             || (fields.shapes.iter().enumerate())
                 .all(|(place, shape)| given & 1 << place != 0 || matches!(shape.parts, Parts::Optional(_)));
         if is_whole {

@@ -9,12 +9,12 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{Borrowed, PyTypeInfo};
-use vesper_interp::guard::guarded;
 use vesper_interp::Outcome;
+use vesper_interp::guard::guarded;
 
 use crate::outcome::{bad_input, fault};
 use crate::program::{Program, as_dict};
-use crate::swift::{Swift, usual_limits};
+use crate::swift::{Swift, USUAL};
 
 /// After so many inputs of one `map` other threads may run, and signals are looked at.
 const MANY: usize = 1_024;
@@ -118,7 +118,7 @@ impl Way {
         let raw = match ran {
             Ok(Ok(Swift::Returned(outputs))) => return Ok(outputs.into_any()),
             Ok(Ok(Swift::Otherwise(outcome))) => shown.outcome(py, &outcome)?,
-            Ok(Ok(Swift::Unusual)) => match program.ran(py, as_dict(inputs)?, None, usual_limits())? {
+            Ok(Ok(Swift::Unusual)) => match program.ran(py, as_dict(inputs)?, None, USUAL)? {
                 Ok(Ok(Outcome::Returned(values))) => return Ok(shown.returned(py, &values)?.into_any()),
                 Ok(Ok(outcome)) => shown.outcome(py, &outcome)?,
                 Ok(Err(problems)) => bad_input(py, &problems)?,
@@ -130,7 +130,11 @@ impl Way {
         self.ended(raw, inputs)
     }
 
-    fn ended<'py>(&self, raw: Bound<'py, PyTuple>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn ended<'py>(
+        &self,
+        raw: Bound<'py, PyTuple>,
+        inputs: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.ended.bind(inputs.py()).call1((raw, inputs))
     }
 }
@@ -145,7 +149,9 @@ static CALL: Definition = Definition(UnsafeCell::new(ffi::PyMethodDef {
     ml_name: c"call".as_ptr(),
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
     ml_flags: ffi::METH_O,
-    ml_doc: c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised.".as_ptr(),
+    ml_doc:
+        c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised."
+            .as_ptr(),
 }));
 
 /// `Way.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node.
@@ -165,9 +171,8 @@ unsafe extern "C" fn call(way: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -
     };
     // From here on as PyO3 does it: it counts who is attached, to know when objects may be let go.
     Python::attach(|py| {
-        let answer = guarded(|| way.otherwise(&inputs, ran)).unwrap_or_else(|message| {
-            Err(PyRuntimeError::new_err(format!("engine fault: {message}")))
-        });
+        let answer = guarded(|| way.otherwise(&inputs, ran))
+            .unwrap_or_else(|message| Err(PyRuntimeError::new_err(format!("engine fault: {message}"))));
         match answer {
             Ok(answer) => answer.into_ptr(),
             Err(error) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::node::Input;
-use vesper_ir::{Decimal, RecordType, Type, Value};
+use vesper_ir::{Decimal, Member, RecordType, Type, Value};
 
 use super::read::number;
 use crate::inputs::{Given, convert, is_too_long};
@@ -17,6 +17,7 @@ use crate::inputs::{Given, convert, is_too_long};
 const MOST_DIGITS: usize = 18;
 /// As many names have a bit each.
 const MOST_NAMES: usize = 64;
+const FEW_MEMBERS: usize = 8;
 
 /// Writes the inputs that a text gives into their places, which hold nothing yet; nothing where it gives up.
 pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> Option<()> {
@@ -204,7 +205,18 @@ impl<'a> Reader<'a> {
                 }
                 out.put(Value::Text(Arc::from(text)));
             }
-            Type::Enum(of) => out.put(Value::Member(of.member(self.string()?)?)),
+            Type::Enum(of) => {
+                let name = self.quoted()?;
+                let member = match of.members() {
+                    // To look at a few is quicker than to search.
+                    few if few.len() <= FEW_MEMBERS => {
+                        let place = few.iter().position(|member| member.as_bytes() == name)?;
+                        Member(u32::try_from(place).ok()?)
+                    }
+                    _ => of.member(std::str::from_utf8(name).ok()?)?,
+                };
+                out.put(Value::Member(member));
+            }
             Type::Float if self.peek()? != b'"' => {
                 let (text, _) = self.number()?;
                 out.put(number(ty, std::str::from_utf8(text).ok()?)?);

@@ -58,22 +58,27 @@ pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
 }
 
 impl Writing<'_> {
-    /// The outcome of a node that returned these, which are in declared order; `order` is that of their names.
-    pub(super) fn returned(&self, order: &[usize], values: &[&Value]) -> String {
+    /// The outcome of a node that returned these, by their places in declared order; `order` is that of their names.
+    /// Nothing where one is not there.
+    pub(super) fn returned<'v>(
+        &self,
+        order: &[usize],
+        value: impl Fn(usize) -> Option<&'v Value>,
+    ) -> Option<String> {
         let mut out = String::with_capacity(LONG_ENOUGH);
         out.push_str("{\"kind\":\"returned\",\"value\":");
         let mut before = "{\"";
-        let next = |place: &usize| Some((self.node.outputs.get(*place)?, values.get(*place)?));
-        for (output, value) in order.iter().filter_map(next) {
+        for place in order {
+            let output = self.node.outputs.get(*place)?;
             out.push_str(before);
             before = ",\"";
             // A name has nothing in it that is escaped.
             out.push_str(&output.name);
             out.push_str("\":");
-            canonical(&output.ty, value, &mut out);
+            canonical(&output.ty, value(*place)?, &mut out);
         }
         out.push_str(if order.is_empty() { "{}}" } else { "}}" });
-        out
+        Some(out)
     }
 
     pub(super) fn outcome(&self, outcome: &Outcome) -> String {
