@@ -260,15 +260,15 @@ pub(crate) fn needed(code: &Code) -> Vec<Places> {
         let mut is_changed = false;
         for (at, touched) in all.iter().enumerate().rev() {
             let mut after = Places::new(count);
-            let next = (!touched.is_last).then_some(at + 1);
-            for to in next.into_iter().chain(touched.jump) {
-                if let Some(there) = needed.get(to) {
-                    after.unite(there);
-                }
+            if !touched.is_last
+                && let Some(there) = needed.get(at + 1)
+            {
+                after.unite(there);
             }
             // What jumps has written nothing where it does.
-            if touched.jump.is_none() {
-                touched.writes.iter().for_each(|place| after.remove(*place));
+            touched.writes.iter().for_each(|place| after.remove(*place));
+            if let Some(there) = touched.jump.and_then(|to| needed.get(to)) {
+                after.unite(there);
             }
             touched.reads.iter().for_each(|place| after.add(*place));
             for to in caught(at) {
