@@ -276,11 +276,12 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::Require { condition, .. } => {
                 let condition = self.one(condition, Kind::Boolean)?;
-                self.guard_unless(planted!(
+                let holds = planted!(
                     "jit.contract_is_not_looked_at",
                     condition,
                     self.builder.ins().iconst(types::I8, 1)
-                ));
+                );
+                self.guard_unless(holds);
             }
             Instruction::RequireThat { op, first, second, .. } => {
                 let holds = self.holds(op, first, second)?;
