@@ -74,6 +74,45 @@ pub fn field<'a>(
     }
 }
 
+/// What a call gives, which is written nowhere; nothing where it fails. `lent` is an instruction that reads a field for
+/// this call alone, and is not done: the call reads the field where it stands.
+///
+/// Nothing at all for another instruction than a call.
+pub fn called(
+    instruction: &Instruction,
+    lent: Option<&Instruction>,
+    tables: &Tables,
+    frame: &Frame,
+) -> Option<Result<Option<Value>, Fault>> {
+    let Instruction::Call { op, args, .. } = instruction else {
+        return None;
+    };
+    let lent = match lent {
+        Some(field @ (Instruction::Field { out, .. } | Instruction::LoopField { out, .. })) => {
+            match self::field(field, tables, frame)? {
+                Ok(value) => Some((Operand::register(*out), value)),
+                Err(fault) => return Some(Err(fault)),
+            }
+        }
+        _ => None,
+    };
+    let mut values = [&Value::Boolean(false); MAX_ARITY];
+    for (value, arg) in values.iter_mut().zip(args) {
+        *value = match lent {
+            Some((place, lent)) if place == *arg => lent,
+            _ => match read(tables, &frame.registers, *arg) {
+                Ok(value) => value,
+                Err(fault) => return Some(Err(fault)),
+            },
+        };
+    }
+    Some(match dispatch(&Native, *op, &values) {
+        Ok(value) => Ok(Some(value)),
+        Err(CallError::Failed(_)) => Ok(None),
+        Err(CallError::Mistyped(_)) => Err(MISTYPED),
+    })
+}
+
 /// Does one instruction that takes no fuel; of those that take some, the fuel is the caller's affair.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `run`")]
 pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<Stepped, Fault> {
@@ -86,20 +125,8 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
     let registers = registers.as_mut_slice();
     let value_of = |registers: &[Value], operand: Operand| read(tables, registers, operand).cloned();
     // True where it went well; a failure has changed nothing.
-    let or_refused = |is_done: bool| {
-        Ok(if is_done {
-            Stepped::Done
-        } else {
-            Stepped::Refused
-        })
-    };
-    let jump_if = |condition: bool| {
-        Ok(if condition {
-            Stepped::Jumps
-        } else {
-            Stepped::Done
-        })
-    };
+    let or_refused = |is_done: bool| Ok(if is_done { Stepped::Done } else { Stepped::Refused });
+    let jump_if = |condition: bool| Ok(if condition { Stepped::Jumps } else { Stepped::Done });
     match *instruction {
         Instruction::Call { op, out, args, .. } => return call(op, &args, out, tables, registers),
         Instruction::Move { out, from } => {
@@ -129,7 +156,12 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             ..
         } => {
             let bounds = [start, end, step].map(|bound| read(tables, registers, bound));
-            let [Ok(Value::Integer(start)), Ok(Value::Integer(end)), Ok(Value::Integer(step))] = bounds else {
+            let [
+                Ok(Value::Integer(start)),
+                Ok(Value::Integer(end)),
+                Ok(Value::Integer(step)),
+            ] = bounds
+            else {
                 return Err(MISTYPED);
             };
             return or_refused(state(loops, slot)?.start_range(*start, *end, *step).is_ok());
@@ -205,17 +237,23 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             let map = state(loops, slot)?.finish_groups(kind).ok_or(NOT_A_KEY)?;
             write(registers, out, map)?;
         }
-        Instruction::JumpUnlessBetter { best, value, side, .. } => {
+        Instruction::JumpUnlessBetter {
+            best, value, side, ..
+        } => {
             let value = read(tables, registers, value)?;
             return jump_if(match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
                 Value::Null => false,
                 best => value.compare(best).ok_or(NO_ORDER)? != side,
             });
         }
-        Instruction::JumpUnless { op, first, second, .. } => {
+        Instruction::JumpUnless {
+            op, first, second, ..
+        } => {
             return jump_if(!holds(op, first, second, tables, registers)?);
         }
-        Instruction::RequireThat { op, first, second, .. } => {
+        Instruction::RequireThat {
+            op, first, second, ..
+        } => {
             return or_refused(holds(op, first, second, tables, registers)?);
         }
         Instruction::JumpUnlessNull { value, .. } => {

@@ -1,6 +1,7 @@
 //! Memory of machine code: a process of its own, in which nobody else takes any.
 #![allow(
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
     dead_code,

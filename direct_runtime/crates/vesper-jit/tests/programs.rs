@@ -64,9 +64,7 @@ fn expression(kind: Kind, random: &mut Random, depth: u32) -> Json {
     }
     let mut part = |kind| expression(kind, random, depth - 1);
     let binary = |op: &str, left: Json, right: Json| call(&format!("{}.{op}", name(kind)), &[left, right]);
-    let choice = |part: &mut dyn FnMut(Kind) -> Json| {
-        json!({"if": {"condition": part(Kind::Boolean), "then": part(kind), "else": part(kind)}})
-    };
+    let choice = |part: &mut dyn FnMut(Kind) -> Json| json!({"if": {"condition": part(Kind::Boolean), "then": part(kind), "else": part(kind)}});
     match kind {
         Kind::Boolean => {
             let of = KINDS[1 + usize::try_from(depth % 3).unwrap()].0;
@@ -113,7 +111,11 @@ fn expression(kind: Kind, random: &mut Random, depth: u32) -> Json {
                 1 => binary("subtract", left, right),
                 2 => binary("multiply", left, right),
                 3 => binary("divide", left, right),
-                4 => binary("divide", left, json!({"literal": {"type": "float", "value": "-8.0"}})),
+                4 => binary(
+                    "divide",
+                    left,
+                    json!({"literal": {"type": "float", "value": "-8.0"}}),
+                ),
                 5 => call("integer.to_float", &[whole]),
                 _ => other,
             }
@@ -163,11 +165,18 @@ fn drawn_expressions_come_to_the_same() {
     for seed in 0..60 {
         let mut random = Random(seed * 7_919 + 1);
         let (kind, ty) = KINDS[usize::try_from(seed % 4).unwrap()];
-        let program = load(&returning(&inputs(), &json!(ty), &expression(kind, &mut random, 4)));
+        let program = load(&returning(
+            &inputs(),
+            &json!(ty),
+            &expression(kind, &mut random, 4),
+        ));
         whole += same(&program, seed, 48, 4).whole;
     }
     // Most inputs are ordinary, and ordinary ones are computed without the interpreter.
-    assert!(whole > 60 * 48, "only {whole} runs were done by compiled code alone");
+    assert!(
+        whole > 60 * 48,
+        "only {whole} runs were done by compiled code alone"
+    );
 }
 
 /// A loop through a range with integers, floats and choices in its rounds.
@@ -219,10 +228,20 @@ fn fields_of_records_in_loops() {
         &[call("decimal.from_integer", &[field("count")]), field("price")],
     );
     let is_counted = call("integer.greater", &[field("count"), integer(2)]);
-    let is_named = call("text.equal", &[field("name"), json!({"literal": {"type": "string", "value": "toy"}})]);
+    let is_named = call(
+        "text.equal",
+        &[
+            field("name"),
+            json!({"literal": {"type": "string", "value": "toy"}}),
+        ],
+    );
     let inputs = json!([{"name": "xs", "type": {"array": line}}]);
     for filter in [is_counted, is_named] {
-        let program = load(&returning(&inputs, &json!("decimal"), &filtered("sum", filter, worth.clone())));
+        let program = load(&returning(
+            &inputs,
+            &json!("decimal"),
+            &filtered("sum", filter, worth.clone()),
+        ));
         let report = same(&program, 5, 64, 8);
         assert!(report.whole > 10, "only {report}");
     }
@@ -231,8 +250,19 @@ fn fields_of_records_in_loops() {
 fn returned(program: &Program, given: &[Value]) -> String {
     let code = program.plain_code();
     let native = compile(code, &Options::default()).unwrap();
-    let shown = run_on(program, code, Some(&*native), given.to_vec(), None, Limits::default());
-    assert_eq!(shown.left_at, code.instructions.len(), "compiled code did not do it alone");
+    let shown = run_on(
+        program,
+        code,
+        Some(&*native),
+        given.to_vec(),
+        None,
+        Limits::default(),
+    );
+    assert_eq!(
+        shown.left_at,
+        code.instructions.len(),
+        "compiled code did not do it alone"
+    );
     format!("{:?}", shown.outcome)
 }
 
@@ -252,7 +282,14 @@ fn a_decimal_keeps_its_scale_and_what_is_long_is_left_to_the_interpreter() {
     let edge = [decimal(i128::from(i64::MAX), 0), decimal(1, 0)];
     let apart = [decimal(1, 0), decimal(1, 19)];
     for given in [long, edge, apart] {
-        let shown = run_on(&program, code, Some(&*native), given.to_vec(), None, Limits::default());
+        let shown = run_on(
+            &program,
+            code,
+            Some(&*native),
+            given.to_vec(),
+            None,
+            Limits::default(),
+        );
         let expected = run_on(&program, code, None, given.to_vec(), None, Limits::default());
         assert_eq!(shown.left_at, 0, "{given:?} is not small");
         assert_eq!(format!("{:?}", shown.outcome), format!("{:?}", expected.outcome));
@@ -275,8 +312,16 @@ fn fuel_that_is_given_in_portions_does_not_end_compiled_code() {
         let given = || vec![Value::Integer(10_000), Value::Integer(1)];
         let shown = run_on(&program, code, Some(&*native), given(), None, limits);
         let expected = run_on(&program, code, None, given(), None, limits);
-        assert_eq!((shown.fuel, format!("{:?}", shown.outcome)), (expected.fuel, format!("{:?}", expected.outcome)));
-        assert_eq!(shown.left_at == code.instructions.len(), fuel >= 10_000, "{fuel}: left at {}", shown.left_at);
+        assert_eq!(
+            (shown.fuel, format!("{:?}", shown.outcome)),
+            (expected.fuel, format!("{:?}", expected.outcome))
+        );
+        assert_eq!(
+            shown.left_at == code.instructions.len(),
+            fuel >= 10_000,
+            "{fuel}: left at {}",
+            shown.left_at
+        );
         assert_eq!(matches!(shown.outcome, Outcome::LimitHit(_)), fuel < 10_000);
     }
 }
@@ -297,8 +342,14 @@ fn code_that_is_too_long_is_not_compiled_and_says_why() {
         max_instructions: 0,
         ..Options::default()
     };
-    let why = compile(program.plain_code(), &options).map(|_| ()).unwrap_err().to_string();
-    assert!(why.contains("instructions, and code of more than 0 is not compiled"), "{why}");
+    let why = compile(program.plain_code(), &options)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        why.contains("instructions, and code of more than 0 is not compiled"),
+        "{why}"
+    );
 }
 
 #[test]
