@@ -159,6 +159,17 @@ fn inputs() -> Json {
     Json::Array([of("x"), of("y")].concat())
 }
 
+/// Programs of all kinds, with the seed of their inputs.
+fn drawn(seed: u64) -> Program {
+    let mut random = Random(seed * 7_919 + 1);
+    let (kind, ty) = KINDS[usize::try_from(seed % 4).unwrap()];
+    load(&returning(
+        &inputs(),
+        &json!(ty),
+        &expression(kind, &mut random, 4),
+    ))
+}
+
 #[test]
 fn drawn_expressions_come_to_the_same() {
     let mut whole = 0;
@@ -217,8 +228,8 @@ fn items_of_arrays_sets_and_choices_in_loops() {
     same(&program, 4, 48, 6);
 }
 
-#[test]
-fn fields_of_records_in_loops() {
+/// Sums over the fields of records.
+fn of_records() -> Vec<Program> {
     let line = json!({"record": [
         {"name": "price", "type": "decimal"}, {"name": "count", "type": "integer"}, {"name": "name", "type": "string"},
     ]});
@@ -228,20 +239,22 @@ fn fields_of_records_in_loops() {
         &[call("decimal.from_integer", &[field("count")]), field("price")],
     );
     let is_counted = call("integer.greater", &[field("count"), integer(2)]);
-    let is_named = call(
-        "text.equal",
-        &[
-            field("name"),
-            json!({"literal": {"type": "string", "value": "toy"}}),
-        ],
-    );
+    let toy = json!({"literal": {"type": "string", "value": "toy"}});
+    let is_named = call("text.equal", &[field("name"), toy]);
     let inputs = json!([{"name": "xs", "type": {"array": line}}]);
-    for filter in [is_counted, is_named] {
-        let program = load(&returning(
+    let programs = [is_counted, is_named].map(|filter| {
+        load(&returning(
             &inputs,
             &json!("decimal"),
             &filtered("sum", filter, worth.clone()),
-        ));
+        ))
+    });
+    programs.into()
+}
+
+#[test]
+fn fields_of_records_in_loops() {
+    for program in of_records() {
         let report = same(&program, 5, 64, 8);
         assert!(report.whole > 10, "only {report}");
     }
@@ -361,4 +374,40 @@ fn people_may_look_at_it() {
     assert!(!asm(program.plain_code()).unwrap().is_empty());
     let native = compile(program.plain_code(), &Options::default()).unwrap();
     assert!(native.size() > 0 && native.guards() == 1);
+}
+
+/// Only in a build with faults, where nothing else may run beside it: what is selected is so for the whole process.
+/// `cargo test -p vesper-jit --features faults --test programs planted -- --test-threads 1 --nocapture`
+#[cfg(feature = "faults")]
+#[test]
+#[allow(clippy::print_stdout, reason = "says which faults nothing noticed")]
+fn planted_faults_are_noticed() {
+    let programs: Vec<Program> = (0..60).map(drawn).chain(special()).collect();
+    let faults = vesper_ir::fault::FAULTS.iter().map(|(name, _)| *name);
+    let faults: Vec<&str> = faults.filter(|name| name.starts_with("jit.")).collect();
+    let survivors: Vec<&str> = faults
+        .iter()
+        .copied()
+        .filter(|fault| {
+            assert!(vesper_ir::fault::select(Some(fault)));
+            let mut all = programs.iter().zip(0..);
+            !all.any(|(program, seed)| compare(program, seed, 48, 4).is_err())
+        })
+        .collect();
+    vesper_ir::fault::select(None);
+    println!(
+        "{} of {} faults are noticed; not {survivors:?}",
+        faults.len() - survivors.len(),
+        faults.len()
+    );
+    assert!(survivors.len() * 10 <= faults.len(), "{survivors:?}");
+}
+
+/// Loops, records and texts.
+fn special() -> Vec<Program> {
+    let sum = call("integer.bit_xor", &[local(1), local(0)]);
+    let tripled = call("integer.multiply", &[local(1), integer(3)]);
+    let mut all = vec![rounds(sum, input("seed")), rounds(tripled, input("seed"))];
+    all.extend(of_records());
+    all
 }
