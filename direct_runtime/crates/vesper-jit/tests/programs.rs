@@ -260,6 +260,64 @@ fn fields_of_records_in_loops() {
     }
 }
 
+/// One program for each thing that drawn expressions seldom come to.
+fn edges() -> Vec<Program> {
+    let literal = |ty: &str, value: Json| json!({"literal": {"type": ty, "value": value}});
+    let (x, y) = (input("x_integer"), input("y_decimal"));
+    let most = integer(i64::MAX);
+    let chosen = json!({"if": {
+        "condition": input("x_boolean"), "then": call("integer.add", &[x.clone(), most]), "else": integer(1),
+    }});
+    let of_integers = json!([{"name": "xs", "type": {"array": "integer"}}]);
+    let all = call("integer.greater_or_equal", &[local(0), integer(0)]);
+    let counted = load(&built(&json!({
+        "inputs": [{"name": "x", "type": "integer"}],
+        "outputs": {"success": [{"name": "result", "type": "integer"}]},
+        "body": [
+            {"loop": {
+                "name": "l", "max": 3, "state": [{"local": 0, "name": "n", "value": input("x")}],
+                "while": call("integer.less", &[local(0), integer(10)]),
+                "next": [{"local": 0, "value": call("integer.add", &[local(0), integer(3)])}],
+            }},
+            {"return": {"success": [{"name": "result", "value": json!({"field": {"name": "n", "of": {"step": "l"}}})}]}},
+        ],
+    })));
+    let mut programs = vec![
+        counted,
+        load(&returning(
+            &of_integers,
+            &json!("integer"),
+            &filtered("sum", all, local(0)),
+        )),
+    ];
+    programs.extend(
+        [
+            (
+                "float",
+                call(
+                    "float.divide",
+                    &[input("x_float"), literal("float", json!("3.0"))],
+                ),
+            ),
+            (
+                "boolean",
+                call("decimal.less", &[literal("decimal", json!("0")), y]),
+            ),
+            ("boolean", call("integer.greater_or_equal", &[x.clone(), x])),
+            ("integer", chosen),
+        ]
+        .map(|(ty, tree)| load(&returning(&inputs(), &json!(ty), &tree))),
+    );
+    programs
+}
+
+#[test]
+fn what_is_seldom_drawn_comes_to_the_same() {
+    for program in edges() {
+        same(&program, 21, 64, 8);
+    }
+}
+
 fn returned(program: &Program, given: &[Value]) -> String {
     let code = program.plain_code();
     let native = compile(code, &Options::default()).unwrap();
@@ -409,5 +467,6 @@ fn special() -> Vec<Program> {
     let tripled = call("integer.multiply", &[local(1), integer(3)]);
     let mut all = vec![rounds(sum, input("seed")), rounds(tripled, input("seed"))];
     all.extend(of_records());
+    all.extend(edges());
     all
 }
