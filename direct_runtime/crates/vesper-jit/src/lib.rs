@@ -71,19 +71,19 @@ impl std::error::Error for NotCompiled {}
 /// Compiles one form of a node.
 pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        match define(&mut module, code, options) {
-            Ok((function, made, side)) => {
-                let size = made.compiled_code().map_or(0, |code| code.code_buffer().len());
-                let machine = Machine::new(module, function, size)?;
-                let compiled: Box<dyn Native> = Box::new(Compiled {
+        let mut arena = machine::module()?;
+        match define(&mut arena, code, options) {
+            Ok((function, defined, side)) => {
+                let bytes = defined.compiled_code().map_or(0, |code| code.code_buffer().len());
+                let machine = Machine::new(arena, function, bytes)?;
+                let native: Box<dyn Native> = Box::new(Compiled {
                     machine,
                     parts: parts(code, side),
                 });
-                Ok(compiled)
+                Ok(native)
             }
             Err(why) => {
-                machine::release(module);
+                machine::release(arena);
                 Err(why)
             }
         }
