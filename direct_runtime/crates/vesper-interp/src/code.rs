@@ -3,4 +3,4 @@
 pub use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, PathOfCode, Register};
 pub use crate::loops::Range;
 pub use crate::sites::{Becomes, CallSite, Entry, Guard, Position, RequestSite};
-pub use crate::step::{Stepped, Tables, field, step};
+pub use crate::step::{Stepped, Tables, called, field, step};

@@ -74,6 +74,45 @@ pub fn field<'a>(
     }
 }
 
+/// What a call gives, which is written nowhere; nothing where it fails. `lent` is an instruction that reads a field for
+/// this call alone, and is not done: the call reads the field where it stands.
+///
+/// Nothing at all for another instruction than a call.
+pub fn called(
+    instruction: &Instruction,
+    lent: Option<&Instruction>,
+    tables: &Tables,
+    frame: &Frame,
+) -> Option<Result<Option<Value>, Fault>> {
+    let Instruction::Call { op, args, .. } = instruction else {
+        return None;
+    };
+    let lent = match lent {
+        Some(field @ (Instruction::Field { out, .. } | Instruction::LoopField { out, .. })) => {
+            match self::field(field, tables, frame)? {
+                Ok(value) => Some((Operand::register(*out), value)),
+                Err(fault) => return Some(Err(fault)),
+            }
+        }
+        _ => None,
+    };
+    let mut values = [&Value::Boolean(false); MAX_ARITY];
+    for (value, arg) in values.iter_mut().zip(args) {
+        *value = match lent {
+            Some((place, lent)) if place == *arg => lent,
+            _ => match read(tables, &frame.registers, *arg) {
+                Ok(value) => value,
+                Err(fault) => return Some(Err(fault)),
+            },
+        };
+    }
+    Some(match dispatch(&Native, *op, &values) {
+        Ok(value) => Ok(Some(value)),
+        Err(CallError::Failed(_)) => Ok(None),
+        Err(CallError::Mistyped(_)) => Err(MISTYPED),
+    })
+}
+
 /// Does one instruction that takes no fuel; of those that take some, the fuel is the caller's affair.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `run`")]
 pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<Stepped, Fault> {

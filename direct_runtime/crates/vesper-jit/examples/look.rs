@@ -62,12 +62,19 @@ fn time(program: &Program, rounds: usize) {
     let code = program.plain_code();
     let before = Instant::now();
     let native = compile(code, &Options::default()).expect("a node that compiles");
-    println!("compiled in {:?}, {} bytes, {} guards", before.elapsed(), native.size(), native.guards());
+    println!(
+        "compiled in {:?}, {} bytes, {} guards",
+        before.elapsed(),
+        native.size(),
+        native.guards()
+    );
     let inputs = draw::usual(program);
     // Short enough not to be interrupted much.
     let before = Instant::now();
     run_on(program, code, None, inputs.clone(), None, Limits::default());
-    let calls = (200e-6 / before.elapsed().as_secs_f64()).clamp(1.0, 200.0).round();
+    let calls = (200e-6 / before.elapsed().as_secs_f64())
+        .clamp(1.0, 200.0)
+        .round();
     #[expect(clippy::cast_possible_truncation, reason = "at most 200")]
     let calls = calls as i32;
     let mut best = [f64::INFINITY; 2];
@@ -75,12 +82,29 @@ fn time(program: &Program, rounds: usize) {
         for (best, native) in best.iter_mut().zip([None, Some(&*native)]) {
             let before = Instant::now();
             for _ in 0..calls {
-                std::hint::black_box(run_on(program, code, native, inputs.clone(), None, Limits::default()));
+                std::hint::black_box(run_on(
+                    program,
+                    code,
+                    native,
+                    inputs.clone(),
+                    None,
+                    Limits::default(),
+                ));
             }
             *best = best.min(before.elapsed().as_secs_f64() / f64::from(calls) * 1e9);
         }
     }
     let end = run_on(program, code, Some(&*native), inputs, None, Limits::default());
-    println!("interpreter {:.0} ns, compiled {:.0} ns, ratio {:.3}", best[0], best[1], best[1] / best[0]);
-    println!("left at {} of {}: {:?}", end.left_at, code.instructions.len(), end.outcome);
+    println!(
+        "interpreter {:.0} ns, compiled {:.0} ns, ratio {:.3}",
+        best[0],
+        best[1],
+        best[1] / best[0]
+    );
+    println!(
+        "left at {} of {}: {:?}",
+        end.left_at,
+        code.instructions.len(),
+        end.outcome
+    );
 }

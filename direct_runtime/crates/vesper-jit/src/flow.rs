@@ -37,8 +37,12 @@ impl Touched {
     }
 
     fn add(&mut self, operands: &[Operand]) {
-        self.reads
-            .extend(operands.iter().filter_map(|operand| operand.as_register()).map(of));
+        self.reads.extend(
+            operands
+                .iter()
+                .filter_map(|operand| operand.as_register())
+                .map(of),
+        );
     }
 
     fn place(mut self, place: usize) -> Self {
@@ -63,6 +67,7 @@ impl Touched {
 }
 
 /// What an instruction touches.
+#[expect(clippy::too_many_lines, reason = "one arm an instruction")]
 pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
     let none = Touched::default();
     let list = |list: vesper_interp::code::OperandList| {
@@ -162,7 +167,10 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
         Instruction::Fail { .. } | Instruction::FailAgain { .. } => none.last(),
         Instruction::Require { condition, clause } => mentions(clause, none.read(&[condition])),
         Instruction::RequireThat {
-            first, second, clause, ..
+            first,
+            second,
+            clause,
+            ..
         } => mentions(clause, none.read(&[first, second])),
         Instruction::LoopLimit { count, .. } => none.place(of(count)),
         Instruction::LoopRound { count } => none.place(of(count)).write(count),
@@ -171,9 +179,12 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
             if let Some(site) = code.requests.get(site as usize) {
                 touched.reads.extend(site.position.rounds.iter().copied().map(of));
                 touched.add(site.key.as_slice());
-                touched
-                    .reads
-                    .extend(site.arguments.iter().filter_map(|(_, _, operand)| operand.as_register()).map(of));
+                touched.reads.extend(
+                    site.arguments
+                        .iter()
+                        .filter_map(|(_, _, operand)| operand.as_register())
+                        .map(of),
+                );
                 touched.writes.push(of(site.out));
             }
             touched
@@ -193,7 +204,11 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
         Instruction::Spend | Instruction::EndWithError => none,
         Instruction::Mark { value, .. } => none.read(&[value]),
         Instruction::Note { word, .. } => none.place(of(word)).write(word),
-        Instruction::NoteItems { slot: at, began, point } => words(code, point, slot(at).place(of(began))),
+        Instruction::NoteItems {
+            slot: at,
+            began,
+            point,
+        } => words(code, point, slot(at).place(of(began))),
         Instruction::NoteRounds { count, point } => words(code, point, none.place(of(count))),
     }
 }
@@ -222,7 +237,9 @@ impl Places {
     }
 
     pub(crate) fn has(&self, place: usize) -> bool {
-        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+        self.0
+            .get(place / 64)
+            .is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
     fn add(&mut self, place: usize) {
@@ -265,7 +282,10 @@ pub(crate) fn needed(code: &Code) -> Vec<Places> {
     }
     // Where a failure may go on, which the interpreter decides.
     let caught = |at: usize| {
-        let around = code.guards.iter().filter(move |guard| (guard.start..guard.end).contains(&at));
+        let around = code
+            .guards
+            .iter()
+            .filter(move |guard| (guard.start..guard.end).contains(&at));
         let handlers = around.flat_map(|guard| guard.handlers.iter().map(|handler| handler.at));
         let becomes = code.becomes.iter();
         let becomes = becomes.filter(move |becomes| (becomes.start..becomes.end).contains(&at));
@@ -276,15 +296,15 @@ pub(crate) fn needed(code: &Code) -> Vec<Places> {
         let mut is_changed = false;
         for (at, touched) in all.iter().enumerate().rev() {
             let mut after = Places::new(count);
-            let next = (!touched.is_last).then_some(at + 1);
-            for to in next.into_iter().chain(touched.jump) {
-                if let Some(there) = needed.get(to) {
-                    after.unite(there);
-                }
+            if !touched.is_last
+                && let Some(there) = needed.get(at + 1)
+            {
+                after.unite(there);
             }
             // What jumps has written nothing where it does.
-            if touched.jump.is_none() {
-                touched.writes.iter().for_each(|place| after.remove(*place));
+            touched.writes.iter().for_each(|place| after.remove(*place));
+            if let Some(there) = touched.jump.and_then(|to| needed.get(to)) {
+                after.unite(there);
             }
             touched.reads.iter().for_each(|place| after.add(*place));
             for to in caught(at) {

@@ -140,7 +140,11 @@ pub(crate) fn write_range(frame: &mut Frame, slot: usize, [next, step, left]: Bi
 
 /// Writes back how far a loop through an array is.
 pub(crate) fn write_position(frame: &mut Frame, slot: usize, [_, next, _]: Bits) -> bool {
-    let next = usize::try_from(planted!("jit.loop_stands_one_item_before", next, next.saturating_sub(1)));
+    let next = usize::try_from(planted!(
+        "jit.loop_stands_one_item_before",
+        next,
+        next.saturating_sub(1)
+    ));
     next.is_ok_and(|next| frame.set_position(slot, next))
 }
 

@@ -71,19 +71,19 @@ impl std::error::Error for NotCompiled {}
 /// Compiles one form of a node.
 pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        match define(&mut module, code, options) {
-            Ok((function, context, side)) => {
-                let size = context.compiled_code().map_or(0, |code| code.code_buffer().len());
-                let machine = Machine::new(module, function, size)?;
-                let compiled: Box<dyn Native> = Box::new(Compiled {
+        let mut arena = machine::module()?;
+        match define(&mut arena, code, options) {
+            Ok((function, defined, side)) => {
+                let bytes = defined.compiled_code().map_or(0, |code| code.code_buffer().len());
+                let machine = Machine::new(arena, function, bytes)?;
+                let native: Box<dyn Native> = Box::new(Compiled {
                     machine,
                     parts: parts(code, side),
                 });
-                Ok(compiled)
+                Ok(native)
             }
             Err(why) => {
-                machine::release(module);
+                machine::release(arena);
                 Err(why)
             }
         }
@@ -110,7 +110,8 @@ pub fn asm(code: &Code) -> Result<String, NotCompiled> {
         context.set_disasm(true);
         let target = machine::target()?;
         let compiled = context.compile(&*target, &mut ControlPlane::default());
-        let compiled = compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
+        let compiled =
+            compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
         Ok(compiled.vcode.clone().unwrap_or_default())
     })
 }
@@ -118,7 +119,11 @@ pub fn asm(code: &Code) -> Result<String, NotCompiled> {
 /// A compiler that panics has compiled nothing.
 fn guarded<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
     let made = catch_unwind(AssertUnwindSafe(run));
-    made.unwrap_or_else(|_| Err(NotCompiled::new("the compiler of machine code panicked: a bug of Vesper")))
+    made.unwrap_or_else(|_| {
+        Err(NotCompiled::new(
+            "the compiler of machine code panicked: a bug of Vesper",
+        ))
+    })
 }
 
 fn parts(code: &Code, side: Side) -> Parts {
@@ -138,7 +143,11 @@ fn parts(code: &Code, side: Side) -> Parts {
 }
 
 /// The function in Cranelift's form.
-fn built(module: &mut JITModule, code: &Code, options: &Options) -> Result<(FuncId, Context, Side), NotCompiled> {
+fn built(
+    module: &mut JITModule,
+    code: &Code,
+    options: &Options,
+) -> Result<(FuncId, Context, Side), NotCompiled> {
     let count = code.instructions.len();
     if count > options.max_instructions {
         return Err(NotCompiled::new(format!(
@@ -153,17 +162,26 @@ fn built(module: &mut JITModule, code: &Code, options: &Options) -> Result<(Func
     let pointer = module.target_config().pointer_type();
     let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {
         let mut signature = module.make_signature();
-        signature.params.extend(parameters.iter().copied().map(AbiParam::new));
+        signature
+            .params
+            .extend(parameters.iter().copied().map(AbiParam::new));
         signature.returns.push(AbiParam::new(types::I64));
         signature
     };
-    let refused = |error: cranelift_module::ModuleError| NotCompiled::new(format!("Cranelift refuses: {error}"));
+    let refused =
+        |error: cranelift_module::ModuleError| NotCompiled::new(format!("Cranelift refuses: {error}"));
     let own = signature(module, &[pointer, pointer, types::I64]);
-    let function = module.declare_function("node", Linkage::Local, &own).map_err(refused)?;
+    let function = module
+        .declare_function("node", Linkage::Local, &own)
+        .map_err(refused)?;
     let step = signature(module, &[pointer, types::I32]);
-    let step = module.declare_function(machine::STEP, Linkage::Import, &step).map_err(refused)?;
+    let step = module
+        .declare_function(machine::STEP, Linkage::Import, &step)
+        .map_err(refused)?;
     let refill = signature(module, &[pointer]);
-    let refill = module.declare_function(machine::REFILL, Linkage::Import, &refill).map_err(refused)?;
+    let refill = module
+        .declare_function(machine::REFILL, Linkage::Import, &refill)
+        .map_err(refused)?;
     let mut context = Context::for_function(Function::with_name_signature(
         UserFuncName::user(0, function.as_u32()),
         own,
@@ -186,7 +204,11 @@ fn built(module: &mut JITModule, code: &Code, options: &Options) -> Result<(Func
 }
 
 /// The function as machine code in a module.
-fn define(module: &mut JITModule, code: &Code, options: &Options) -> Result<(FuncId, Context, Side), NotCompiled> {
+fn define(
+    module: &mut JITModule,
+    code: &Code,
+    options: &Options,
+) -> Result<(FuncId, Context, Side), NotCompiled> {
     let (function, mut context, side) = built(module, code, options)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;

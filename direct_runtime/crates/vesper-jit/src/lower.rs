@@ -107,7 +107,9 @@ impl<'a, 'b> Lower<'a, 'b> {
         builder.switch_to_block(first);
         let parameters = builder.block_params(first).to_vec();
         let [context, memory, entry] = parameters.as_slice() else {
-            return Err(NotCompiled::new("the function has other parameters than declared"));
+            return Err(NotCompiled::new(
+                "the function has other parameters than declared",
+            ));
         };
         let (context, memory, entry) = (*context, *memory, *entry);
         let fuel = builder.declare_var(types::I64);
@@ -128,7 +130,11 @@ impl<'a, 'b> Lower<'a, 'b> {
             memory,
             fuel,
             fault: None,
-            state: plan.blocks.get(&0).cloned().ok_or_else(|| NotCompiled::new("there is no code"))?,
+            state: plan
+                .blocks
+                .get(&0)
+                .cloned()
+                .ok_or_else(|| NotCompiled::new("there is no code"))?,
             at: 0,
             before: None,
             tried: None,
@@ -198,7 +204,8 @@ impl<'a, 'b> Lower<'a, 'b> {
         loop {
             self.before = None;
             let at = self.at;
-            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
+            else {
                 // Behind the last one: all is done.
                 let exit = self.exit_before();
                 self.builder.ins().jump(exit, &NONE);
@@ -211,12 +218,13 @@ impl<'a, 'b> Lower<'a, 'b> {
                     self.builder.ins().jump(exit, &NONE);
                     return Ok(());
                 }
-                How::Move { out, from } => self.moved(*out, *from, instruction)?,
-                How::Step { reads, gives, direct } => {
-                    self.step(instruction, &touched, reads, gives, *direct)?;
-                }
+                How::Move { out, from } => self.moved(*out, *from, instruction),
+                How::Step { reads, gives, direct } => match self.lent(&touched, gives) {
+                    Some(call) => self.lend(instruction, call, reads)?,
+                    None => self.step(instruction, None, &touched, reads, gives, *direct)?,
+                },
                 How::Inline { uses, .. } => {
-                    self.take_in(uses)?;
+                    self.take_in(uses);
                     if self.inline(instruction, how)? {
                         return Ok(());
                     }
@@ -225,7 +233,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             if !matches!(how, How::Step { .. }) {
                 apply(how, &mut self.state)?;
             }
-            self.at = at + 1;
+            self.at += 1;
             if self.plan.blocks.contains_key(&self.at) {
                 let to = self.edge(self.at)?;
                 self.builder.ins().jump(to, &NONE);
@@ -238,7 +246,8 @@ impl<'a, 'b> Lower<'a, 'b> {
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
             Instruction::Call { op, out, args, .. } => {
-                let (what, kind, result) = inline(op).ok_or_else(|| NotCompiled::new("no code for an operation"))?;
+                let (what, kind, result) =
+                    inline(op).ok_or_else(|| NotCompiled::new("no code for an operation"))?;
                 let [first, second, ..] = args;
                 let held = self.computed(what, kind, first, second)?;
                 self.hold(of(out), result, &held);
@@ -270,25 +279,34 @@ impl<'a, 'b> Lower<'a, 'b> {
                     planted!("jit.jump_if_false_turned_round", false, true),
                 );
             }
-            Instruction::JumpUnless { op, first, second, to } => {
+            Instruction::JumpUnless {
+                op,
+                first,
+                second,
+                to,
+            } => {
                 let holds = self.holds(op, first, second)?;
                 return self.branch(how, holds, self.at + 1, to as usize, false);
             }
             Instruction::Require { condition, .. } => {
                 let condition = self.one(condition, Kind::Boolean)?;
-                self.guard_unless(planted!(
+                let holds = planted!(
                     "jit.contract_is_not_looked_at",
                     condition,
                     self.builder.ins().iconst(types::I8, 1)
-                ));
+                );
+                self.guard_unless(holds);
             }
-            Instruction::RequireThat { op, first, second, .. } => {
+            Instruction::RequireThat {
+                op, first, second, ..
+            } => {
                 let holds = self.holds(op, first, second)?;
                 self.guard_unless(holds);
             }
             Instruction::LoopBegin { .. } => {}
             Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
-            Instruction::LoopNext { slot, item, done } | Instruction::LoopNextNumeric { slot, item, done, .. } => {
+            Instruction::LoopNext { slot, item, done }
+            | Instruction::LoopNextNumeric { slot, item, done, .. } => {
                 return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
             }
             Instruction::LoopAdvance { slot, done } => {
@@ -307,12 +325,20 @@ impl<'a, 'b> Lower<'a, 'b> {
                 let path = self.only(of(word), Kind::Integer)?;
                 let bit = self.builder.ins().iconst(
                     types::I64,
-                    planted!("jit.next_point_is_noted", 1_i64 << bit, (1_i64 << bit).rotate_left(1)),
+                    planted!(
+                        "jit.next_point_is_noted",
+                        1_i64 << bit,
+                        (1_i64 << bit).rotate_left(1)
+                    ),
                 );
                 let path = self.builder.ins().bor(path, bit);
                 self.hold(of(word), Kind::Integer, &[path]);
             }
-            _ => return Err(NotCompiled::new("an instruction without machine code is planned as one that has some")),
+            _ => {
+                return Err(NotCompiled::new(
+                    "an instruction without machine code is planned as one that has some",
+                ));
+            }
         }
         Ok(false)
     }
@@ -338,26 +364,25 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(true)
     }
 
-    fn moved(&mut self, out: usize, from: usize, instruction: &Instruction) -> Result<(), NotCompiled> {
+    fn moved(&mut self, out: usize, from: usize, instruction: &Instruction) {
         if out == from {
-            return Ok(());
+            return;
         }
-        match self.state.native(from) {
-            Some(kind) => {
-                let held = self.held(from, kind);
-                self.hold(out, kind, &held);
-                Ok(())
-            }
-            None => self.call_site(
+        if let Some(kind) = self.state.native(from) {
+            let held = self.held(from, kind);
+            self.hold(out, kind, &held);
+        } else {
+            self.call_site(
                 Site {
                     kept: Vec::new(),
                     instruction: Some(*instruction),
                     load: None,
                     direct: false,
+                    lent: None,
                     rows: None,
                 },
                 false,
-            ),
+            );
         }
     }
 
@@ -382,7 +407,10 @@ impl<'a, 'b> Lower<'a, 'b> {
     fn held(&mut self, place: usize, kind: Kind) -> Held {
         (0..kind.width())
             .map(|part| {
-                let tried = self.tried.as_ref().and_then(|tried| tried.values.get(&(place, part)));
+                let tried = self
+                    .tried
+                    .as_ref()
+                    .and_then(|tried| tried.values.get(&(place, part)));
                 if let Some((_, value)) = tried {
                     return *value;
                 }
@@ -435,7 +463,9 @@ impl<'a, 'b> Lower<'a, 'b> {
         (0..kept.kind.width())
             .map(|part| {
                 let offset = offset(kept.slot + part);
-                self.builder.ins().load(type_of(kept.kind), TRUSTED, self.memory, offset)
+                self.builder
+                    .ins()
+                    .load(type_of(kept.kind), TRUSTED, self.memory, offset)
             })
             .collect()
     }
@@ -449,7 +479,9 @@ impl<'a, 'b> Lower<'a, 'b> {
             } else {
                 value
             };
-            self.builder.ins().store(TRUSTED, value, self.memory, offset(kept.slot + part));
+            self.builder
+                .ins()
+                .store(TRUSTED, value, self.memory, offset(kept.slot + part));
         }
     }
 
@@ -473,7 +505,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         if missing.is_empty() {
             return Ok(block);
         }
-        let kept = missing.into_iter().map(|(place, kind)| self.kept(place, kind)).collect();
+        let kept = missing
+            .into_iter()
+            .map(|(place, kind)| self.kept(place, kind))
+            .collect();
         let between = self.builder.create_block();
         self.late.push(Late {
             block: between,
@@ -496,13 +531,30 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
     fn exit(&mut self, next: usize, state: &State) -> Block {
-        let dirty = self.plan.needed.get(next).map(|needed| state.dirty(needed)).unwrap_or_default();
-        let dirty = planted!("jit.exit_forgets_a_register", dirty, dirty.into_iter().skip(1).collect());
-        let kept: Vec<Kept> = dirty.into_iter().map(|(place, kind)| self.kept(place, kind)).collect();
+        let dirty = self
+            .plan
+            .needed
+            .get(next)
+            .map(|needed| state.dirty(needed))
+            .unwrap_or_default();
+        let kept: Vec<Kept> = dirty
+            .into_iter()
+            .filter(|(place, _)| {
+                planted!(
+                    "jit.exit_forgets_a_register",
+                    *place < usize::MAX,
+                    *place % 2 == 0
+                )
+            })
+            .map(|(place, kind)| self.kept(place, kind))
+            .collect();
         let block = self.builder.create_block();
         self.builder.set_cold_block(block);
         let number = self.side.exits.len();
-        self.side.exits.push(Exit { next, kept: kept.clone() });
+        self.side.exits.push(Exit {
+            next,
+            kept: kept.clone(),
+        });
         self.late.push(Late {
             block,
             kept,
@@ -522,7 +574,10 @@ impl<'a, 'b> Lower<'a, 'b> {
                 Then::Leave(number) => {
                     let fuel = self.builder.use_var(self.fuel);
                     self.builder.ins().store(TRUSTED, fuel, self.context, 0);
-                    let number = self.builder.ins().iconst(types::I64, i64::try_from(number).unwrap_or(FAULTED));
+                    let number = self
+                        .builder
+                        .ins()
+                        .iconst(types::I64, i64::try_from(number).unwrap_or(FAULTED));
                     self.builder.ins().return_(&[number]);
                 }
                 Then::GoOn(to) => {
@@ -531,6 +586,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                         instruction: None,
                         load: None,
                         direct: false,
+                        lent: None,
                         rows: None,
                     });
                     let done = self.call_step(site);
@@ -598,7 +654,9 @@ impl<'a, 'b> Lower<'a, 'b> {
 }
 
 fn first_of(held: &[Value]) -> Result<Value, NotCompiled> {
-    held.first().copied().ok_or_else(|| NotCompiled::new("a value has no parts"))
+    held.first()
+        .copied()
+        .ok_or_else(|| NotCompiled::new("a value has no parts"))
 }
 
 fn type_of(kind: Kind) -> Type {

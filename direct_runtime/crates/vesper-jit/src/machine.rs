@@ -36,15 +36,21 @@ pub(crate) fn target() -> Result<Arc<dyn TargetIsa>, NotCompiled> {
         let all = [
             ("opt_level", "speed"),
             ("is_pic", "false"),
-            ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+            (
+                "enable_verifier",
+                if cfg!(debug_assertions) { "true" } else { "false" },
+            ),
         ];
         for (name, value) in all {
             flags.set(name, value).map_err(|error| error.to_string())?;
         }
         let target = cranelift_native::builder().map_err(ToOwned::to_owned)?;
-        target.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
+        target
+            .finish(settings::Flags::new(flags))
+            .map_err(|error| error.to_string())
     });
-    made.clone().map_err(|what| NotCompiled::new(format!("no code can be made for this processor: {what}")))
+    made.clone()
+        .map_err(|what| NotCompiled::new(format!("no code can be made for this processor: {what}")))
 }
 
 /// The names under which compiled code calls functions of this crate.
@@ -64,7 +70,9 @@ impl Machine {
     pub(crate) fn new(mut module: JITModule, function: FuncId, size: usize) -> Result<Self, NotCompiled> {
         if let Err(error) = module.finalize_definitions() {
             release(module);
-            return Err(NotCompiled::new(format!("memory cannot be made executable: {error}")));
+            return Err(NotCompiled::new(format!(
+                "memory cannot be made executable: {error}"
+            )));
         }
         let code = module.get_finalized_function(function);
         #[expect(unsafe_code, reason = "the one way to call machine code")]
@@ -91,7 +99,11 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        let module = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let module = self
+            .module
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         module.into_iter().for_each(release);
     }
 }

@@ -60,14 +60,16 @@ impl State {
         for (place, (own, other)) in self.0.iter_mut().zip(&other.0).enumerate() {
             let both = match (*own, *other) {
                 _ if !needed.has(place) => Place::Frame,
-                (Place::Native { kind, dirty }, Place::Native { kind: other, dirty: or })
-                    if kind == other =>
-                {
+                (
+                    Place::Native { kind, dirty },
                     Place::Native {
-                        kind,
-                        dirty: dirty || or,
-                    }
-                }
+                        kind: other,
+                        dirty: or,
+                    },
+                ) if kind == other => Place::Native {
+                    kind,
+                    dirty: dirty || or,
+                },
                 _ => Place::Frame,
             };
             is_changed |= both != *own;
@@ -164,19 +166,16 @@ impl Plan {
             let Some(needed) = plan.needed.get(at) else {
                 continue;
             };
-            let state = match plan.blocks.get_mut(&at) {
-                Some(known) => {
-                    if !known.meet(&state, needed) {
-                        continue;
-                    }
-                    known.clone()
+            let state = if let Some(known) = plan.blocks.get_mut(&at) {
+                if !known.meet(&state, needed) {
+                    continue;
                 }
-                None => {
-                    let mut first = state.clone();
-                    first.meet(&state, needed);
-                    plan.blocks.insert(at, first.clone());
-                    first
-                }
+                known.clone()
+            } else {
+                let mut first = state.clone();
+                first.meet(&state, needed);
+                plan.blocks.insert(at, first.clone());
+                first
             };
             plan.follow(code, &starts, at, state, &mut open)?;
         }
@@ -245,7 +244,9 @@ pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
                     ),
                     Place::Native { kind: own, .. } if own == *kind => {}
                     Place::Native { .. } => {
-                        return Err(NotCompiled::new("a register is used as two kinds of value at once"));
+                        return Err(NotCompiled::new(
+                            "a register is used as two kinds of value at once",
+                        ));
                     }
                 }
             }
@@ -275,10 +276,7 @@ pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
                 }
             }
             for (place, kind) in gives {
-                let to = kind.map_or(Place::Frame, |kind| Place::Native {
-                    kind,
-                    dirty: *direct,
-                });
+                let to = kind.map_or(Place::Frame, |kind| Place::Native { kind, dirty: *direct });
                 state.set(*place, to);
             }
         }
@@ -290,7 +288,8 @@ pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
 /// Where a run may begin.
 fn entries(code: &Code) -> Vec<usize> {
     let all = code.instructions.iter().enumerate();
-    let stops = all.filter(|(_, one)| matches!(one, Instruction::Request { .. } | Instruction::CallNode { .. }));
+    let stops =
+        all.filter(|(_, one)| matches!(one, Instruction::Request { .. } | Instruction::CallNode { .. }));
     std::iter::once(0).chain(stops.map(|(at, _)| at + 1)).collect()
 }
 
@@ -331,6 +330,7 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
     Some(uses)
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `touched`")]
 fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
     let touched = touched(code, instruction);
     let in_machine_code = |operands: &[Operand], kind: Kind, gives: Vec<(usize, Kind)>| {
@@ -338,7 +338,10 @@ fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -
     };
     // What it gives is taken into machine registers where somebody computes with it.
     let by_step = |direct: bool| {
-        let gives = touched.writes.iter().map(|place| (*place, wanted(code, at + 1, *place, LOOK_AHEAD, 0)));
+        let gives = touched
+            .writes
+            .iter()
+            .map(|place| (*place, wanted(code, at + 1, *place, LOOK_AHEAD, 0)));
         let gives: Vec<_> = gives.collect();
         // Only one thing is taken.
         let taken = gives.iter().filter(|(_, kind)| kind.is_some()).count();
@@ -367,20 +370,19 @@ fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -
                 gives: vec![(of(out), kind)],
             }),
         },
-        Instruction::Jump { .. } | Instruction::Spend => Some(How::Inline {
-            uses: Vec::new(),
-            gives: Vec::new(),
-        }),
-        Instruction::LoopBegin { .. } => Some(How::Inline {
+        Instruction::Jump { .. } | Instruction::Spend | Instruction::LoopBegin { .. } => Some(How::Inline {
             uses: Vec::new(),
             gives: Vec::new(),
         }),
         Instruction::JumpIfTrue { condition, .. }
         | Instruction::JumpIfFalse { condition, .. }
         | Instruction::Require { condition, .. } => in_machine_code(&[condition], Kind::Boolean, Vec::new()),
-        Instruction::JumpUnless { op, first, second, .. } | Instruction::RequireThat { op, first, second, .. } => {
-            inline(op).and_then(|(_, kind, _)| in_machine_code(&[first, second], kind, Vec::new()))
+        Instruction::JumpUnless {
+            op, first, second, ..
         }
+        | Instruction::RequireThat {
+            op, first, second, ..
+        } => inline(op).and_then(|(_, kind, _)| in_machine_code(&[first, second], kind, Vec::new())),
         Instruction::LoopRange { slot, .. } => Some(How::Step {
             reads: touched.reads.clone(),
             gives: vec![(of_loop(code, slot), Some(Kind::Range))],
@@ -440,9 +442,9 @@ fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -
                 Some(kind) => How::Step {
                     reads: touched.reads.clone(),
                     gives: vec![(of(out), Some(kind))],
-                    direct: false,
+                    direct: true,
                 },
-                None => by_step(false),
+                None => by_step(true),
             }
         }
         _ => by_step(false),
@@ -501,7 +503,11 @@ fn rows(code: &Code) -> BTreeMap<usize, Rows> {
                     is_through_fields = true;
                     members.push(at);
                 }
-                Instruction::LoopField { slot: other, out, place } if other == slot => {
+                Instruction::LoopField {
+                    slot: other,
+                    out,
+                    place,
+                } if other == slot => {
                     if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, 0) {
                         members.push(at);
                         rows.add(place, kind);
@@ -528,7 +534,9 @@ impl Rows {
     /// Where a field stands in a row.
     pub(crate) fn offset(&self, place: u32, kind: Kind) -> Option<usize> {
         let mut fields = self.fields.iter();
-        fields.find(|field| (field.0, field.1) == (place, kind)).map(|field| field.2)
+        fields
+            .find(|field| (field.0, field.1) == (place, kind))
+            .map(|field| field.2)
     }
 }
 
@@ -574,7 +582,11 @@ fn wanted(code: &Code, from: usize, place: usize, limit: usize, depth: usize) ->
 
 /// As which kind machine code takes a place that an instruction reads.
 fn used_as(code: &Code, instruction: &Instruction, place: usize) -> Option<Kind> {
-    let is = |operand: &Operand| operand.as_register().is_some_and(|register| of(register) == place);
+    let is = |operand: &Operand| {
+        operand
+            .as_register()
+            .is_some_and(|register| of(register) == place)
+    };
     let all_are = |operands: &[Operand], kind: Kind| {
         (operands.iter().any(is) && uses(code, operands, kind).is_some()).then_some(kind)
     };
@@ -584,14 +596,21 @@ fn used_as(code: &Code, instruction: &Instruction, place: usize) -> Option<Kind>
             let [first, second, ..] = args;
             all_are(&[*first, *second], kind)
         }
-        Instruction::JumpUnless { op, first, second, .. } | Instruction::RequireThat { op, first, second, .. } => {
+        Instruction::JumpUnless {
+            op, first, second, ..
+        }
+        | Instruction::RequireThat {
+            op, first, second, ..
+        } => {
             let (_, kind, _) = inline(*op)?;
             all_are(&[*first, *second], kind)
         }
         Instruction::JumpIfTrue { condition, .. }
         | Instruction::JumpIfFalse { condition, .. }
         | Instruction::Require { condition, .. } => all_are(&[*condition], Kind::Boolean),
-        Instruction::LoopLimit { .. } | Instruction::LoopRound { .. } | Instruction::Note { .. } => Some(Kind::Integer),
+        Instruction::LoopLimit { .. } | Instruction::LoopRound { .. } | Instruction::Note { .. } => {
+            Some(Kind::Integer)
+        }
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vesper_interp::code::{Instruction, Stepped, Tables, field, step};
+use vesper_interp::code::{Instruction, Stepped, Tables, called, field, step};
 use vesper_interp::native::Native;
 use vesper_interp::{Fault, Frame, Meter};
 use vesper_ir::{Value, planted};
@@ -35,6 +35,8 @@ pub(crate) struct Site {
     pub(crate) load: Option<Kept>,
     /// What is loaded is read where it stands, and the instruction not done: its result is never in the frame.
     pub(crate) direct: bool,
+    /// The instruction before a call that reads a field for it alone, and is not done.
+    pub(crate) lent: Option<Instruction>,
     /// What is gathered of the items where a loop is loaded.
     pub(crate) rows: Option<Rows>,
 }
@@ -109,12 +111,11 @@ impl Native for Compiled {
     fn enter(&self, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault> {
         let mut few = [0; 32];
         let mut many;
-        let slots = match few.get_mut(..self.parts.slots) {
-            Some(slots) => slots,
-            None => {
-                many = vec![0; self.parts.slots];
-                many.as_mut_slice()
-            }
+        let slots = if let Some(slots) = few.get_mut(..self.parts.slots) {
+            slots
+        } else {
+            many = vec![0; self.parts.slots];
+            many.as_mut_slice()
         };
         // Somebody may come here from anywhere; where there is no entry the interpreter does it all.
         let entries = self.parts.entries.iter();
@@ -139,7 +140,9 @@ impl Native for Compiled {
         if let Some(fault) = context.fault {
             return Err(fault);
         }
-        let exit = usize::try_from(stopped).ok().and_then(|exit| self.parts.exits.get(exit));
+        let exit = usize::try_from(stopped)
+            .ok()
+            .and_then(|exit| self.parts.exits.get(exit));
         let exit = exit.ok_or(NO_EXIT)?;
         write_back(&self.parts, context.frame, context.slots, &exit.kept)?;
         context
@@ -171,7 +174,9 @@ fn bits_at(slots: &[u64], at: usize) -> Result<Bits, Fault> {
 }
 
 fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
-    let place = slots.get_mut(kept.slot..kept.slot + kept.kind.width()).ok_or(NO_SLOT)?;
+    let place = slots
+        .get_mut(kept.slot..kept.slot + kept.kind.width())
+        .ok_or(NO_SLOT)?;
     for (slot, bits) in place.iter_mut().zip(bits) {
         *slot = bits;
     }
@@ -200,7 +205,9 @@ fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) ->
         let is_written = match kept.kind {
             Kind::Range => write_range(frame, kept.place.saturating_sub(parts.registers), bits),
             Kind::Items => write_position(frame, kept.place.saturating_sub(parts.registers), bits),
-            kind => frame.register_mut(kept.place).is_some_and(|place| kind.write(place, bits)),
+            kind => frame
+                .register_mut(kept.place)
+                .is_some_and(|place| kind.write(place, bits)),
         };
         if !is_written {
             return Err(NOT_A_VALUE);
@@ -231,9 +238,16 @@ fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Faul
             return Ok(false);
         }
     }
-    let place = gathered.get((next - from) * rows.width..).unwrap_or_default().as_ptr();
+    let place = gathered
+        .get((next - from) * rows.width..)
+        .unwrap_or_default()
+        .as_ptr();
     let left = items.len().saturating_sub(next);
-    put(context.slots, kept, [place.addr() as u64, next as u64, left as u64])?;
+    put(
+        context.slots,
+        kept,
+        [place.addr() as u64, next as u64, left as u64],
+    )?;
     Ok(true)
 }
 
@@ -258,12 +272,31 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
     write_back(parts, context.frame, context.slots, &site.kept)?;
     if site.direct
         && let Some(kept) = site.load
-        && let Some(value) = site.instruction.and_then(|one| field(&one, &parts.tables, context.frame))
+        && let Some(value) = site
+            .instruction
+            .and_then(|one| field(&one, &parts.tables, context.frame))
     {
         return match kept.kind.bits(value?) {
             Some(bits) => put(context.slots, kept, bits).map(|()| answer::DONE),
             None => Ok(answer::BEFORE),
         };
+    }
+    if let Some(instruction @ Instruction::Call { out, .. }) = &site.instruction
+        && let Some(value) = called(instruction, site.lent.as_ref(), &parts.tables, context.frame)
+    {
+        let Some(value) = value? else {
+            return Ok(answer::BEFORE);
+        };
+        let bits = site.load.and_then(|kept| Some((kept, kept.kind.bits(&value)?)));
+        if let Some((kept, bits)) = bits {
+            return put(context.slots, kept, bits).map(|()| answer::DONE);
+        }
+        *context.frame.register_mut(out.0 as usize).ok_or(NO_SLOT)? = value;
+        return Ok(if site.load.is_some() {
+            answer::AFTER
+        } else {
+            answer::DONE
+        });
     }
     let stepped = match &site.instruction {
         Some(instruction) => step(instruction, &parts.tables, context.frame)?,

@@ -33,7 +33,12 @@ struct Pair {
 
 impl Lower<'_, '_> {
     /// What an operation on decimals gives.
-    pub(super) fn decimal(&mut self, what: Inline, first: Operand, second: Operand) -> Result<Held, NotCompiled> {
+    pub(super) fn decimal(
+        &mut self,
+        what: Inline,
+        first: Operand,
+        second: Operand,
+    ) -> Result<Held, NotCompiled> {
         if let Inline::Compare(comparison) = what
             && let Some(holds) = self.compared_with_zero(condition(comparison), first, second)?
         {
@@ -94,7 +99,10 @@ impl Lower<'_, '_> {
                         scale: left_scale
                     }
                 );
-                let holds = self.builder.ins().icmp(condition(comparison), pair.left, pair.right);
+                let holds = self
+                    .builder
+                    .ins()
+                    .icmp(condition(comparison), pair.left, pair.right);
                 Ok(vec![holds])
             }
             _ => Err(NotCompiled::new("no code for an operation on decimals")),
@@ -134,31 +142,33 @@ impl Lower<'_, '_> {
     }
 
     /// Both at the larger of the two scales.
-    fn aligned(
-        &mut self,
-        left: Value,
-        left_scale: Value,
-        right: Value,
-        right_scale: Value,
-    ) -> Pair {
+    fn aligned(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
         let apart = self.builder.ins().isub(left_scale, right_scale);
         let unequal = self.builder.create_block();
         let join = self.builder.create_block();
         let parts = [(); 3].map(|()| self.builder.append_block_param(join, types::I64));
         let equal = [left, right, left_scale].map(BlockArg::Value);
-        self.builder.ins().brif(apart, unequal, &super::NONE, join, &equal);
+        self.builder
+            .ins()
+            .brif(apart, unequal, &super::NONE, join, &equal);
         self.builder.switch_to_block(unequal);
         let is_left = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, apart, 0);
         let places = self.builder.ins().iabs(apart);
         // Too far apart reads the last power, and is not looked at.
-        let most = self.builder.ins().iconst(types::I64, i64::try_from(POWERS.len()).unwrap_or(1) - 1);
+        let most = self
+            .builder
+            .ins()
+            .iconst(types::I64, i64::try_from(POWERS.len()).unwrap_or(1) - 1);
         let is_too_far = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, places, most);
         let places = self.builder.ins().umin(places, most);
         // Addresses have 64 bits on every processor that code is made for.
         let table = self.builder.ins().iconst(types::I64, address());
         let at = self.builder.ins().ishl_imm_s(places, 3);
         let at = self.builder.ins().iadd(table, at);
-        let power = self.builder.ins().load(types::I64, TRUSTED.with_readonly(), at, 0);
+        let power = self
+            .builder
+            .ins()
+            .load(types::I64, TRUSTED.with_readonly(), at, 0);
         let moved = self.builder.ins().select(is_left, left, right);
         let (moved, overflows) = self.builder.ins().smul_overflow(moved, power);
         let is_unusual = self.builder.ins().bor(is_too_far, overflows);

@@ -74,7 +74,11 @@ impl Lower<'_, '_> {
             self.builder.ins().iadd_imm_s(next, 1)
         );
         self.hold(range, Kind::Range, &[after, step, less]);
-        self.hold(item, Kind::Integer, &[planted!("jit.item_is_the_next_one", next, after)]);
+        self.hold(
+            item,
+            Kind::Integer,
+            &[planted!("jit.item_is_the_next_one", next, after)],
+        );
         apply(how, &mut self.state)?;
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
@@ -82,7 +86,12 @@ impl Lower<'_, '_> {
     }
 
     /// The head of a loop through an array, of whose items only fields are read.
-    pub(super) fn next_of_items(&mut self, how: &How, items: usize, done: usize) -> Result<bool, NotCompiled> {
+    pub(super) fn next_of_items(
+        &mut self,
+        how: &How,
+        items: usize,
+        done: usize,
+    ) -> Result<bool, NotCompiled> {
         let held = self.held(items, Kind::Items);
         let [row, next, left] = held.as_slice() else {
             return Err(NotCompiled::new("a loop has other parts than three"));

@@ -202,11 +202,7 @@ fn float_condition(comparison: Comparison) -> FloatCC {
             FloatCC::NotEqual,
             FloatCC::OrderedNotEqual
         ),
-        Comparison::Less => planted!(
-            "jit.nan_is_less",
-            FloatCC::LessThan,
-            FloatCC::UnorderedOrLessThan
-        ),
+        Comparison::Less => planted!("jit.nan_is_less", FloatCC::LessThan, FloatCC::UnorderedOrLessThan),
         Comparison::LessOrEqual => FloatCC::LessThanOrEqual,
         Comparison::Greater => planted!(
             "jit.float_greater_takes_equal",

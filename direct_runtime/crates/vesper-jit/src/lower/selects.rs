@@ -35,7 +35,9 @@ impl Lower<'_, '_> {
         }
         let last = self.code.instructions.get(to - 1);
         let (next, other, join) = match last {
-            Some(Instruction::Jump { to: join }) if *join as usize > to => (next..to - 1, to..*join as usize, *join as usize),
+            Some(Instruction::Jump { to: join }) if *join as usize > to => {
+                (next..to - 1, to..*join as usize, *join as usize)
+            }
             _ => (next..to, to..to, to),
         };
         if next.len() > SHORT || other.len() > SHORT || !self.is_closed(to, join, !other.is_empty()) {
@@ -43,7 +45,8 @@ impl Lower<'_, '_> {
         }
         let mut state = self.state.clone();
         apply(how, &mut state)?;
-        let (Some(of_next), Some(of_other)) = (self.tried(&next, &state)?, self.tried(&other, &state)?) else {
+        let (Some(of_next), Some(of_other)) = (self.tried(&next, &state)?, self.tried(&other, &state)?)
+        else {
             return Ok(None);
         };
         let Some(needed) = self.plan.needed.get(join) else {
@@ -54,7 +57,8 @@ impl Lower<'_, '_> {
             if !needed.has(*place) || gives.iter().any(|(given, _)| given == place) {
                 continue;
             }
-            let stands = |side: &BTreeMap<usize, Kind>| side.get(place).copied().or_else(|| state.native(*place));
+            let stands =
+                |side: &BTreeMap<usize, Kind>| side.get(place).copied().or_else(|| state.native(*place));
             match (stands(&of_next), stands(&of_other)) {
                 (Some(kind), Some(other)) if kind == other => gives.push((*place, kind)),
                 _ => return Ok(None),
@@ -75,19 +79,27 @@ impl Lower<'_, '_> {
         let jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
         let is_own = |at: usize, target: usize| at == self.at && target == to && has_other;
         let mut jumps = jumps.filter(|(_, target)| is_inside(*target));
-        jumps.all(|(at, target)| is_own(at, target)) && !self.plan.entries.iter().any(|entry| is_inside(*entry))
+        jumps.all(|(at, target)| is_own(at, target))
+            && !self.plan.entries.iter().any(|entry| is_inside(*entry))
     }
 
     /// What a side gives; nothing where it cannot be computed for nothing.
-    fn tried(&self, side: &Range<usize>, before: &State) -> Result<Option<BTreeMap<usize, Kind>>, NotCompiled> {
+    fn tried(
+        &self,
+        side: &Range<usize>,
+        before: &State,
+    ) -> Result<Option<BTreeMap<usize, Kind>>, NotCompiled> {
         let mut state = before.clone();
         let mut given = BTreeMap::new();
         for at in side.clone() {
-            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
+            else {
                 return Ok(None);
             };
             let is_there = match how {
-                How::Inline { uses, .. } => uses.iter().all(|(place, kind)| state.native(*place) == Some(*kind)),
+                How::Inline { uses, .. } => uses
+                    .iter()
+                    .all(|(place, kind)| state.native(*place) == Some(*kind)),
                 How::Move { from, .. } => state.native(*from).is_some(),
                 _ => false,
             };
@@ -167,7 +179,8 @@ impl Lower<'_, '_> {
         let mut state = self.state.clone();
         apply(how, &mut state)?;
         for at in side.clone() {
-            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
+            else {
                 continue;
             };
             match how {
@@ -185,7 +198,9 @@ impl Lower<'_, '_> {
             }
             apply(how, &mut state)?;
         }
-        self.tried.take().ok_or_else(|| NotCompiled::new("a side of a choice was lost"))
+        self.tried
+            .take()
+            .ok_or_else(|| NotCompiled::new("a side of a choice was lost"))
     }
 
     /// One of two values, without a jump.
@@ -195,7 +210,8 @@ impl Lower<'_, '_> {
         }
         // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
         // and the choice is not on the way from one round of a loop to the next.
-        if let (Some((Opcode::Fadd, sum, term)), Some((Opcode::Fsub, other, less))) = (self.parts(yes), self.parts(no))
+        if let (Some((Opcode::Fadd, sum, term)), Some((Opcode::Fsub, other, less))) =
+            (self.parts(yes), self.parts(no))
             && sum == other
         {
             let less = self.builder.ins().fneg(less);
@@ -203,10 +219,17 @@ impl Lower<'_, '_> {
             return self.builder.ins().fadd(sum, term);
         }
         // Choosing between floats is a jump on some processors; between their bits it is none.
-        let bits = |lower: &mut Self, value| lower.builder.ins().bitcast(types::I64, MemFlagsData::new(), value);
+        let bits = |lower: &mut Self, value| {
+            lower
+                .builder
+                .ins()
+                .bitcast(types::I64, MemFlagsData::new(), value)
+        };
         let (yes, no) = (bits(self, yes), bits(self, no));
         let chosen = self.builder.ins().select(condition, yes, no);
-        self.builder.ins().bitcast(types::F64, MemFlagsData::new(), chosen)
+        self.builder
+            .ins()
+            .bitcast(types::F64, MemFlagsData::new(), chosen)
     }
 
     /// The operation that a value is the result of, and its two arguments.

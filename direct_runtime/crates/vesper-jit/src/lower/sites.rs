@@ -24,14 +24,17 @@ impl Lower<'_, '_> {
     /// Calls the function, and gives its answer.
     pub(super) fn call_step(&mut self, site: i64) -> Value {
         let site = self.builder.ins().iconst(types::I32, site);
-        let call = self.builder.ins().call(self.functions.step, &[self.context, site]);
+        let call = self
+            .builder
+            .ins()
+            .call(self.functions.step, &[self.context, site]);
         let answer = self.builder.inst_results(call).first().copied();
         // It is declared with one result.
         answer.unwrap_or(site)
     }
 
     /// Has a function do something that may only refuse; the code goes on behind it.
-    pub(super) fn call_site(&mut self, site: Site, is_guard: bool) -> Result<(), NotCompiled> {
+    pub(super) fn call_site(&mut self, site: Site, is_guard: bool) {
         if is_guard && self.is_forced() {
             let always = self.builder.ins().iconst(types::I8, 1);
             let (exit, next) = (self.exit_before(), self.builder.create_block());
@@ -45,7 +48,10 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(other);
         self.builder.ins().brif(answer, other, &NONE, next, &NONE);
         self.builder.switch_to_block(other);
-        let refuses = self.builder.ins().icmp_imm_s(IntCC::Equal, answer, answer::BEFORE);
+        let refuses = self
+            .builder
+            .ins()
+            .icmp_imm_s(IntCC::Equal, answer, answer::BEFORE);
         let (exit, fault) = (self.exit_before(), self.fault_block());
         self.builder.ins().brif(refuses, exit, &NONE, fault, &NONE);
         self.builder.switch_to_block(next);
@@ -53,11 +59,62 @@ impl Lower<'_, '_> {
             let held = self.load(kept);
             self.hold(kept.place, kept.kind, &held);
         }
-        Ok(())
+    }
+
+    /// The call behind an instruction that reads a field for it alone.
+    pub(super) fn lent(&self, touched: &Touched, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
+        let [(field, None)] = gives else {
+            return None;
+        };
+        let is_field = matches!(
+            self.code.instructions.get(self.at),
+            Some(Instruction::Field { .. } | Instruction::LoopField { .. })
+        );
+        let next = self.at + 1;
+        let call = self.code.instructions.get(next)?;
+        let is_step = matches!(
+            (call, self.plan.how.get(next)?),
+            (Instruction::Call { .. }, How::Step { .. })
+        );
+        let of_call = super::touched(self.code, call);
+        let is_over = of_call.writes.contains(field) || !self.plan.needed.get(next + 1)?.has(*field);
+        let is_lent = is_field
+            && is_step
+            && of_call.reads.contains(field)
+            && is_over
+            && !touched.reads.contains(field)
+            && !self.plan.blocks.contains_key(&next);
+        is_lent.then_some(*call)
+    }
+
+    /// Does a call together with the instruction at hand, which reads a field for it. Where the two are left, it is
+    /// before both.
+    pub(super) fn lend(
+        &mut self,
+        field: &Instruction,
+        call: Instruction,
+        reads: &[usize],
+    ) -> Result<(), NotCompiled> {
+        self.exit_before();
+        self.at += 1;
+        let plan = self.plan;
+        let Some(How::Step {
+            reads: of_call,
+            gives,
+            direct,
+        }) = plan.how.get(self.at)
+        else {
+            return Err(NotCompiled::new(
+                "a call is planned in another way than it is done",
+            ));
+        };
+        let all: Vec<usize> = reads.iter().chain(of_call).copied().collect();
+        let touched = super::touched(self.code, &call);
+        self.step(&call, Some(*field), &touched, &all, gives, *direct)
     }
 
     /// Takes what an instruction computes with out of the frame, where it is not in machine registers already.
-    pub(super) fn take_in(&mut self, uses: &[(usize, Kind)]) -> Result<(), NotCompiled> {
+    pub(super) fn take_in(&mut self, uses: &[(usize, Kind)]) {
         let mut taken: Vec<usize> = Vec::new();
         for (place, kind) in uses {
             if self.state.get(*place) != Place::Frame || taken.contains(place) {
@@ -71,18 +128,20 @@ impl Lower<'_, '_> {
                     instruction: None,
                     load: Some(load),
                     direct: false,
+                    lent: None,
                     rows: self.rows(*kind),
                 },
                 true,
-            )?;
+            );
         }
-        Ok(())
     }
 
     /// An instruction that a function does on the frame.
+    #[expect(clippy::too_many_lines, reason = "one answer of the function after the other")]
     pub(super) fn step(
         &mut self,
         instruction: &Instruction,
+        lent: Option<Instruction>,
         touched: &Touched,
         reads: &[usize],
         gives: &[(usize, Option<Kind>)],
@@ -104,7 +163,9 @@ impl Lower<'_, '_> {
                 kept.push(one);
             }
         }
-        let load = gives.iter().find_map(|(place, kind)| kind.map(|kind| (*place, kind)));
+        let load = gives
+            .iter()
+            .find_map(|(place, kind)| kind.map(|kind| (*place, kind)));
         let load = load.map(|(place, kind)| self.kept(place, kind));
         if self.is_forced() {
             let always = self.builder.ins().iconst(types::I8, 1);
@@ -125,6 +186,7 @@ impl Lower<'_, '_> {
             rows: load.and_then(|load| self.rows(load.kind)),
             load,
             direct,
+            lent,
         };
         let site = self.site(site);
         let answer = self.call_step(site);
@@ -151,12 +213,15 @@ impl Lower<'_, '_> {
         }
         let rest = self.builder.create_block();
         self.builder.set_cold_block(rest);
-        let refuses = self.builder.ins().icmp_imm_s(IntCC::Equal, answer, answer::BEFORE);
+        let refuses = self
+            .builder
+            .ins()
+            .icmp_imm_s(IntCC::Equal, answer, answer::BEFORE);
         self.builder.ins().brif(refuses, exit, &NONE, rest, &NONE);
         self.builder.switch_to_block(rest);
         let fault = self.fault_block();
         match load {
-            Some(load) if !direct => {
+            Some(load) => {
                 // It is done, and stands in the frame.
                 let mut state = self.state.clone();
                 state.set(load.place, Place::Frame);
@@ -171,7 +236,7 @@ impl Lower<'_, '_> {
                 }
                 self.builder.ins().jump(after, &NONE);
             }
-            _ => {
+            None => {
                 self.builder.ins().jump(fault, &NONE);
             }
         }

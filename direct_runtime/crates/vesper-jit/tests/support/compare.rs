@@ -19,15 +19,28 @@ pub(crate) struct Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} runs, {} whole, {} guards", self.runs, self.whole, self.guards)
+        write!(
+            formatter,
+            "{} runs, {} whole, {} guards",
+            self.runs, self.whole, self.guards
+        )
     }
 }
 
-fn told(program: &Program, code: &Code, native: Option<&dyn Native>, given: &[Value], limits: Limits) -> (String, bool) {
+fn told(
+    program: &Program,
+    code: &Code,
+    native: Option<&dyn Native>,
+    given: &[Value],
+    limits: Limits,
+) -> (String, bool) {
     let now = Value::Timestamp(1_700_000_000_000_000);
     let shown = run_on(program, code, native, given.to_vec(), Some(&now), limits);
     let is_whole = shown.left_at >= code.instructions.len();
-    (format!("{:?} fuel {} path {:?}", shown.outcome, shown.fuel, shown.path), is_whole)
+    (
+        format!("{:?} fuel {} path {:?}", shown.outcome, shown.fuel, shown.path),
+        is_whole,
+    )
 }
 
 /// Compares both forms on drawn inputs: as compiled, then with every guard failing in turn.
@@ -52,7 +65,9 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             report.runs += 1;
             report.whole += usize::from(is_whole);
             if expected != got {
-                return Err(format!("{given:?}\n  interpreter {expected}\n  compiled    {got}"));
+                return Err(format!(
+                    "{given:?}\n  interpreter {expected}\n  compiled    {got}"
+                ));
             }
         }
         for guard in 0..native.guards() {
@@ -61,7 +76,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 fail_guard: Some(guard),
                 ..Options::default()
             };
-            let native = compile(code, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
+            let native =
+                compile(code, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
                 let (expected, _) = told(program, code, None, given, Limits::default());
                 let (got, _) = told(program, code, Some(&*native), given, Limits::default());
