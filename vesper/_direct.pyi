@@ -120,8 +120,14 @@ class Program:
     """One loaded node: verified, compiled, immutable, safe to call from any thread."""
 
     @staticmethod
-    def load(ir: bytes, dependencies: Sequence[bytes] = ..., /) -> Program:
-        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm."""
+    def load(
+        ir: bytes, dependencies: Sequence[bytes] = ..., /, optimise: bool = ..., rules: Sequence[str] | None = ...
+    ) -> Program:
+        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm.
+        `rules` names those of the optimizer that are used (docs/spec/optimizer.md), all unless it is given."""
+
+    def optimised_listing(self) -> str:
+        """What the optimizer makes of the node, for people to read."""
 
     @property
     def node_id(self) -> str: ...
