@@ -11,12 +11,15 @@ use vesper_opt::{Rules, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile, compile_optimised};
+use crate::tier::{Hot, Tier, Tiering};
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) node: Node,
     pub(crate) plain: Code,
+    /// How the plain form is run.
+    pub(crate) tier: Tier,
     /// By the place of the called node in `calls`.
     pub(crate) callees: Vec<Arc<Unit>>,
     /// How deep calls go from here; 1 where there are none.
@@ -28,10 +31,16 @@ pub(crate) struct Unit {
 }
 
 /// The unit of a node; `others` are the documents of those it calls, and may hold more than these.
-pub(crate) fn link(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Arc<Unit>, Rejected> {
+pub(crate) fn link(
+    ir: &[u8],
+    others: &[&[u8]],
+    rules: Rules,
+    tiering: Option<Arc<Tiering>>,
+) -> Result<Arc<Unit>, Rejected> {
     let node = vesper_ir::load(ir)?;
     let mut linker = Linker {
         rules,
+        tiering,
         waiting: HashMap::new(),
         done: HashMap::new(),
         open: HashSet::new(),
@@ -55,6 +64,13 @@ struct Linker {
     done: HashMap<Arc<str>, Arc<Unit>>,
     /// Those that are being linked: one of these is called by itself.
     open: HashSet<Arc<str>>,
+    tiering: Option<Arc<Tiering>>,
+}
+
+impl Hot for Unit {
+    fn make(&self) {
+        self.tier.make(&self.plain);
+    }
 }
 
 impl Linker {
@@ -85,6 +101,7 @@ impl Linker {
             depth: deepest.unwrap_or(0) + 1,
             asks: !plain.requests.is_empty() || callees.iter().any(|callee| callee.asks),
             uses_now: node.uses_now || callees.iter().any(|callee| callee.uses_now),
+            tier: Tier::new(self.tiering.clone()),
             node,
             plain,
             callees,
@@ -92,6 +109,7 @@ impl Linker {
         if unit.depth > depth {
             return Err(too_deep());
         }
+        unit.tier.loaded(&unit.plain);
         Ok(Arc::new(unit))
     }
 

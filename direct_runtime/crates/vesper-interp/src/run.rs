@@ -91,6 +91,7 @@ pub(crate) fn execute(
         loops,
         flow,
         next: place,
+        keeps_outputs,
     } = frame;
     let registers = registers.as_mut_slice();
     let mut next = *place;
@@ -509,6 +510,9 @@ pub(crate) fn execute(
         return Ok(Stop::Ended(Outcome::DeclaredError(
             fields.collect::<Result<_, Fault>>()?,
         )));
+    }
+    if *keeps_outputs {
+        return Ok(Stop::Ended(Outcome::Returned(Vec::new())));
     }
     let mut outputs = Vec::with_capacity(code.returns.len());
     for output in &code.returns {

@@ -56,6 +56,12 @@ impl Rules {
         Self(self.0 | rule.bit())
     }
 
+    /// These and not that one.
+    #[must_use]
+    pub fn without(self, rule: Rule) -> Self {
+        Self(self.0 & !rule.bit())
+    }
+
     pub fn has(self, rule: Rule) -> bool {
         self.0 & rule.bit() != 0
     }
