@@ -369,7 +369,7 @@ impl<'a> Compiler<'a> {
                 then,
                 otherwise,
             } if !self.shortcut(index, *condition, out)? => {
-                self.choice(*condition, *then, *otherwise, out)?
+                self.choice(*condition, *then, *otherwise, out)?;
             }
             ExpressionKind::If { .. } => {}
             ExpressionKind::And(left, right) => {

@@ -4,9 +4,10 @@
 //! half of this rule, everything else is its own.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use vesper_ir::flow::{Block, Loop, Statement};
-use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind, LocalNumber};
 use vesper_ir::{Node, Type, planted};
 
 use crate::common::is_test;
@@ -73,24 +74,22 @@ impl Search<'_> {
     }
 
     fn repeated(&mut self, repeated: &Loop) {
-        let mut values = Vec::new();
-        let mut steps = Vec::new();
-        values.extend([repeated.filter, repeated.condition].into_iter().flatten());
-        everything(&repeated.body, &mut values, &mut steps);
-        values.extend(repeated.collect);
-        values.extend(repeated.next.iter().map(|(_, value)| *value));
-        values.extend(repeated.stop_when);
+        let mut inside = Inside::default();
+        inside.rounds(repeated);
+        let Inside {
+            values,
+            names,
+            numbers,
+        } = inside;
 
         let mut changing = Changing::default();
-        let state = repeated.state.iter().map(|variable| &variable.local);
-        let numbers = repeated.locals.iter().chain(state);
-        let locals = numbers.filter_map(|number| self.node.loop_local(*number));
+        let locals = numbers.iter().filter_map(|number| self.node.loop_local(*number));
         planted!(
             "opt.state_of_a_loop_never_changes",
             changing.locals.extend(locals),
             drop(locals)
         );
-        let places = steps.iter().filter_map(|name| self.node.step_place(name));
+        let places = names.iter().filter_map(|name| self.node.step_place(name));
         planted!(
             "opt.steps_of_a_loop_never_change",
             changing.steps.extend(places),
@@ -243,35 +242,55 @@ fn values_of(statement: &Statement) -> Vec<ExpressionIndex> {
     }
 }
 
-/// All expressions and all names of a block and the blocks in it.
-fn everything(block: &Block, values: &mut Vec<ExpressionIndex>, names: &mut Vec<std::sync::Arc<str>>) {
-    for statement in block {
-        names.extend(statement.name().cloned());
-        values.extend(values_of(statement));
-        match statement {
-            Statement::Branch(branch) => {
-                for arm in &branch.arms {
-                    values.push(arm.when);
-                    everything(&arm.body, values, names);
-                    values.extend(arm.value);
+/// What stands in the rounds of a loop, in the blocks and loops inside it too.
+#[derive(Default)]
+struct Inside {
+    values: Vec<ExpressionIndex>,
+    /// Of its steps.
+    names: Vec<Arc<str>>,
+    /// Of its locals and its state.
+    numbers: Vec<LocalNumber>,
+}
+
+impl Inside {
+    fn rounds(&mut self, repeated: &Loop) {
+        self.numbers.extend(&repeated.locals);
+        self.numbers
+            .extend(repeated.state.iter().map(|variable| variable.local));
+        self.values
+            .extend([repeated.filter, repeated.condition].into_iter().flatten());
+        self.block(&repeated.body);
+        self.values.extend(repeated.collect);
+        self.values.extend(repeated.next.iter().map(|(_, value)| *value));
+        self.values.extend(repeated.stop_when);
+    }
+
+    fn block(&mut self, block: &Block) {
+        for statement in block {
+            self.names.extend(statement.name().cloned());
+            self.values.extend(values_of(statement));
+            match statement {
+                Statement::Branch(branch) => {
+                    for arm in &branch.arms {
+                        self.values.push(arm.when);
+                        self.block(&arm.body);
+                        self.values.extend(arm.value);
+                    }
+                    self.block(&branch.otherwise);
+                    self.values.extend(branch.otherwise_value);
                 }
-                everything(&branch.otherwise, values, names);
-                values.extend(branch.otherwise_value);
+                Statement::Loop(repeated) => {
+                    self.values.extend(repeated.over);
+                    self.values
+                        .extend(repeated.state.iter().map(|variable| variable.value));
+                    self.rounds(repeated);
+                }
+                _ => {}
             }
-            Statement::Loop(repeated) => {
-                values.extend(repeated.over);
-                values.extend(repeated.state.iter().map(|variable| variable.value));
-                values.extend([repeated.filter, repeated.condition].into_iter().flatten());
-                everything(&repeated.body, values, names);
-                values.extend(repeated.collect);
-                values.extend(repeated.next.iter().map(|(_, value)| *value));
-                values.extend(repeated.stop_when);
+            for handler in statement.handlers() {
+                self.block(&handler.body);
+                self.values.extend(handler.value);
             }
-            _ => {}
-        }
-        for handler in statement.handlers() {
-            everything(&handler.body, values, names);
-            values.extend(handler.value);
         }
     }
 }

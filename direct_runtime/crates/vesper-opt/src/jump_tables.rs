@@ -108,10 +108,10 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
         .iter()
         .map(|test| test.as_ref().filter(is_of_subject))
         .collect();
-    let otherwise = tests.iter().position(Option::is_none).unwrap_or(tests.len());
-    let otherwise = planted!("opt.other_values_skip_an_arm", otherwise, tests.len());
+    let untested = tests.iter().position(Option::is_none).unwrap_or(tests.len());
+    let otherwise = planted!("opt.other_values_skip_an_arm", untested, tests.len());
     let mut cases: BTreeMap<i64, Case> = BTreeMap::new();
-    for (arm, test) in tests.iter().enumerate().take(otherwise) {
+    for (arm, test) in tests.iter().enumerate().take(untested) {
         let Some(test) = test else {
             break;
         };

@@ -202,8 +202,8 @@ impl Writer<'_> {
                 _ => Ok(Value::Integer(case.value)),
             };
             let value = value.map_or_else(|_| String::new(), |value| shown(&value, ty.as_ref()));
-            let test = if case.is_decided { "" } else { "?" };
-            let _ = write!(text, " {value} -> {}{test},", case.arm);
+            let more = if case.is_decided { "" } else { "?" };
+            let _ = write!(text, " {value} -> {}{more},", case.arm);
         }
         let _ = write!(text, " else -> {}", switch.otherwise);
         text

@@ -124,11 +124,11 @@ impl Range {
                     high.saturating_mul(*other_high),
                 ];
                 let [first, .., last] = products;
-                let least = products.iter().copied().fold(first, i128::min);
-                let most = products.iter().copied().fold(last, i128::max);
+                let lowest = products.iter().copied().fold(first, i128::min);
+                let highest = products.iter().copied().fold(last, i128::max);
                 planted!(
                     "opt.product_of_the_ends_only",
-                    Self::Integer(least, most),
+                    Self::Integer(lowest, highest),
                     Self::Integer(first.min(last), first.max(last))
                 )
             }
