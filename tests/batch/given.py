@@ -21,7 +21,11 @@ TYPES = {
     "d": ("float", pa.float64(), [0.0, -1.5, float("inf"), 1e300]),
     "e": ("string", pa.string(), ["", "é\0x", "a" * 40]),
     "f": ("bytes", pa.binary(), [b"", b"\x00\xff"]),
-    "g": ("timestamp", pa.timestamp("us", "UTC"), [datetime(2026, 11, 15, 12, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)]),
+    "g": (
+        "timestamp",
+        pa.timestamp("us", "UTC"),
+        [datetime(2026, 11, 15, 12, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)],
+    ),
     "h": ("date", pa.date32(), [date(2026, 2, 28), date(9999, 12, 31), date(1, 1, 1)]),
     "i": ("duration", pa.duration("us"), [timedelta(0), timedelta(days=-3, microseconds=1)]),
     "k": ("enum[x, y]", pa.string(), ["x", "y"]),
@@ -32,7 +36,10 @@ TYPES = {
     "p": (
         "Line",
         pa.struct([("name", pa.string()), ("price", pa.decimal128(9, 3)), ("note", pa.string())]),
-        [{"name": "ink", "price": Decimal("1.500"), "note": None}, {"name": "", "price": Decimal("0.000"), "note": "x"}],
+        [
+            {"name": "ink", "price": Decimal("1.500"), "note": None},
+            {"name": "", "price": Decimal("0.000"), "note": "x"},
+        ],
     ),
 }
 """Inputs by name: their type, that of a column of them, and values."""
@@ -121,7 +128,10 @@ def given_rows(table: pa.Table) -> list[dict[str, Any]]:
 
     rows = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
     maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
-    return [{name: dict(value) if name in maps and value is not None else value for name, value in row.items()} for row in rows]
+    return [
+        {name: dict(value) if name in maps and value is not None else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def assert_same_as_calls(node: vesper.Node, given: pa.Table, answer: pa.Table) -> int:

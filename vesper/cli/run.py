@@ -76,9 +76,13 @@ _TIMED_CALLS = 200
     metavar="FILE",
     help="Run it on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine.",
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="Where --batch writes the answers.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="Where --batch writes the answers."
+)
 @click.option("--resume", is_flag=True, help="Let a --batch that was stopped go on where it was.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said.")
+@click.option(
+    "--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said."
+)
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A column of --batch that OUT has too; repeat for more.")
 @click.option("--decimals", metavar="N|text", help="Digits after the point of decimals in OUT, or their texts.")
 @click.pass_context
