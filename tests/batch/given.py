@@ -14,7 +14,7 @@ import vesper
 
 NODES = Path(__file__).parents[2] / "nodes"
 
-TYPES = {
+TYPES: dict[str, tuple[str, Any, list[Any]]] = {
     "a": ("boolean", pa.bool_(), [True, False]),
     "b": ("integer", pa.int64(), [0, -(2**63), 2**63 - 1]),
     "c": ("decimal", pa.decimal128(38, 4), [Decimal("0.0000"), Decimal("-12345.6789"), Decimal("9" * 34 + ".9999")]),
@@ -76,7 +76,10 @@ def payments(count: int, seed: int = 1, *, is_fine: bool = False) -> pa.Table:
     """Payments, of which some do not fit and some break a contract."""
     draw = random.Random(seed)
     low = 1 if is_fine else -2000
-    cents = lambda least, most: Decimal(draw.randrange(least, most)).scaleb(-2)  # noqa: E731
+
+    def cents(least: int, most: int) -> Decimal:
+        return Decimal(draw.randrange(least, most)).scaleb(-2)
+
     rows = [
         {
             "amount": cents(low, 200_000),
@@ -119,19 +122,13 @@ def orders(count: int, seed: int = 2) -> pa.Table:
 
 
 def given_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Each row as a caller of the node would give it."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, list) and value and isinstance(value[0], tuple):
-            return dict(value)
-        return value
-
-    rows = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
-    return [
-        {name: dict(value) if name in maps and value is not None else value for name, value in row.items()}
-        for row in rows
-    ]
+    """Each row as a caller of the node would give it: a map is a dict."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if pa.types.is_map(field.type):
+            for row in rows:
+                row[field.name] = None if row[field.name] is None else dict(row[field.name])
+    return rows
 
 
 def assert_same_as_calls(node: vesper.Node, given: pa.Table, answer: pa.Table) -> int:

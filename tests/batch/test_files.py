@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from pyarrow import csv, ipc, parquet
 
 import vesper
 from tests.batch.given import NODES, assert_same_as_calls, payments
-from vesper.batch import job
+from vesper.batch import files, job
 from vesper.cli.run import command
 
 
@@ -37,10 +36,7 @@ def given_file(folder: Path, kind: str, table: pa.Table) -> Path:
         case "csv":
             csv.write_csv(table, path)
         case _:
-            lines = [
-                json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in row.items()})
-                for row in table.to_pylist()
-            ]
+            lines = [json.dumps(row, default=str) for row in table.to_pylist()]
             path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
     return path
 
@@ -107,7 +103,7 @@ def test_a_job_that_was_stopped_goes_on(folder: Path, monkeypatch: pytest.Monkey
     given = payments(100)
     path, out = given_file(folder, "parquet", given), folder / "out.parquet"
     written: list[str] = []
-    original = job.write_part
+    original = files.write_part
 
     def stopping(path: Path, table: pa.Table, kind: str) -> None:
         if len(written) == 2:

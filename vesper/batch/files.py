@@ -156,8 +156,8 @@ def _csv(path: Path) -> tuple[int | None, Batches]:
 
 
 def _jsonl(path: Path) -> tuple[int | None, Batches]:
-    pa = arrow()
-    schema = pa.schema([(_LINES, pa.string())])
+    lib = arrow()
+    schema = lib.schema([(_LINES, lib.string())])
 
     def batches() -> Iterator[pa.RecordBatch]:
         with path.open(encoding="utf-8", newline="\n") as file:
@@ -166,10 +166,10 @@ def _jsonl(path: Path) -> tuple[int | None, Batches]:
                 if line.strip():
                     lines.append(line.rstrip("\r\n"))
                 if len(lines) == _ROWS_A_BATCH:
-                    yield pa.record_batch([pa.array(lines, pa.string())], schema=schema)
+                    yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
                     lines = []
             if lines:
-                yield pa.record_batch([pa.array(lines, pa.string())], schema=schema)
+                yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
 
     with path.open("rb"):
         return None, batches
@@ -180,7 +180,7 @@ def _jsonl(path: Path) -> tuple[int | None, Batches]:
 
 def write_part(path: Path, table: pa.Table, kind: str) -> None:
     """A part of an answer as a file, there whole or not at all."""
-    pa = arrow()
+    lib = arrow()
     temporary = path.with_name(f".{path.name}.new")
     try:
         if kind == "parquet":
@@ -188,7 +188,7 @@ def write_part(path: Path, table: pa.Table, kind: str) -> None:
 
             parquet.write_table(table, temporary)
         elif kind == "arrow":
-            with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            with lib.OSFile(str(temporary), "wb") as sink, lib.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
         elif kind == "csv":
             from pyarrow import csv
@@ -207,7 +207,7 @@ def write_part(path: Path, table: pa.Table, kind: str) -> None:
 
 def join_parts(parts: list[Path], out: Path, kind: str) -> None:
     """The parts of an answer as one file, there whole or not at all."""
-    pa = arrow()
+    lib = arrow()
     temporary = out.with_name(f".{out.name}.new")
     try:
         if kind in ("csv", "jsonl"):
@@ -225,12 +225,12 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
                 for part in parts:
                     writer.write_table(parquet.read_table(part))
         else:
-            with pa.memory_map(str(parts[0])) as first:
-                schema = pa.ipc.open_file(first).schema
-            with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            with lib.memory_map(str(parts[0])) as first:
+                schema = lib.ipc.open_file(first).schema
+            with lib.OSFile(str(temporary), "wb") as sink, lib.ipc.new_file(sink, schema) as writer:
                 for part in parts:
-                    with pa.memory_map(str(part)) as given:
-                        writer.write_table(pa.ipc.open_file(given).read_all())
+                    with lib.memory_map(str(part)) as given:
+                        writer.write_table(lib.ipc.open_file(given).read_all())
         temporary.replace(out)
     except BaseException:
         with suppress(OSError):
@@ -240,15 +240,15 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
 
 def flat(table: pa.Table) -> pa.Table:
     """With a column for each part of a record: `error.code`; scalars that CSV has no form for as their texts."""
-    pa = arrow()
-    while any(pa.types.is_struct(field.type) for field in table.schema):
+    lib = arrow()
+    while any(lib.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     for place, field in enumerate(table.schema):
-        spelled = pa.types.is_temporal(field.type) or pa.types.is_binary(field.type)
+        spelled = lib.types.is_temporal(field.type) or lib.types.is_binary(field.type)
         if spelled:
             values = table.column(place).to_pylist()
             texts = [None if value is None else scalar_text(value) for value in values]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            table = table.set_column(place, field.name, lib.array(texts, lib.string()))
     return table
 
 

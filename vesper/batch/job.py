@@ -1,8 +1,8 @@
 """A file through a node into a file: in parts, so that what was stopped goes on where it was.
 
 Beside the file that is written stands a folder while the job lasts: the parts that are done, and `state.json`, which
-says of what. A part is written before the state says so, and a part that the state does not know is written anew. At the
-end the parts become one file, and the folder goes.
+says of what. A part is written before the state says so, and a part that the state does not know is written anew. At
+the end the parts become one file, and the folder goes.
 """
 
 from __future__ import annotations

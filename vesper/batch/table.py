@@ -111,15 +111,12 @@ def _threads(threads: int | None) -> int:
 
 
 def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[tuple[str, int]] | None:
-    match decimals:
-        case None | "text":
-            return decimals
-        case bool() | str():
-            pass
-        case int():
-            return [(name, _digits(decimals)) for name in declared.decimals]
-        case Mapping():
-            return [(str(name), _digits(digits)) for name, digits in decimals.items()]
+    if decimals is None or decimals == "text":
+        return decimals
+    if isinstance(decimals, int) and not isinstance(decimals, bool):
+        return [(name, _digits(decimals)) for name in declared.decimals]
+    if isinstance(decimals, Mapping):
+        return [(str(name), _digits(digits)) for name, digits in decimals.items()]
     raise TypeError(
         f'decimals is "text", a number of digits after the point, or such a number for an output by name, '
         f"not {decimals!r}"

@@ -119,11 +119,11 @@ def command(
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
     prints under `value` is in the same form, so that outputs can be the inputs of another run.
 
-    `--batch FILE -o OUT` runs it on every row of a file of a table. OUT has the outputs as columns, and a column `error`
-    that is empty where a row has outputs. What was stopped goes on with `--resume`.
+    `--batch FILE -o OUT` runs it on every row of a file of a table. OUT has the outputs as columns, and a column
+    `error` that is empty where a row has outputs. What was stopped goes on with `--resume`.
 
-    Exit codes: 0 the node returned (or met its --case; on every row), 1 it ended in any other way, or its inputs do not fit, 2 usage,
-    3 a bug in Vesper (an engine is at fault, or two engines disagree).
+    Exit codes: 0 the node returned (or met its --case; with --batch, on every row), 1 it ended in any other way, or its
+    inputs do not fit, 2 usage, 3 a bug in Vesper (an engine is at fault, or two engines disagree).
     """
     if batch is not None:
         from vesper.cli.run_batch import Asked, run_batch

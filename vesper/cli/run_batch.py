@@ -24,7 +24,7 @@ from vesper.spec.limits import DEFAULT_FUEL
 from vesper.spec.values import scalar_text
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
     from vesper.batch.files import Source
 
@@ -125,7 +125,7 @@ def _decimals(said: str | None, kind: str) -> Decimals:
 def _runner(node: Batch, asked: Asked, decimals: Decimals) -> Any:
     from vesper.cli.run import read_start
 
-    def run(source: Source, table: pyarrow.Table, start: str) -> pyarrow.Table:
+    def run(source: Source, table: pa.Table, start: str) -> pa.Table:
         wanted = Wanted(asked.threads, asked.keep, decimals, form=source.form)
         return node.run(table, wanted, read_start(start))
 
