@@ -20,13 +20,17 @@ DIRECT_STAMP := $(VENV)/.direct
 RUST_FILES   := $(shell find direct_runtime \( -name target -o -name fuzz \) -prune -o \
                   \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
 
+# Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
+BENCH        := .venv-bench
+BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
+
 EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
            --input country=DE --input user_age_days=400
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
-        bench bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-quick bench-growth bench-instructions bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -96,8 +100,21 @@ check-rust: $(VENV_STAMP)
 	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
 	  --features vesper-py/faults -- -D warnings
 
-bench: build ## measure generated Python and the engines beside hand-written Python
-	$(BIN)/python tests/bench/run.py
+bench: build ## the engines beside every rival, on an optimised CPython: docs/benchmarks; PYTHON=/usr/bin/python3.11 names one; minutes
+	$(BIN)/python tests/bench/environment.py --rivals $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/run.py
+
+bench-quick: build ## the ratios that matter, in at most 40 s; the last line is JSON
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	@$(BENCH)/bin/python tests/bench/quick.py
+
+bench-growth: build ## how cost grows with lines, steps and rows: docs/benchmarks; minutes
+	$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/growth.py
+
+bench-instructions: build ## instructions a call, by callgrind; fails when more than 3 % worse than known; UPDATE=1 writes them
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/instructions.py $(if $(UPDATE),--update)
 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
@@ -116,6 +133,8 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/batch.py --rows 1000000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
+	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
+	$(BIN)/python tests/robustness/machine_code.py --nodes 300
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python tests/migration/kill_store.py --kills 12
@@ -154,6 +173,16 @@ proof-replay: build ## ten thousand recorded executions of all nodes with effect
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
 
+.PHONY: proof-deopt proof-code-memory bench-jit
+proof-deopt: build ## every guard of the machine code of every node fails once, and nothing changes; minutes
+	$(BIN)/python tests/differential/deopt.py
+
+proof-code-memory: build ## ten thousand nodes compiled to machine code and dropped in memory that does not grow; minutes
+	$(BIN)/python tests/robustness/machine_code.py
+
+bench-jit: build ## how long machine code of 50 steps takes to make, and what callers notice of it
+	$(BIN)/python tests/bench/jit_latency.py
+
 proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
 	$(BIN)/python tests/robustness/threads.py
 
@@ -190,7 +219,7 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions, f
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) $(BENCH) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +

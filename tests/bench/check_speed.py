@@ -23,7 +23,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench.interpreter import description_of  # noqa: E402  # after the path is set
+from vesper.cli.interpreter import interpreter_at  # noqa: E402  # after the path is set
 
 NODES_LIKE = (
     ROOT / "nodes" / "orders" / "order_pricing_v1.vsp",
@@ -97,7 +97,7 @@ def chosen_python() -> str:
 
 def main() -> None:
     python = chosen_python()
-    print(f"{description_of(python)}; {os.cpu_count()} processors")
+    print(f"{interpreter_at(python).described()}; {os.cpu_count()} processors")
     for node in NODES_LIKE:
         measure_checks(python, node)
     measure_start(python)

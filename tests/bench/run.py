@@ -1,165 +1,201 @@
-"""`make bench`: three nodes on the engines beside hand-written Python with the same checks, in one run.
+"""`make bench`: Vesper's engines beside everybody a Python program could take instead, in one run.
 
-Rounds are short and interleaved, so that noise of the machine hits all alike; the best round of each counts; ratios to
-hand-written Python are what to compare. On a CPython that was not built with profile-guided optimisation plain Python
-looks slower than it is: the table says so. An engine that cannot be loaded here is left out, and the table says so too.
+Everybody is checked first: against the reference on every input, and on inputs that must be refused. Then all are
+timed in short rounds, in turns; the best round of each counts, and ratios are what to compare. The page, the pictures
+and the numbers go to docs/benchmarks. Who is not installed is named there, and left out.
 """
 
 from __future__ import annotations
 
-import random
+import argparse
+import json
+import os
+import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench import plain  # noqa: E402  # after the path is set
-from tests.bench.interpreter import description  # noqa: E402
-from vesper.compiler import Compiled, compile_file  # noqa: E402
-from vesper.engines.engine import Engine  # noqa: E402
-from vesper.engines.outcome import Returned  # noqa: E402
-from vesper.engines.python_engine import PythonEngine  # noqa: E402
+from tests.bench import batch, ours  # noqa: E402  # after the path is set
+from tests.bench.peers import pypy  # noqa: E402
+from tests.bench.peers.everybody import PLAIN, rivals  # noqa: E402
+from tests.bench.peers.present import NotHere, needed, version  # noqa: E402
+from tests.bench.report import FOLDER, Bound, Report, Row, Section, is_busy, machine, page, write  # noqa: E402
+from tests.bench.workloads import W1, WORKLOADS, Contestant, Wrong, judged  # noqa: E402
+from vesper.cli.bench_rounds import Timing, Way, interleaved  # noqa: E402
+from vesper.cli.interpreter import this_interpreter  # noqa: E402
 
-ROUNDS = 400
-SECONDS_A_ROUND = 0.0015
-LINES = 20
-GENERATED_BAR = 1.4
-"""Generated `call` against hand-written Python, for the nodes that have a bar."""
-
-Inputs = list[dict[str, Any]]
-Function = Callable[[dict[str, Any]], Any]
-
-
-@dataclass(frozen=True)
-class Workload:
-    title: str
-    path: str
-    by_hand: Function
-    inputs: Inputs
-    has_bar: bool = True
+FLOOR = "floor: C, Decimal by struct"
+ABOUT = {
+    "W1": "A payment decision: dict and Decimal in and out, all contracts.",
+    "W2": "Pricing of an order of twenty lines: dicts and Decimals in and out, all contracts.",
+    "W3": "A loop of 10,000 rounds over integers and floats.",
+}
 
 
-def payments(count: int = 64) -> Inputs:
-    """Payments over all three price bands, some declined, some flagged."""
-    source = random.Random(7)
-    found = []
-    for number in range(count):
-        low, high = ((1, 100), (101, 1000), (1001, 5000))[number % 3]
-        amount = Decimal(source.randrange(low * 100, high * 100)).scaleb(-2)
-        found.append(
-            {
-                "amount": amount,
-                "balance": max(Decimal("0.00"), amount + Decimal(source.randrange(-20000, 400000)).scaleb(-2)),
-                "currency": source.choice(("USD", "EUR", "GBP")),
-                "country": source.choice(("NG", "RU", "KP", "IR", "DE", "FR", "US", "GB")),
-                "user_age_days": source.randrange(1, 900),
-                "flagged": source.random() < 0.2,
-            }
-        )
-    return found
+class Bench:
+    def __init__(self, rounds: int, rows: int) -> None:
+        self._rounds, self._rows = rounds, rows
+        self.report = Report(machine=machine())
+        self._seconds: dict[tuple[str, str], float] = {}
+        """By section and name."""
 
+    def _add(self, section: Section) -> None:
+        self.report.sections.append(section)
+        self._seconds |= {(section.key, each.name): each.seconds for each in section.rows}
+        print(f"{section.title}: {len(section.rows)} timed", file=sys.stderr)
 
-def orders(count: int = 16) -> Inputs:
-    """Orders of twenty lines, over and under the numbers of pieces that earn a discount."""
-    source = random.Random(7)
-    return [
-        {
-            "items": [
-                {
-                    "qty": source.randrange(1, 3 + number % 3 * 4),
-                    "unit_price": Decimal(source.randrange(99, 9000)).scaleb(-2),
-                    "category": source.choice(tuple(plain.TAX_RATE)),
-                }
-                for _ in range(LINES)
+    def _of(self, key: str, name: str, base: str, base_key: str | None = None) -> float | None:
+        one, other = self._seconds.get((key, name)), self._seconds.get((base_key or key, base))
+        return None if one is None or other is None else one / other
+
+    def calls(self) -> None:
+        others, missing = rivals()
+        try:
+            on_pypy, times = pypy.measured(max(3, self._rounds // 10))
+        except NotHere as problem:
+            on_pypy, times = "", {}
+            missing.append(str(problem))
+        with ours.moved_over() as moved:
+            everybody = [*others, *ours.on_engines(), *moved.values()]
+            verdicts = {id(each): judged(each) for each in everybody}
+            for title in WORKLOADS:
+                part = [each for each in everybody if each.workload == title]
+                ways = {each.name: Way(each.call, each.inputs) for each in part}
+                for each in part:
+                    ours.warm(ways[each.name], 0.3 if each.is_ours else 0.05)
+                timings = interleaved(ways, rounds=self._rounds)
+                rows = _rows(part, timings, {each.name: verdicts[id(each)] for each in part})
+                if title in times:
+                    there, here = times[title]  # timed in turns with the same here: the ratio is what is known
+                    seconds = timings[PLAIN].best * there / here
+                    rows.append(Row(on_pypy, seconds, there / here, "decimal" if title != "W3" else "native", "exact"))
+                self._add(Section(title.lower(), title, ABOUT[title], PLAIN, rows, missing))
+
+    def requests(self) -> None:
+        inputs = ours.requests_of(W1)
+        ways = {"Vesper, run_json (request to response)": Way(ours.run_json(W1), inputs)}
+        missing = []
+        try:
+            loads = needed("orjson", "orjson").loads
+            ways[f"orjson {version('orjson')}, loads of the request only"] = Way(loads, inputs)
+        except NotHere as problem:
+            missing.append(str(problem))
+        ways["json of Python, loads of the request only"] = Way(json.loads, inputs)
+        for way in ways.values():
+            ours.warm(way)
+        timings = interleaved(ways, rounds=self._rounds)
+        base = list(ways)[1]
+        rows = [
+            Row(name, each.best, each.best / timings[base].best, spread=each.spread, is_ours=name.startswith("Vesper"))
+            for name, each in timings.items()
+        ]
+        self._add(Section("json", "W1 as JSON", "A request as bytes.", base, rows, missing))
+        self._json_base = base
+
+    def batches(self) -> None:
+        for threads in (1, 2):
+            command = [sys.executable, str(ROOT / "tests" / "bench" / "batch.py"), "--threads", str(threads)]
+            command += ["--rows", str(self._rows)]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ran.returncode:
+                raise Wrong(ran.stderr.strip().splitlines()[-1])
+            told = json.loads(ran.stdout)
+            plain = self._seconds["w1", PLAIN]
+            rows = [
+                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name == batch.OURS)
+                for name, seconds in told["seconds"].items()
             ]
-        }
-        for number in range(count)
-    ]
+            about = f"A table of {self._rows:,} payments, for each record; {threads} thread{'s' * (threads > 1)}."
+            title = f"W1 in columns, {threads} thread{'s' * (threads > 1)}"
+            base = "a plain Python call"
+            self._add(Section(f"batch{threads}", title, about, base, rows, told["missing"]))
+
+    def others(self) -> None:
+        timings = interleaved(ours.traced_ways(W1), rounds=self._rounds)
+        base = timings["tracing off"].best
+        rows = [Row(name, each.best, each.best / base, spread=each.spread) for name, each in timings.items()]
+        about = "W1 on the direct engine, begun by `start`: with its marks kept, and without."
+        self._add(Section("tracing", "Tracing", about, "tracing off", rows))
+        starts = ours.starts(7)
+        bare = starts["bare Python"].best
+        rows = [Row(name, each.best, each.best / bare, spread=each.spread) for name, each in starts.items()]
+        about = "Whole processes, from their start to their end; caches are filled."
+        self._add(Section("start", "First call", about, "bare Python", rows))
+
+    def bars(self) -> None:
+        direct = ours.DIRECT_ONLY
+        first = [
+            (seconds - self._seconds["start", "bare Python"]) * 1e3
+            for (key, name), seconds in self._seconds.items()
+            if key == "start" and name.startswith("first call")
+        ]
+        one, two = (self._seconds.get((f"batch{each}", batch.OURS)) for each in (1, 2))
+        self.report.bounds = [
+            Bound("W1, of the C floor", 1.5, self._of("w1", direct, FLOOR)),
+            Bound("W1, of plain Python", 0.42, self._of("w1", direct, PLAIN)),
+            Bound("W2, of plain Python", 0.19, self._of("w2", direct, PLAIN)),
+            Bound("W3, of plain Python", 0.019, self._of("w3", direct, PLAIN)),
+            Bound("W3, of Cython with C types", 1.0, self._of_first("w3", direct, "Cython", "cdef")),
+            Bound("W1 by run_json, of orjson.loads", 1.0, self._of_first("json", "Vesper, run_json", "orjson", "")),
+            Bound("W1 batch on one thread, of a plain call", 90 / 1126, self._of("batch1", batch.OURS, PLAIN, "w1")),
+            Bound("W1 batch on one thread, of polars", 1.0, self._of_first("batch1", batch.OURS, "polars", "")),
+            Bound("W1 batch, two threads, times as fast", 1.8, one / two if one and two else None, is_least=True),
+            Bound("W1, of datalogic-py", 1 / 5, self._of_first("w1", direct, "datalogic-py", "")),
+            Bound("W1, of zen-engine", 1 / 30, self._of_first("w1", direct, "zen-engine", "")),
+            Bound("first call over bare Python, ms", 30, max(first)),
+            Bound("tracing on, of tracing off", 2.0, self._of("tracing", "tracing on", "tracing off")),
+        ]
+
+    def _of_first(self, key: str, name: str, prefix: str, suffix: str) -> float | None:
+        """Of one whose name has a version in it."""
+        mine = [each for (where, each) in self._seconds if where == key and each.startswith(name)]
+        bases = [
+            each
+            for (where, each) in self._seconds
+            if where == key and each.startswith(prefix) and each.endswith(suffix)
+        ]
+        return self._of(key, mine[0], bases[0]) if mine and bases else None
 
 
-WORKLOADS = (
-    Workload("W1", "nodes/payments/payment_decision_v1.vsp", plain.payment_decision, payments()),
-    Workload(f"W2, {LINES} lines", "nodes/orders/order_pricing_v1.vsp", plain.order_pricing, orders()),
-    Workload("W3", "nodes/numbers/numeric_loop_v1.vsp", plain.numeric_loop, [{"seed": 42, "n": 10_000}], has_bar=False),
-)
+def _rows(part: Sequence[Contestant], timings: dict[str, Timing], verdicts: dict[str, str]) -> list[Row]:
+    base = timings[PLAIN].best
+    return [
+        Row(each.name, timings[each.name].best, timings[each.name].best / base, each.numbers, verdicts[each.name],
+            timings[each.name].spread, each.is_ours)
+        for each in part
+    ]  # fmt: skip
 
 
-def load_engines() -> tuple[dict[str, Engine], str | None]:
-    """The engines that there are in this process, and why one is missing."""
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--rows", type=int, default=batch.ROWS)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    asked = parser.parse_args()
+    interpreter = this_interpreter()
+    if not interpreter.is_optimised:
+        print(f"error: {interpreter.executable} is {interpreter.described()}; run `make bench`", file=sys.stderr)
+        return 1
+    os.environ["PYTHONPATH"] = str(ROOT)
+    bench = Bench(asked.rounds, asked.rows)
+    if is_busy(bench.report.machine):
+        print(f"warning: the machine is busy (load {bench.report.machine['load']})", file=sys.stderr)
     try:
-        from vesper.engines.registry import ENGINES
-    except ImportError as error:
-        return {"python": PythonEngine()}, f"engine interp is left out: {error}"
-    return dict(ENGINES), None
-
-
-def contestants(workload: Workload, compiled: Compiled, engines: dict[str, Engine]) -> dict[str, Function]:
-    program = PythonEngine().load(compiled)
-    typed = program.function
-    found: dict[str, Function] = {
-        "hand-written Python": workload.by_hand,
-        "typed function": lambda inputs: typed(**inputs),
-        "generated call": program.entry,
-    }
-    for name, engine in engines.items():
-        found[f"engine {name}.call"] = engine.load(compiled).call
-    return found
-
-
-def seconds_for(function: Function, inputs: Inputs, times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        for each in inputs:
-            function(each)
-    return time.perf_counter() - start
-
-
-def measure(functions: dict[str, Function], inputs: Inputs) -> dict[str, float]:
-    """Seconds for one call of each, the best of all rounds."""
-    times = {
-        name: max(1, round(SECONDS_A_ROUND / min(seconds_for(function, inputs, 1) for _ in range(3))))
-        for name, function in functions.items()
-    }
-    best = dict.fromkeys(functions, float("inf"))
-    for _ in range(ROUNDS):
-        for name, function in functions.items():
-            taken = seconds_for(function, inputs, times[name]) / times[name] / len(inputs)
-            best[name] = min(best[name], taken)
-    return best
-
-
-def check(workload: Workload, functions: dict[str, Function]) -> None:
-    """Everybody must come to the same before anybody is measured."""
-    for name, function in functions.items():
-        for each in workload.inputs:
-            answer = function(each)
-            value = dict(answer.value) if isinstance(answer, Returned) else answer
-            assert value == workload.by_hand(each), f"{name} is wrong on {each}"
-
-
-def main() -> None:
-    engines, missing = load_engines()
-    print(f"dict and Decimal in and out, {description()}")
-    if missing is not None:
-        print(missing)
-    for workload in WORKLOADS:
-        compiled, _ = compile_file(ROOT / workload.path)
-        assert compiled is not None
-        functions = contestants(workload, compiled, engines)
-        check(workload, functions)
-        best = measure(functions, workload.inputs)
-        print(f"{workload.title} {compiled.node.node_id}")
-        for name, taken in best.items():
-            ratio = taken / best["hand-written Python"]
-            bar = f"   bar {GENERATED_BAR}" if name == "generated call" and workload.has_bar else ""
-            print(f"  {name:<20} {taken * 1e9:10.0f} ns   {ratio:5.2f}{bar}")
+        bench.calls()
+        bench.requests()
+        bench.batches()
+        bench.others()
+        bench.bars()
+    except Wrong as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+    write(bench.report, asked.folder)
+    print(page(bench.report))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

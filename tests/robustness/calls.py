@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.bench.run import orders, payments
+from tests.bench.workloads import orders, payments
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node
 from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Returned

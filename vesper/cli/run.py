@@ -22,7 +22,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import EngineFault, Failed, LimitHit, Outcome, Returned
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import ENGINES, PAIR, REFERENCE
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import forms_of_json, input_of_json
@@ -44,7 +44,7 @@ _TIMED_CALLS = 200
     type=click.Choice([*ENGINES, "both"]),
     default=REFERENCE,
     show_default=True,
-    help="Where to run it; `both` also says whether they agree and how long each took.",
+    help=f"Where to run it; `both` ({' and '.join(PAIR)}) also says whether they agree and how long each took.",
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
@@ -136,7 +136,7 @@ def command(
             raise click.UsageError(f"--{name} is for --batch FILE")
     compiled = compile_or_exit(find_node(node, root))
     limits = Limits(DEFAULT_FUEL if fuel is None else fuel, seconds)
-    names = list(ENGINES) if engine == "both" else [engine]
+    names = list(PAIR) if engine == "both" else [engine]
     if case_name is not None:
         if pairs or json_file is not None or start is not None:
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")

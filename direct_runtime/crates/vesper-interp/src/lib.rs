@@ -5,6 +5,7 @@
 //! code will sit above, so nothing here looks up a name or allocates per instruction.
 
 mod bytecode;
+pub mod code;
 mod compile;
 mod execution;
 mod fingerprint;
@@ -13,6 +14,7 @@ pub mod guard;
 pub mod inputs;
 pub mod json;
 mod link;
+mod listing;
 mod loops;
 mod meter;
 pub mod native;
@@ -24,8 +26,11 @@ mod program;
 mod quick;
 mod reads;
 mod rows;
+mod room;
 mod run;
 mod sites;
+mod step;
+pub mod tier;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
@@ -35,4 +40,6 @@ pub use meter::{Limits, Meter, Watch};
 pub use path::{LoopClass, Path, Point};
 pub use program::{Pathed, Program};
 pub use rows::Rows;
+pub use room::Room;
 pub use run::{Fault, Mark, Outcome};
+pub use vesper_opt::{Rule, Rules};

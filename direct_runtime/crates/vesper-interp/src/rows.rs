@@ -6,7 +6,7 @@ use crate::execution::Misuse;
 use crate::frame::Frame;
 use crate::meter::{Limits, Meter};
 use crate::program::Program;
-use crate::run::{Outcome, Stop, execute};
+use crate::run::{Outcome, Stop};
 
 /// The runs of a node without effects, on one thread.
 ///
@@ -65,7 +65,9 @@ impl Rows<'_> {
         self.frame.again();
         let mut meter = Meter::new(self.limits);
         meter.go();
-        match execute(self.program.plain(), &mut self.frame, &mut Vec::new(), &mut meter) {
+        let unit = self.program.unit();
+        let ran = (unit.tier).run(unit, &unit.plain, &mut self.frame, &mut Vec::new(), &mut meter);
+        match ran {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),

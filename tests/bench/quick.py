@@ -1,0 +1,157 @@
+"""`make bench-quick`: the ratios that matter, in at most forty seconds. The last line of the output is one JSON object.
+
+A number is null where a part is not in this build; the reason is on standard error. Everybody is checked before
+anybody is timed, and a wrong answer ends it without a JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.bench import batch, ours  # noqa: E402  # after the path is set
+from tests.bench.peers import by_hand  # noqa: E402
+from tests.bench.peers.built import FUNCTIONS  # noqa: E402
+from tests.bench.peers.present import NotHere, needed  # noqa: E402
+from tests.bench.workloads import W1, Contestant, Wrong, judged  # noqa: E402
+from vesper.cli.bench_rounds import Way, interleaved, ratio, time_text  # noqa: E402
+from vesper.cli.interpreter import this_interpreter  # noqa: E402
+
+KEYS = (
+    "w1_vs_plain", "w2_vs_plain", "w3_vs_plain", "w1_json_vs_orjson", "w1_batch_vs_plain_call", "batch_two_threads",
+    "first_call_ms", "tracing_vs_off",
+)  # fmt: skip
+PLAIN = "plain Python with contracts"
+SECONDS = 2.0
+"""For each of the three workloads, JSON and tracing."""
+SECONDS_OF_STARTS = 8.0
+
+
+class Quick:
+    """The measurements, and what they found."""
+
+    def __init__(self, seconds: float = SECONDS, rows: int = batch.ROWS, rounds: int = 5) -> None:
+        self._seconds, self._rows, self._rounds = seconds, rows, rounds
+        self._plain_call: float | None = None
+        self.found: dict[str, float | None] = dict.fromkeys(KEYS)
+
+    def all(self) -> dict[str, float | None]:
+        self._part("w1_vs_plain w2_vs_plain w3_vs_plain", self.calls)
+        self._part("w1_json_vs_orjson", self.requests)
+        self._part("tracing_vs_off", self.tracing)
+        self._part("w1_batch_vs_plain_call batch_two_threads", self.batches)
+        self._part("first_call_ms", self.first_call)
+        return self.found
+
+    def _part(self, keys: str, measure: Callable[[], None]) -> None:
+        try:
+            measure()
+        except NotHere as problem:
+            for key in keys.split():
+                if self.found[key] is None:
+                    print(f"{key}: null: {problem}", file=sys.stderr)
+
+    def _note(self, key: str, value: float, said: str) -> None:
+        self.found[key] = round(value, 4)
+        print(f"{key:<24} {value:9.3f}   {said}")
+
+    def calls(self) -> None:
+        """`node.call` in the mode direct_only beside plain Python: dict and Decimal in and out."""
+        with ours.moved_over() as moved:
+            for title, ours_there in moved.items():
+                plain = Contestant(PLAIN, title, getattr(by_hand, FUNCTIONS[title]))
+                for each in (plain, ours_there):
+                    judged(each)
+                ways = {each.name: Way(each.call, each.inputs) for each in (plain, ours_there)}
+                ours.warm(ways[ours.DIRECT_ONLY])
+                timings = interleaved(ways, seconds=self._seconds)
+                if title == "W1":
+                    self._plain_call = timings[PLAIN].best
+                best = {name: time_text(timing.best) for name, timing in timings.items()}
+                said = f"{best[ours.DIRECT_ONLY]}, plain {best[PLAIN]}, spread {timings[PLAIN].spread:.2f}"
+                self._note(f"{title.lower()}_vs_plain", ratio(timings, ours.DIRECT_ONLY, PLAIN), said)
+
+    def requests(self) -> None:
+        """A request as JSON to its response, beside orjson that only reads the request."""
+        loads = needed("orjson", "orjson").loads
+        ways = {"run_json": Way(ours.run_json(W1), ours.requests_of(W1)), "orjson": Way(loads, ours.requests_of(W1))}
+        ours.warm(ways["run_json"])
+        timings = interleaved(ways, seconds=self._seconds)
+        said = f"{time_text(timings['run_json'].best)}, orjson.loads {time_text(timings['orjson'].best)}"
+        self._note("w1_json_vs_orjson", ratio(timings, "run_json", "orjson"), said)
+
+    def tracing(self) -> None:
+        timings = interleaved(ours.traced_ways(W1), seconds=self._seconds)
+        said = f"{time_text(timings['tracing on'].best)}, off {time_text(timings['tracing off'].best)}"
+        self._note("tracing_vs_off", ratio(timings, "tracing on", "tracing off"), said)
+
+    def batches(self) -> None:
+        """A batch in columns on one thread beside a plain call for each record; two threads beside one."""
+        table = batch.arrow_table(self._rows)
+        one = batch.ours(table, 1)
+        batch.check(one, self._rows)
+        # A batch takes long enough to be disturbed: on one thread the time of the processor says the same, undisturbed.
+        alone = interleaved({"one": Way(one.call, [table])}, rounds=self._rounds, clock=time.process_time)
+        a_record = alone["one"].best / self._rows
+        if self._plain_call is None:
+            raise NotHere("plain Python was not timed")
+        said = f"{time_text(a_record)} a record of {self._rows:,}"
+        self._note("w1_batch_vs_plain_call", a_record / self._plain_call, said)
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if processors < 2:
+            raise NotHere("there is one processor here")
+        two = batch.ours(table, 2)
+        batch.check(two, self._rows)
+        ways = {"one": Way(one.call, [table]), "two": Way(two.call, [table])}
+        timings = interleaved(ways, rounds=self._rounds)
+        self._note("batch_two_threads", ratio(timings, "one", "two"), "times as fast as on one")
+
+    def first_call(self) -> None:
+        """What the slower engine's import, load and first call take over a Python that does nothing."""
+        timings = ours.starts(self._rounds, SECONDS_OF_STARTS)
+        over = {
+            name: (timing.best - timings["bare Python"].best) * 1e3
+            for name, timing in timings.items()
+            if name.startswith("first call")
+        }
+        said = ", ".join(f"{name} {value:.1f} ms" for name, value in over.items())
+        self._note("first_call_ms", max(over.values()), f"{said}; bare {timings['bare Python'].best * 1e3:.1f} ms")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--rows", type=int, default=batch.ROWS)
+    parser.add_argument("--rounds", type=int, default=5)
+    asked: Any = parser.parse_args()
+    interpreter = this_interpreter()
+    if not interpreter.is_optimised:
+        print(
+            f"error: {interpreter.executable} is {interpreter.described()}. Nothing is measured on it: run "
+            "`make bench-quick`, which finds another, or name one with PYTHON=",
+            file=sys.stderr,
+        )
+        return 1
+    begun = time.perf_counter()
+    print(f"{interpreter.described()}; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
+    try:
+        found = Quick(asked.seconds, asked.rows, asked.rounds).all()
+    except Wrong as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+    print(f"{time.perf_counter() - begun:.0f} s")
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
