@@ -31,7 +31,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
         bench bench-quick bench-growth bench-instructions bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
-        proof-threads wheels generate update fmt lock clean
+        proof-threads proof-batch wheels generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -131,6 +131,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
+	$(BIN)/python tests/robustness/batch.py --rows 1000000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
 	$(BIN)/python tests/robustness/machine_code.py --nodes 300
@@ -184,6 +185,9 @@ bench-jit: build ## how long machine code of 50 steps takes to make, and what ca
 
 proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
 	$(BIN)/python tests/robustness/threads.py
+
+proof-batch: build ## ten million rows through a node as a stream, within 500 MB; minutes
+	$(BIN)/python tests/robustness/batch.py
 
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)

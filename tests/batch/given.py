@@ -14,14 +14,18 @@ import vesper
 
 NODES = Path(__file__).parents[2] / "nodes"
 
-TYPES = {
+TYPES: dict[str, tuple[str, Any, list[Any]]] = {
     "a": ("boolean", pa.bool_(), [True, False]),
     "b": ("integer", pa.int64(), [0, -(2**63), 2**63 - 1]),
     "c": ("decimal", pa.decimal128(38, 4), [Decimal("0.0000"), Decimal("-12345.6789"), Decimal("9" * 34 + ".9999")]),
     "d": ("float", pa.float64(), [0.0, -1.5, float("inf"), 1e300]),
     "e": ("string", pa.string(), ["", "é\0x", "a" * 40]),
     "f": ("bytes", pa.binary(), [b"", b"\x00\xff"]),
-    "g": ("timestamp", pa.timestamp("us", "UTC"), [datetime(2026, 11, 15, 12, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)]),
+    "g": (
+        "timestamp",
+        pa.timestamp("us", "UTC"),
+        [datetime(2026, 11, 15, 12, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)],
+    ),
     "h": ("date", pa.date32(), [date(2026, 2, 28), date(9999, 12, 31), date(1, 1, 1)]),
     "i": ("duration", pa.duration("us"), [timedelta(0), timedelta(days=-3, microseconds=1)]),
     "k": ("enum[x, y]", pa.string(), ["x", "y"]),
@@ -32,7 +36,10 @@ TYPES = {
     "p": (
         "Line",
         pa.struct([("name", pa.string()), ("price", pa.decimal128(9, 3)), ("note", pa.string())]),
-        [{"name": "ink", "price": Decimal("1.500"), "note": None}, {"name": "", "price": Decimal("0.000"), "note": "x"}],
+        [
+            {"name": "ink", "price": Decimal("1.500"), "note": None},
+            {"name": "", "price": Decimal("0.000"), "note": "x"},
+        ],
     ),
 }
 """Inputs by name: their type, that of a column of them, and values."""
@@ -69,7 +76,10 @@ def payments(count: int, seed: int = 1, *, is_fine: bool = False) -> pa.Table:
     """Payments, of which some do not fit and some break a contract."""
     draw = random.Random(seed)
     low = 1 if is_fine else -2000
-    cents = lambda least, most: Decimal(draw.randrange(least, most)).scaleb(-2)  # noqa: E731
+
+    def cents(least: int, most: int) -> Decimal:
+        return Decimal(draw.randrange(least, most)).scaleb(-2)
+
     rows = [
         {
             "amount": cents(low, 200_000),
@@ -112,16 +122,13 @@ def orders(count: int, seed: int = 2) -> pa.Table:
 
 
 def given_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Each row as a caller of the node would give it."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, list) and value and isinstance(value[0], tuple):
-            return dict(value)
-        return value
-
-    rows = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
-    return [{name: dict(value) if name in maps and value is not None else value for name, value in row.items()} for row in rows]
+    """Each row as a caller of the node would give it: a map is a dict."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if pa.types.is_map(field.type):
+            for row in rows:
+                row[field.name] = None if row[field.name] is None else dict(row[field.name])
+    return rows
 
 
 def assert_same_as_calls(node: vesper.Node, given: pa.Table, answer: pa.Table) -> int:

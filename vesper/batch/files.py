@@ -18,7 +18,7 @@ from vesper.batch.table import Form
 from vesper.spec.values import scalar_text
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl")
 _FORMS: dict[str, Form] = {"parquet": "typed", "arrow": "typed", "csv": "spelled", "jsonl": "json"}
@@ -30,10 +30,10 @@ _NEEDED = "files of tables are read and written by pyarrow, which is not install
 def arrow() -> Any:
     """pyarrow."""
     try:
-        import pyarrow
+        import pyarrow as pa
     except ImportError:
         raise BatchError(_NEEDED) from None
-    return pyarrow
+    return pa
 
 
 def format_of(path: Path) -> str:
@@ -53,7 +53,7 @@ class Source:
     form: Form
     rows: int | None
     """How many there are, where the file says so."""
-    parts: Callable[[int, int], Iterator[pyarrow.Table]]
+    parts: Callable[[int, int], Iterator[pa.Table]]
     """So many rows left out, tables of so many rows."""
 
 
@@ -66,7 +66,7 @@ def open_source(path: Path) -> Source:
     except (OSError, ValueError) as error:
         raise BatchError(f"{path}: {error}") from None
 
-    def parts(left_out: int, size: int) -> Iterator[pyarrow.Table]:
+    def parts(left_out: int, size: int) -> Iterator[pa.Table]:
         try:
             yield from _in_parts(batches(), left_out, size)
         except (OSError, ValueError) as error:
@@ -75,9 +75,9 @@ def open_source(path: Path) -> Source:
     return Source(path, _FORMS[kind], rows, parts)
 
 
-def _in_parts(batches: Iterator[pyarrow.RecordBatch], left_out: int, size: int) -> Iterator[pyarrow.Table]:
+def _in_parts(batches: Iterator[pa.RecordBatch], left_out: int, size: int) -> Iterator[pa.Table]:
     table = arrow().Table
-    gathered: list[pyarrow.RecordBatch] = []
+    gathered: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         skipped = min(left_out, batch.num_rows)
@@ -95,7 +95,7 @@ def _in_parts(batches: Iterator[pyarrow.RecordBatch], left_out: int, size: int) 
         yield table.from_batches(gathered)
 
 
-Batches = Callable[[], Iterator["pyarrow.RecordBatch"]]
+Batches = Callable[[], Iterator["pa.RecordBatch"]]
 
 
 def _parquet(path: Path) -> tuple[int | None, Batches]:
@@ -104,7 +104,7 @@ def _parquet(path: Path) -> tuple[int | None, Batches]:
     with parquet.ParquetFile(path) as file:
         rows: int = file.metadata.num_rows
 
-    def batches() -> Iterator[pyarrow.RecordBatch]:
+    def batches() -> Iterator[pa.RecordBatch]:
         with parquet.ParquetFile(path) as file:
             yield from file.iter_batches(_ROWS_A_BATCH)
 
@@ -118,7 +118,7 @@ def _arrow(path: Path) -> tuple[int | None, Batches]:
         with path.open("rb") as file:
             return file.read(6) == b"ARROW1"
 
-    def batches() -> Iterator[pyarrow.RecordBatch]:
+    def batches() -> Iterator[pa.RecordBatch]:
         with memory_map(str(path)) as source:
             if is_file():
                 with ipc.open_file(source) as reader:
@@ -148,7 +148,7 @@ def _csv(path: Path) -> tuple[int | None, Batches]:
     with opened([]) as reader:
         names: list[str] = reader.schema.names
 
-    def batches() -> Iterator[pyarrow.RecordBatch]:
+    def batches() -> Iterator[pa.RecordBatch]:
         with opened(names) as reader:
             yield from reader
 
@@ -156,20 +156,20 @@ def _csv(path: Path) -> tuple[int | None, Batches]:
 
 
 def _jsonl(path: Path) -> tuple[int | None, Batches]:
-    pa = arrow()
-    schema = pa.schema([(_LINES, pa.string())])
+    lib = arrow()
+    schema = lib.schema([(_LINES, lib.string())])
 
-    def batches() -> Iterator[pyarrow.RecordBatch]:
+    def batches() -> Iterator[pa.RecordBatch]:
         with path.open(encoding="utf-8", newline="\n") as file:
             lines: list[str] = []
             for line in file:
                 if line.strip():
                     lines.append(line.rstrip("\r\n"))
                 if len(lines) == _ROWS_A_BATCH:
-                    yield pa.record_batch([pa.array(lines, pa.string())], schema=schema)
+                    yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
                     lines = []
             if lines:
-                yield pa.record_batch([pa.array(lines, pa.string())], schema=schema)
+                yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
 
     with path.open("rb"):
         return None, batches
@@ -178,9 +178,9 @@ def _jsonl(path: Path) -> tuple[int | None, Batches]:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_part(path: Path, table: pyarrow.Table, kind: str) -> None:
+def write_part(path: Path, table: pa.Table, kind: str) -> None:
     """A part of an answer as a file, there whole or not at all."""
-    pa = arrow()
+    lib = arrow()
     temporary = path.with_name(f".{path.name}.new")
     try:
         if kind == "parquet":
@@ -188,7 +188,7 @@ def write_part(path: Path, table: pyarrow.Table, kind: str) -> None:
 
             parquet.write_table(table, temporary)
         elif kind == "arrow":
-            with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            with lib.OSFile(str(temporary), "wb") as sink, lib.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
         elif kind == "csv":
             from pyarrow import csv
@@ -207,7 +207,7 @@ def write_part(path: Path, table: pyarrow.Table, kind: str) -> None:
 
 def join_parts(parts: list[Path], out: Path, kind: str) -> None:
     """The parts of an answer as one file, there whole or not at all."""
-    pa = arrow()
+    lib = arrow()
     temporary = out.with_name(f".{out.name}.new")
     try:
         if kind in ("csv", "jsonl"):
@@ -225,12 +225,12 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
                 for part in parts:
                     writer.write_table(parquet.read_table(part))
         else:
-            with pa.memory_map(str(parts[0])) as first:
-                schema = pa.ipc.open_file(first).schema
-            with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            with lib.memory_map(str(parts[0])) as first:
+                schema = lib.ipc.open_file(first).schema
+            with lib.OSFile(str(temporary), "wb") as sink, lib.ipc.new_file(sink, schema) as writer:
                 for part in parts:
-                    with pa.memory_map(str(part)) as given:
-                        writer.write_table(pa.ipc.open_file(given).read_all())
+                    with lib.memory_map(str(part)) as given:
+                        writer.write_table(lib.ipc.open_file(given).read_all())
         temporary.replace(out)
     except BaseException:
         with suppress(OSError):
@@ -238,17 +238,17 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
         raise
 
 
-def flat(table: pyarrow.Table) -> pyarrow.Table:
+def flat(table: pa.Table) -> pa.Table:
     """With a column for each part of a record: `error.code`; scalars that CSV has no form for as their texts."""
-    pa = arrow()
-    while any(pa.types.is_struct(field.type) for field in table.schema):
+    lib = arrow()
+    while any(lib.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     for place, field in enumerate(table.schema):
-        spelled = pa.types.is_temporal(field.type) or pa.types.is_binary(field.type)
+        spelled = lib.types.is_temporal(field.type) or lib.types.is_binary(field.type)
         if spelled:
             values = table.column(place).to_pylist()
             texts = [None if value is None else scalar_text(value) for value in values]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            table = table.set_column(place, field.name, lib.array(texts, lib.string()))
     return table
 
 

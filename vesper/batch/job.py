@@ -1,8 +1,8 @@
 """A file through a node into a file: in parts, so that what was stopped goes on where it was.
 
-Beside the file that is written stands a folder while the job lasts: the parts that are done, and `state.json`, which says
-of what. A part is written before the state says so, and a part that the state does not know is written anew. At the end
-the parts become one file, and the folder goes.
+Beside the file that is written stands a folder while the job lasts: the parts that are done, and `state.json`, which
+says of what. A part is written before the state says so, and a part that the state does not know is written anew. At
+the end the parts become one file, and the folder goes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vesper.batch.errors import BatchError
 from vesper.batch.files import Source, arrow, format_of, join_parts, open_source, write_part
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
 ROWS_A_PART = 262_144
 """What is held in memory at a time, and what is done again at most."""
@@ -51,7 +51,7 @@ class Job:
     options: dict[str, Any]
     start: str
     """When every row begins. A job that goes on keeps the time at which it began first."""
-    run: Callable[[Source, pyarrow.Table, str], pyarrow.Table]
+    run: Callable[[Source, pa.Table, str], pa.Table]
     error_column: str = "error"
     rows_a_part: int = ROWS_A_PART
 
@@ -142,7 +142,7 @@ _WORDS = {
 }
 
 
-def _errors(column: pyarrow.ChunkedArray) -> Counter[str]:
+def _errors(column: pa.ChunkedArray) -> Counter[str]:
     """How many rows have an error, by its kind and code."""
     if column.null_count == len(column):
         return Counter()

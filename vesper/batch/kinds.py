@@ -51,9 +51,9 @@ def _made(table: object, batches: Batches) -> Any:
         answer.index = table.index  # type: ignore[attr-defined]  # as above
         return answer
     if library == "duckdb" and name == "DuckDBPyRelation":
-        import pyarrow as arrow
+        import pyarrow as pa
 
-        answer = arrow.RecordBatchReader.from_stream(batches).read_all()
+        answer = pa.RecordBatchReader.from_stream(batches).read_all()
         # Relations of two connections do not go together, and a relation does not tell its own: but a query that
         # begins at it is run there, and finds `answer` in this frame.
         return table.query("vesper_given", "SELECT * FROM answer")  # type: ignore[attr-defined]  # it is a relation
@@ -64,9 +64,9 @@ def _to_pandas(batches: Batches) -> Any:
     pandas = sys.modules["pandas"]
     if hasattr(pandas.DataFrame, "from_arrow"):
         return pandas.DataFrame.from_arrow(batches)
-    import pyarrow as arrow  # what pandas itself needs to speak Arrow
+    import pyarrow as pa  # what pandas itself needs to speak Arrow
 
-    return arrow.RecordBatchReader.from_stream(batches).read_all().to_pandas()
+    return pa.RecordBatchReader.from_stream(batches).read_all().to_pandas()
 
 
 def _library(table: object) -> str:

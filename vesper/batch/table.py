@@ -75,16 +75,16 @@ def begin(
     limits: Limits | None,
 ) -> Batches:
     """The answer as a stream, of which nothing is run yet."""
-    keep = _names(wanted.keep)
+    keep, threads, decimals = _names(wanted.keep), _threads(wanted.threads), _decimals(wanted.decimals, declared)
     try:
         return program.batches(
             stream,
             explain,
             form=wanted.form,
-            decimals=_decimals(wanted.decimals, declared),
+            decimals=decimals,
             keep=keep,
             error_column=wanted.error_column,
-            threads=_threads(wanted.threads),
+            threads=threads,
             now=now,
             limits=limits,
         )
@@ -111,15 +111,12 @@ def _threads(threads: int | None) -> int:
 
 
 def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[tuple[str, int]] | None:
-    match decimals:
-        case None | "text":
-            return decimals
-        case bool() | str():
-            pass
-        case int():
-            return [(name, _digits(decimals)) for name in declared.decimals]
-        case Mapping():
-            return [(str(name), _digits(digits)) for name, digits in decimals.items()]
+    if decimals is None or decimals == "text":
+        return decimals
+    if isinstance(decimals, int) and not isinstance(decimals, bool):
+        return [(name, _digits(decimals)) for name in declared.decimals]
+    if isinstance(decimals, Mapping):
+        return [(str(name), _digits(digits)) for name, digits in decimals.items()]
     raise TypeError(
         f'decimals is "text", a number of digits after the point, or such a number for an output by name, '
         f"not {decimals!r}"
@@ -135,12 +132,10 @@ def _digits(digits: object) -> int:
 def _refusal(error: ValueError, declared: Declared) -> str:
     """What the engine says of a table that does not go with the node, with the name that may have been meant."""
     match error.args:
-        case ((str(message), str(kind), list(names)),):
+        case (str(message), str(kind), list(names)):
             hints = []
             if kind == "no_input":
                 hints = [hint for name in names if (hint := did_you_mean(name, declared.inputs))]
             said = f"{declared.node_id}: {message}"
             return f"{said} ({'; '.join(hints)})" if hints else said
     return f"{declared.node_id}: {error}"
-
-

@@ -76,9 +76,13 @@ _TIMED_CALLS = 200
     metavar="FILE",
     help="Run it on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine.",
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="Where --batch writes the answers.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="Where --batch writes the answers."
+)
 @click.option("--resume", is_flag=True, help="Let a --batch that was stopped go on where it was.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said.")
+@click.option(
+    "--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said."
+)
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A column of --batch that OUT has too; repeat for more.")
 @click.option("--decimals", metavar="N|text", help="Digits after the point of decimals in OUT, or their texts.")
 @click.pass_context
@@ -115,11 +119,11 @@ def command(
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
     prints under `value` is in the same form, so that outputs can be the inputs of another run.
 
-    `--batch FILE -o OUT` runs it on every row of a file of a table. OUT has the outputs as columns, and a column `error`
-    that is empty where a row has outputs. What was stopped goes on with `--resume`.
+    `--batch FILE -o OUT` runs it on every row of a file of a table. OUT has the outputs as columns, and a column
+    `error` that is empty where a row has outputs. What was stopped goes on with `--resume`.
 
-    Exit codes: 0 the node returned (or met its --case; on every row), 1 it ended in any other way, or its inputs do not fit, 2 usage,
-    3 a bug in Vesper (an engine is at fault, or two engines disagree).
+    Exit codes: 0 the node returned (or met its --case; with --batch, on every row), 1 it ended in any other way, or its
+    inputs do not fit, 2 usage, 3 a bug in Vesper (an engine is at fault, or two engines disagree).
     """
     if batch is not None:
         from vesper.cli.run_batch import Asked, run_batch

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.api.batch import Batch, batch_of
+from vesper.batch import job as jobs
 from vesper.batch.errors import BatchError
-from vesper.batch.job import Job, Progress
+from vesper.batch.job import Progress
 from vesper.batch.table import Decimals, Wanted
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, load_or_exit
@@ -23,7 +24,7 @@ from vesper.spec.limits import DEFAULT_FUEL
 from vesper.spec.values import scalar_text
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
     from vesper.batch.files import Source
 
@@ -62,9 +63,14 @@ def run_batch(path: Path, asked: Asked) -> int:
     try:
         node = batch_of(compiled, program, limits)
         decimals = _decimals(asked.decimals, format_of(out))
-        options = {"keep": asked.keep, "decimals": decimals, "start": asked.start, "limits": [limits.fuel, limits.seconds]}
+        options = {
+            "keep": asked.keep,
+            "decimals": decimals,
+            "start": asked.start,
+            "limits": [limits.fuel, limits.seconds],
+        }
         start = scalar_text(read_start(asked.start))
-        job = Job(
+        job = jobs.Job(
             asked.batch,
             out,
             compiled.node.node_id,
@@ -72,6 +78,7 @@ def run_batch(path: Path, asked: Asked) -> int:
             options,
             start,
             _runner(node, asked, decimals),
+            rows_a_part=jobs.ROWS_A_PART,
         )
         began = time.perf_counter()
         progress = job.do(asked.resume, bar.show)
@@ -118,7 +125,7 @@ def _decimals(said: str | None, kind: str) -> Decimals:
 def _runner(node: Batch, asked: Asked, decimals: Decimals) -> Any:
     from vesper.cli.run import read_start
 
-    def run(source: Source, table: pyarrow.Table, start: str) -> pyarrow.Table:
+    def run(source: Source, table: pa.Table, start: str) -> pa.Table:
         wanted = Wanted(asked.threads, asked.keep, decimals, form=source.form)
         return node.run(table, wanted, read_start(start))
 

@@ -45,8 +45,8 @@ NotCompiled = _direct.NotCompiled
 Batches = _direct.Batches
 """The rows of a table, run when somebody asks for them (`vesper/batch/table.py`)."""
 Explain = Callable[["_RawOutcome", Any], tuple[str, str, str | None, str]]
-"""What is said of a row without outputs: kind, code, place and message. It is given the outcome as the engine has it, and
-where the inputs do not fit what was given for them: a dict, or a JSON text."""
+"""What is said of a row without outputs: kind, code, place and message. It is given the outcome as the engine has it,
+and where the inputs do not fit what was given for them: a dict, or a JSON text."""
 
 
 class Plan(IntEnum):

@@ -64,7 +64,7 @@ pub(crate) fn decimal(coefficient: i128, scale: i8) -> Result<Decimal, ParseDeci
     Decimal::parse(&format!("{coefficient}{}", "0".repeat(zeros)))
 }
 
-fn list<'a>(items: &'a ArrayRef, from: usize, to: usize) -> Cell<'a> {
+fn list(items: &ArrayRef, from: usize, to: usize) -> Cell<'_> {
     Cell::List((from..to).map(|row| cell(items, row)).collect())
 }
 

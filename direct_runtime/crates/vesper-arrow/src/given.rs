@@ -195,16 +195,16 @@ pub(crate) fn of_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
                 .map(Value::Integer)
                 .map_err(|_| ProblemKind::OutOfRange)
         }
-        Type::Float => match float::named(text) {
-            Some(value) => Ok(Value::Float(value)),
-            None => {
-                let number = Decimal::parse(text).map_err(|_| ProblemKind::Malformed)?;
-                Some(number.to_float())
-                    .filter(|nearest| nearest.is_finite())
-                    .map(Value::Float)
-                    .ok_or(ProblemKind::OutOfRange)
+        Type::Float => {
+            if let Some(value) = float::named(text) {
+                return Ok(Value::Float(value));
             }
-        },
+            let number = Decimal::parse(text).map_err(|_| ProblemKind::Malformed)?;
+            Some(number.to_float())
+                .filter(|nearest| nearest.is_finite())
+                .map(Value::Float)
+                .ok_or(ProblemKind::OutOfRange)
+        }
         Type::Json => {
             let json = vesper_ir::json::parse(text).map_err(|_| ProblemKind::Malformed)?;
             Ok(Value::Json(Arc::new(json)))

@@ -293,10 +293,11 @@ fn scales(program: &Program, inputs: &[Bound], said: &Decimals) -> Result<Vec<Op
 
 /// What is said of a row that has no outputs.
 pub(crate) fn error_fields() -> Fields {
+    // Null where the whole is: some libraries look there.
     Fields::from(vec![
-        Field::new("kind", DataType::Utf8, false),
-        Field::new("code", DataType::Utf8, false),
+        Field::new("kind", DataType::Utf8, true),
+        Field::new("code", DataType::Utf8, true),
         Field::new("where", DataType::Utf8, true),
-        Field::new("message", DataType::Utf8, false),
+        Field::new("message", DataType::Utf8, true),
     ])
 }

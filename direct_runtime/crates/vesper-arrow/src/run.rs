@@ -169,36 +169,28 @@ impl<'a> Thread<'a> {
             .collect();
         let mut errors: Vec<(usize, Ended)> = Vec::new();
         for row in 0..length {
-            let ended = match read(program, plan, &mut source, rows, row) {
-                Err(problems) => Ended::Refused(problems),
-                Ok(()) => {
-                    let outcome = if guards_rows {
-                        guarded(|| rows.run())
+            let outcome = match read(program, plan, &mut source, rows, row) {
+                Err(problems) => Err(Ended::Refused(problems)),
+                Ok(()) if guards_rows => guarded(|| rows.run()).map_err(Ended::Panicked),
+                Ok(()) => Ok(rows.run()),
+            };
+            let ended = match outcome {
+                Ok(Outcome::Returned(values)) => {
+                    let misfit = writers
+                        .iter()
+                        .zip(&values)
+                        .position(|(of, value)| !of.fits(value));
+                    if let Some(place) = misfit {
+                        Ended::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
                     } else {
-                        Ok(rows.run())
-                    };
-                    match outcome {
-                        Ok(Outcome::Returned(values)) => {
-                            let fit = writers
-                                .iter()
-                                .zip(&values)
-                                .position(|(of, value)| !of.fits(value));
-                            match fit {
-                                None => {
-                                    for (writer, value) in writers.iter_mut().zip(&values) {
-                                        writer.append(value);
-                                    }
-                                    continue;
-                                }
-                                Some(place) => {
-                                    Ended::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
-                                }
-                            }
+                        for (writer, value) in writers.iter_mut().zip(&values) {
+                            writer.append(value);
                         }
-                        Ok(outcome) => Ended::Otherwise(outcome),
-                        Err(message) => Ended::Panicked(message),
+                        continue;
                     }
                 }
+                Ok(outcome) => Ended::Otherwise(outcome),
+                Err(ended) => ended,
             };
             errors.push((row, ended));
             for writer in &mut writers {

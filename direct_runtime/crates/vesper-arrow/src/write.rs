@@ -45,13 +45,8 @@ pub(crate) fn column_type(ty: &Type, scale: Option<u8>) -> DataType {
         Type::Record(of) => DataType::Struct(
             of.fields()
                 .iter()
-                .map(|field| {
-                    Field::new(
-                        &*field.name,
-                        column_type(&field.ty, scale),
-                        is_optional(&field.ty),
-                    )
-                })
+                // Below a record that is null stands nothing, and some libraries look there.
+                .map(|field| Field::new(&*field.name, column_type(&field.ty, scale), true))
                 .collect(),
         ),
     }

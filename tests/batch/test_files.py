@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from pyarrow import csv, ipc, parquet
+
+import vesper
+from tests.batch.given import NODES, assert_same_as_calls, payments
+from vesper.batch import files, job
+from vesper.cli.run import command
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(command, ["payment_decision", "--nodes", str(NODES), *map(str, words)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def given_file(folder: Path, kind: str, table: pa.Table) -> Path:
+    path = folder / f"given.{kind}"
+    match kind:
+        case "parquet":
+            parquet.write_table(table, path, row_group_size=70)
+        case "arrow":
+            with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=90)
+        case "csv":
+            csv.write_csv(table, path)
+        case _:
+            lines = [json.dumps(row, default=str) for row in table.to_pylist()]
+            path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_files_of_types_are_run_row_by_row(folder: Path, kind: str) -> None:
+    given = payments(200)
+    out = folder / f"out.{kind}"
+    ran = run("--batch", given_file(folder, kind, given), "-o", out)
+    assert ran.exit_code == 1, ran.output
+    answer = parquet.read_table(out) if kind == "parquet" else ipc.open_file(str(out)).read_all()
+    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+    errors = assert_same_as_calls(node, given, answer)
+    assert f"{errors} rows have an error:" in ran.output
+    assert "failed bad_input" in ran.output
+    assert not (folder / f"out.{kind}.parts").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_files_of_texts_are_exact(folder: Path, kind: str) -> None:
+    given = payments(100, is_fine=True)
+    out = folder / f"out.{kind}"
+    ran = run("--batch", given_file(folder, kind, given), "-o", out, "--format", "json")
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.output)["rows"] == 100
+    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+    expected = [node.call(row) for row in given.to_pylist()]
+    if kind == "jsonl":
+        found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        assert all(each["error"] is None for each in found)
+    else:
+        strings = {name: pa.string() for name in ("decision", "fee", "risk", "new_balance")}
+        found = csv.read_csv(out, convert_options=csv.ConvertOptions(column_types=strings)).to_pylist()
+    assert [each["fee"] for each in found] == [str(each["fee"]) for each in expected]
+    assert [str(each["risk"]) for each in found] == [str(each["risk"]) for each in expected]
+
+
+def test_what_does_not_fit_is_told_row_by_row(folder: Path) -> None:
+    path = folder / "given.csv"
+    path.write_text(
+        "amount,balance,currency,country,user_age_days,flagged\n"
+        "1.50,10,USD,DE,5,\n"  # not given: the default
+        "1.50,10,USD,DE,five,true\n"
+        ",10,USD,DE,5,true\n",
+        encoding="utf-8",
+    )
+    out = folder / "out.jsonl"
+    ran = run("--batch", path, "-o", out)
+    assert ran.exit_code == 1
+    first, second, third = (json.loads(line) for line in out.read_text(encoding="utf-8").splitlines())
+    assert first["error"] is None
+    assert "user_age_days" in second["error"]["message"]
+    assert "malformed" in second["error"]["message"]
+    assert "amount: missing; expected decimal" in third["error"]["message"]
+    lines = folder / "given.jsonl"
+    lines.write_text('{"amount": 1.5}\nno json\n', encoding="utf-8")
+    run("--batch", lines, "-o", out)
+    first, second = (json.loads(line) for line in out.read_text(encoding="utf-8").splitlines())
+    assert "balance: missing" in first["error"]["message"]
+    assert second["error"]["code"] == "bad_input"
+
+
+def test_a_job_that_was_stopped_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = payments(100)
+    path, out = given_file(folder, "parquet", given), folder / "out.parquet"
+    written: list[str] = []
+    original = files.write_part
+
+    def stopping(path: Path, table: pa.Table, kind: str) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(path.name)
+        original(path, table, kind)
+
+    monkeypatch.setattr(job, "write_part", stopping)
+    monkeypatch.setattr(job, "ROWS_A_PART", 30)
+    stopped = run("--batch", path, "-o", out)
+    assert stopped.exit_code == 1
+    assert "--resume goes on" in stopped.output
+    assert not out.exists()
+    assert written == ["000000.parquet", "000001.parquet"]
+    monkeypatch.setattr(job, "write_part", original)
+    other = run("--batch", path, "-o", out, "--resume", "--keep", "amount")
+    assert other.exit_code == 1
+    assert "its options differ" in other.output
+    resumed = run("--batch", path, "-o", out, "--resume")
+    assert "100 rows (60 of them before)" in resumed.output
+    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+    assert_same_as_calls(node, given, parquet.read_table(out))
+
+
+def test_a_changed_file_is_not_gone_on_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out = given_file(folder, "parquet", payments(10)), folder / "out.parquet"
+    monkeypatch.setattr(job, "join_parts", _stop)
+    assert run("--batch", path, "-o", out).exit_code == 1
+    parquet.write_table(payments(11, seed=9), path)
+    ran = run("--batch", path, "-o", out, "--resume")
+    assert "the file that it reads has changed" in ran.output
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "words,said",
+    [
+        (["--batch", "-", "-o", "x.csv"], "`-` is none"),
+        (["--batch", "x.csv", "-o", "-"], "`-` is none"),
+        (["--batch", "x.csv"], "needs -o OUT"),
+        (["--batch", "x.csv", "-o", "x.csv"], "name another one"),
+        (["--batch", "x.csv", "-o", "y.csv", "-i", "amount=1"], "--batch does not go with --input"),
+        (["--batch", "x.csv", "-o", "y.csv", "--engine", "python"], "runs on the direct engine"),
+        (["--batch", "x.csv", "-o", "y.csv", "--decimals", "many"], "a number of digits"),
+        (["-o", "y.csv"], "--output is for --batch"),
+    ],
+    ids=["stdin", "stdout", "no-out", "same", "input", "engine", "decimals", "no-batch"],
+)
+def test_usage_is_refused(words: list[str], said: str) -> None:
+    ran = run(*words)
+    assert ran.exit_code == 2
+    assert said in ran.output
+
+
+@pytest.mark.parametrize(
+    "given,out,said",
+    [
+        ("nothing.csv", "out.csv", "nothing.csv"),
+        ("given.txt", "out.csv", "ends in .parquet, .arrow, .csv, .jsonl"),
+        ("given.csv", "out.xlsx", "ends in .parquet, .arrow, .csv, .jsonl"),
+        ("given.parquet", "out.csv", "given.parquet"),
+    ],
+)
+def test_files_that_are_none_are_refused(folder: Path, given: str, out: str, said: str) -> None:
+    if given != "nothing.csv":
+        (folder / given).write_text("amount\n1\n", encoding="utf-8")
+    ran = run("--batch", folder / given, "-o", folder / out)
+    assert ran.exit_code == 1, ran.output
+    assert said in ran.output
+
+
+def test_without_pyarrow_it_says_what_to_install(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; from vesper.cli.run import command; "
+        f"command(['payment_decision', '--nodes', {str(NODES)!r}, '--batch', 'x.csv', '-o', 'y.csv'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder)
+    assert ran.returncode == 1
+    assert "pip install 'vesper[batch]'" in ran.stderr
